@@ -12,32 +12,32 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(INSTALLED)  ## measure, explain, predict, tune, serve: the whole loop on this machine
 	$(BIN)/crosswind demo $(DEMO)
 
-serve: $(INSTALLED)  ## the pages and the API over what is stored
+serve: $(INSTALLED)  ## the pages and the API of the store
 	$(BIN)/crosswind serve
 
-check: $(INSTALLED)  ## what CI asks of the code before it runs the tests
+check: $(INSTALLED)  ## what CI checks before it runs the tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tests/words.py api benchmarks dashboards data ingest models src tests
 
-# The first phase in several processes, as much of it waits; the second alone on the machine. One line sums up what was skipped.
+# The first phase runs in several processes, as many tests wait; the second alone on the machine. One line lists what was skipped.
 WORKERS ?= 4
 EVERY_DAY := not thorough and
 test: ready  ## check + the tests of every day: each promise and each real part once, in ten minutes on 2 cores
 	@$(MAKE) --no-print-directory phases ONLY='$(EVERY_DAY)'
 
-test-all: ready  ## check + every test, also what repeats, counts or takes long
+test-all: ready  ## check + every test, also those that repeat, count or take long
 	@$(MAKE) --no-print-directory phases
 
 ready: $(INSTALLED) debian
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check compiled
 
-compiled: $(INSTALLED)  # the tests, once, and not by each of the processes that run them
+compiled: $(INSTALLED)  # compiles the tests once, and not in each of the processes that run them
 	@$(BIN)/pytest --collect-only -qq >/dev/null 2>&1 || true
 
-# What failed beside other tests (code 1) runs once more alone, as CPython's tests do: small machines stall, a cause that lasts fails again.
+# A test that failed next to others (code 1) runs once more alone, as in CPython's suite: small machines stall, a real cause fails again.
 ONCE := -q -n $(WORKERS) --max-worker-restart=0 --dist loadscope --no-loadscope-reorder
 phases: $(INSTALLED)
 	@kept=$$(mktemp -d); touch $$kept/skips; failed=0; \
@@ -47,14 +47,14 @@ phases: $(INSTALLED)
 	run -q -m '$(ONLY) host' || failed=$$code; \
 	$(BIN)/python tests/needs.py $$kept/skips; rm -r $$kept; exit $$failed
 
-bench: $(INSTALLED)  ## make bench NAME=startup: measured beside the peer; without a name all, quickly
+bench: $(INSTALLED)  ## make bench NAME=startup: measured next to its peer; without a name all, quickly
 	$(BIN)/python -m benchmarks $(NAME)
 
-accuracy: $(INSTALLED)  ## make accuracy NAME=tuner: accuracy beside baselines, with the split
+accuracy: $(INSTALLED)  ## make accuracy NAME=tuner: accuracy next to baselines, with the split
 	$(BIN)/python -m benchmarks --accuracy $(NAME)
 
 # PyTorch goes first and by pip, which honours find-links: name a wheel without CUDA in PIP_FIND_LINKS or PIP_INDEX_URL.
-# uv installs the rest in seconds; where it cannot reach an index that pip can, pip does it in minutes.
+# uv installs the rest in seconds; if it cannot reach an index that pip can, pip does it in minutes.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Crosswind needs Python 3.11 or newer: make PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -63,7 +63,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	  || $(BIN)/pip install --quiet --constraint constraints.txt --editable '.[all,dev]'
 	touch $@
 
-# What the tests drive for real: a browser, PostgreSQL, Slurm, Prometheus.
+# Real programs for the tests: a browser, PostgreSQL, Slurm, Prometheus.
 PACKAGES := openmpi-bin libopenmpi-dev chromium fonts-dejavu-core postgresql slurm-wlm slurmctld slurmd slurmdbd slurm-client munge mariadb-server iproute2 \
   prometheus prometheus-node-exporter nftables
 debian:
@@ -82,7 +82,7 @@ frameworks:
 	  --no-build-isolation-package deepspeed --requirements requirements-frameworks.txt
 	$(FRAMEWORKS)/bin/uv pip install --quiet --python $(FRAMEWORKS)/bin/python --no-deps --editable .
 
-# Other people's tuners, beside which `$(PEERS)/bin/python -m benchmarks --accuracy tuner` races ours.
+# Other tuners, with which `$(PEERS)/bin/python -m benchmarks --accuracy tuner` compares ours.
 PEERS := .venv-peers
 peers:
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)

@@ -8,9 +8,11 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from crosswind.api import problems
 from crosswind.api.answer_cache import AnswerCache, ExplanationCache
-from crosswind.api.auth import Authentication, BodyCheck, Prefix
+from crosswind.api.auth import Authentication
 from crosswind.api.background_answers import BackgroundAnswers
+from crosswind.api.body_check import BodyCheck
 from crosswind.api.intake import Intake, segment_rule
+from crosswind.api.prefix import Prefix
 from crosswind.api.routes import (
     advice,
     batches,
@@ -32,37 +34,34 @@ from crosswind.api.routes import (
     stragglers,
     studies,
     trials,
+    victims,
     weather,
 )
-from crosswind.api.routes import victims as waits
 from crosswind.api.security_headers import FailureHandler, SecurityHeaders, Validators
 from crosswind.api.series_intake import SeriesIntake, series_rules
 from crosswind.api.settings import ServerSettings
-from crosswind.api.telemetry import Tally, Telemetry
+from crosswind.api.telemetry import RequestCounts, Telemetry
+from crosswind.client.local import Local
 from crosswind.data.store.store import Store
-from crosswind.models.forecast.weather_service import WeatherService
-from crosswind.models.next_run.registered import run_predictor
 from crosswind.models.registry.trainer import Trainer
 from crosswind.models.training.operations import Runner
 from crosswind.models.training.trainers import TRAINERS
-from crosswind.models.tuner.evidence.for_study import StoredEarlier
-from crosswind.models.tuner.service.catalog import CatalogStudyService
 
-ROUTERS = (  # asked one after the other: first those that programs ask again and again
+ROUTERS = (  # matched one after the other: the most frequent requests first
     *(predictions, batches, trials, health),
-    *(runs, waits, remaining, shares, weather, jobs, nodes, advice, models, operations),
+    *(runs, victims, remaining, shares, weather, jobs, nodes, advice, models, operations),
     *(counters, interference),
     *(stragglers, studies, disturbances, series, checks, problems, pages),
 )
 LOOPBACK = ServerSettings()
-FRESH_SECONDS = 1.0  # after which the server looks for runs that have ended, when it is asked about one to come
-WEATHER_FRESH_SECONDS = 60.0  # the same for the weather, which takes seconds to learn
+FRESH_SECONDS = 1.0  # after which a prediction takes in runs that have ended since
+WEATHER_FRESH_SECONDS = 60.0  # the same for the weather, which takes seconds to fit
 
 
 def create_app(
     store: Store, settings: ServerSettings = LOOPBACK, trainers: Mapping[str, Trainer] = TRAINERS
 ) -> FastAPI:
-    """The application over a store; `settings` say whom it lets in, `trainers` which models can be made anew."""
+    """Return the application over a store; `settings` say who may call it, `trainers` which models it can train."""
     app = FastAPI(
         title="Crosswind",
         summary="Why a distributed training run was slow, how long the next one will take, and which to run.",
@@ -70,23 +69,26 @@ def create_app(
         docs_url=None,  # its script would come from another site
         redoc_url=None,
         redirect_slashes=False,
-        telemetry={"tracing": False, "metrics": False, "logs": False},  # it counts for itself, see telemetry.py
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # telemetry.py counts
     )
-    app.state.store = store
     app.state.runner = Runner(store, trainers)
-    app.state.run_predictor = run_predictor(store, fresh_seconds=FRESH_SECONDS, intensity=settings.intensity)
-    app.state.study_service = CatalogStudyService(store.catalog, find_earlier=StoredEarlier(store))
-    app.state.weather_service = WeatherService(store, fresh_seconds=WEATHER_FRESH_SECONDS)
-    app.state.explanations = ExplanationCache()
-    app.state.answers = AnswerCache()
-    app.state.pending = BackgroundAnswers(app.state.answers)
-    app.state.tally = Tally()
+    app.state.client = client = Local(
+        store,
+        compute=AnswerCache(),
+        explain_runs=ExplanationCache(),
+        intensity=lambda: settings.intensity,
+        fresh_seconds=FRESH_SECONDS,
+        weather_fresh_seconds=WEATHER_FRESH_SECONDS,
+    )
+    client.prepare()
+    app.state.page_client = client.with_compute(BackgroundAnswers(client.compute))
+    app.state.request_counts = RequestCounts()
     app.state.intake = Intake(store, settings)
     app.state.series_intake = SeriesIntake(store, settings)
     for module in ROUTERS:
         app.include_router(module.router)
     problems.add_handlers(app)
-    # The last one added is passed first.
+    # The last one added sees a request first.
     rules = {batches.PATH: segment_rule(settings)} | series_rules(settings)
     app.add_middleware(BodyCheck, limit_bytes=settings.body_bytes, rules=rules)
     app.add_middleware(FailureHandler)
@@ -94,6 +96,6 @@ def create_app(
     app.add_middleware(GZipMiddleware, minimum_size=1000)
     app.add_middleware(Authentication, settings=settings)
     app.add_middleware(SecurityHeaders)
-    app.add_middleware(Telemetry, tally=app.state.tally)
+    app.add_middleware(Telemetry, counts=app.state.request_counts)
     app.add_middleware(Prefix, root_path=settings.root_path)
     return app

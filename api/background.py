@@ -1,4 +1,4 @@
-"""Work of a server beside answering: it trains the models that are asked for, are due or drifted."""
+"""Background work of a server: it trains models that are requested, due or drifted."""
 
 import logging
 import os
@@ -12,9 +12,9 @@ from crosswind.data.catalog.database import NO_ANSWER
 from crosswind.data.schema.errors import ProjectError
 from crosswind.models.training.operations import Runner
 
-PAUSE_SECONDS = 2.0  # until a training that was asked for begins
-LOOK_SECONDS = 600.0  # between two looks at what is due and what drifted
-NICE = 10  # whoever waits for an answer goes first
+PAUSE_SECONDS = 2.0  # until a requested training begins
+LOOK_SECONDS = 600.0  # between two checks for models that are due or drifted
+NICE = 10  # answers to requests go first
 END_SECONDS = 1.0
 
 _log = logging.getLogger("crosswind.background")
@@ -24,7 +24,7 @@ _log = logging.getLogger("crosswind.background")
 def background(
     runner: Runner, *, pause_seconds: float = PAUSE_SECONDS, look_seconds: float = LOOK_SECONDS
 ) -> Iterator[None]:
-    """Trains again and again, within; leaving it, a training that is not done is given back for the next server."""
+    """Train models within the context; at its end an unfinished training is given back for the next server."""
     ending = threading.Event()
     worker = _Worker(runner, look_seconds)
     thread = threading.Thread(target=worker.work, args=(ending, pause_seconds), name="background", daemon=True)
@@ -41,25 +41,25 @@ def _give_back(runner: Runner) -> None:
     try:
         runner.give_back()
     except NO_ANSWER as error:
-        _log.warning("a training was not given back, the next server waits until its lease has run out: %s", error)
+        _log.warning("a training was not given back; the next server waits until its lease expires: %s", error)
 
 
 class _Worker:
-    """Does one thing after the other; nothing that goes wrong ends it, and each thing that does is logged once."""
+    """Does one task after the other; no error ends it, and every error is logged once."""
 
     def __init__(self, runner: Runner, look_seconds: float) -> None:
         self._runner = runner
         self._look_seconds = look_seconds
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def work(self, ending: threading.Event, pause_seconds: float) -> None:
-        """Works until the event is set."""
+        """Work until the event is set."""
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-        looked = -self._look_seconds
+        checked = -self._look_seconds
         while not ending.wait(pause_seconds):
-            if time.monotonic() - looked >= self._look_seconds:
-                looked = time.monotonic()
+            if time.monotonic() - checked >= self._look_seconds:
+                checked = time.monotonic()
                 for name in self._runner.names:
                     self._try(partial(self._runner.look_after, name))
             self._try(self._runner.run_next)
@@ -68,8 +68,8 @@ class _Worker:
         try:
             task()
         except (ProjectError, OSError, *NO_ANSWER) as error:
-            if str(error) not in self._told:  # once, not every time
-                self._told.add(str(error))
+            if str(error) not in self._logged:  # once, not every time
+                self._logged.add(str(error))
                 _log.warning("%s", error)
-        except Exception:  # noqa: BLE001 - whatever it is, the next time is another try
+        except Exception:  # noqa: BLE001 - the next time is another try
             _log.exception("work in the background failed")

@@ -1,65 +1,64 @@
-"""Answers that a page waits for a moment only: what takes longer is worked out meanwhile, for who comes again."""
+"""Answers that a page waits for only briefly: a slow one is computed in the background, for the next request."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
-from threading import Event, Lock, Thread
+from concurrent.futures import Future, wait
+from functools import partial
+from threading import Lock, Thread
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from crosswind.api.answer_cache import AnswerCache, key_of_question
+from crosswind.api.answer_cache import key_of_question
+from crosswind.client.local import Compute
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.store.store import Store
 
 WAIT_SECONDS = 2.0
-MOST = 8  # questions that are worked out at the same time
+QUESTIONS_MAX = 8  # computed at the same time
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class PendingError(UnavailableError):
-    """The answer is being worked out: ask again in a moment."""
-
-
-@dataclass
-class _Task:
-    done: Event = field(default_factory=Event)
-    value: Any = None
-    error: BaseException | None = None
+    """The answer is being computed: request it again in a moment."""
 
 
 class BackgroundAnswers:
-    """The same answers as those remembered, for those who do not wait longer than so many seconds."""
+    """Answers of another `Compute`, for callers that wait so many seconds at most."""
 
-    def __init__(self, answers: AnswerCache, *, wait_seconds: float = WAIT_SECONDS) -> None:
-        self._answers = answers
+    def __init__(self, compute: Compute, *, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._compute = compute
         self._wait_seconds = wait_seconds
         self._lock = Lock()
-        self._tasks: dict[Hashable, _Task] = {}
+        self._futures: dict[Hashable, Future[Any]] = {}
 
     def __call__(
         self, store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """The answer. Raises: PendingError while it is not known; what the question raises."""
+        """Return the answer. Raises: PendingError while it is being computed; as the question."""
         key = key_of_question(question, *args, **kwargs)
-        with self._lock:
-            task = self._tasks.get(key)
-            if task is None:
-                if len(self._tasks) >= MOST:
-                    raise PendingError(f"{MOST} other questions are being worked out: this one comes after them")
-                task = self._tasks[key] = _Task()
-                work = (key, task, lambda: self._answers(store, question, *args, **kwargs))
-                Thread(target=self._work, args=work, name="answer", daemon=True).start()
-        if not task.done.wait(self._wait_seconds):
-            raise PendingError("what this page shows is being worked out: ask again in a moment")
-        if task.error is not None:
-            raise task.error
-        answer: T = task.value
+        future = self._begun(key, partial(self._compute, store, question, *args, **kwargs))
+        if not wait([future], self._wait_seconds).done:
+            raise PendingError("this page is being computed: try again in a moment")
+        answer: T = future.result()
         return answer
 
-    def _work(self, key: Hashable, task: _Task, ask: Callable[[], object]) -> None:
-        try:
-            task.value = ask()
-        except BaseException as error:  # noqa: BLE001 - it is raised to those who wait
-            task.error = error
+    def _begun(self, key: Hashable, task: Callable[[], object]) -> Future[Any]:
+        """Return the future of a task in progress, after starting it in a thread unless one with this key runs."""
         with self._lock:
-            del self._tasks[key]
-        task.done.set()
+            if key not in self._futures:
+                if len(self._futures) >= QUESTIONS_MAX:
+                    raise PendingError(f"{QUESTIONS_MAX} other pages are being computed: this one comes after them")
+                self._futures[key] = Future()
+                Thread(target=self._work, args=(key, task), name="answer", daemon=True).start()
+            return self._futures[key]
+
+    def _work(self, key: Hashable, task: Callable[[], object]) -> None:
+        try:
+            answer = task()
+        except BaseException as error:  # noqa: BLE001 - the waiting callers raise it
+            self._ended(key).set_exception(error)
+        else:
+            self._ended(key).set_result(answer)
+
+    def _ended(self, key: Hashable) -> Future[Any]:
+        with self._lock:
+            return self._futures.pop(key)

@@ -1,4 +1,4 @@
-"""Housekeeping of a server beside answering: now and then it makes few files of the many that arrived."""
+"""Housekeeping of a server: from time to time it compacts the many files that arrived into few."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ from crosswind.data.schema.errors import ConflictError, ProjectError
 from crosswind.data.store.store import Store
 
 PAUSE_SECONDS = 120.0
-NICE = 10  # whoever waits for an answer goes first
+NICE = 10  # answers to requests go first
 END_SECONDS = 2.0
 
 _log = logging.getLogger("crosswind.housekeeping")
@@ -19,7 +19,7 @@ _log = logging.getLogger("crosswind.housekeeping")
 
 @contextmanager
 def housekeeping(store: Store, pause_seconds: float = PAUSE_SECONDS) -> Iterator[None]:
-    """Compacts the store's lake again and again, within; leaving it, a compaction ends after the day it is at."""
+    """Compact the store's lake within the context; at its end a compaction stops after the day in progress."""
     ending = threading.Event()
     thread = threading.Thread(target=_keep, args=(store, pause_seconds, ending), name="housekeeping", daemon=True)
     thread.start()
@@ -48,6 +48,6 @@ def _problems(store: Store, ending: threading.Event) -> list[str]:
         return []
     except (ProjectError, OSError) as error:
         return [str(error)]
-    except Exception:  # noqa: BLE001 - whatever it is, the next time is another try
+    except Exception:  # noqa: BLE001 - the next time is another try
         _log.exception("compaction failed")
         return []

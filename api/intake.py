@@ -1,4 +1,4 @@
-"""Intake of segments that agents send into the store: few at once, off the event loop, in bounded memory."""
+"""Intake of agents' segments into the store: few at once, off the event loop, in bounded memory."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -8,7 +8,7 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 from starlette.exceptions import HTTPException
 
-from crosswind.api.auth import BodyRule
+from crosswind.api.body_check import BodyRule
 from crosswind.api.problems import MALFORMED, MEDIA_TYPE, TOO_LARGE
 from crosswind.api.settings import ServerSettings
 from crosswind.api.unpack import codings, unpack
@@ -24,12 +24,12 @@ WORKERS = 4  # storing: one computes while others wait for the disk; each holds 
 
 
 def segment_rule(settings: ServerSettings) -> BodyRule:
-    """Return the rule for what a sent segment must look like from outside."""
+    """Return the rule for the body of a request that sends a segment."""
     return BodyRule(MEDIA, settings.batch_bytes, lambda _: None, at_once=BODIES_AT_ONCE, seconds=BODY_SECONDS)
 
 
 class Intake:
-    """Takes sent segments into a store."""
+    """Stores segments that agents send."""
 
     def __init__(self, store: Store, settings: ServerSettings) -> None:
         self._store = store
@@ -37,7 +37,7 @@ class Intake:
         self._workers = CapacityLimiter(WORKERS)
 
     async def take(self, body: bytes, coding: str, *, name: str, batch_id: str) -> Received:
-        """Return what became of the segment.
+        """Store a segment and return its fate.
 
         Raises: InvalidInputError, UnavailableError; HTTPException for a body that cannot be unpacked.
         """
@@ -65,7 +65,7 @@ class Intake:
 
 
 async def intake_of(request: Request) -> Intake:
-    """The intake of this application."""
+    """Return the intake of this application."""
     intake: Intake = request.app.state.intake
     return intake
 

@@ -28,7 +28,7 @@ SHOWN_ERRORS = 20
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of refusal: its name in the type URI, its status, and what to do about it."""
+    """One kind of refusal: its name in the type URI, its status, and its remedy."""
 
     name: str
     status: int
@@ -38,22 +38,22 @@ class Kind:
 
 MALFORMED = Kind("malformed", 400, "The request cannot be read", "Send UTF-8 JSON as docs/api.md describes it.")
 UNAUTHORIZED = Kind("unauthorized", 401, "A token is needed", "Send `Authorization: Bearer TOKEN`.")
-FORBIDDEN = Kind("forbidden", 403, "Not from there", "Call the server by a name it knows, and not from another site.")
-NOT_FOUND = Kind("not-found", 404, "There is no such thing", "Check the id or path against the list above it.")
-METHOD = Kind("method-not-allowed", 405, "Not with this method", "Use a method that the Allow header names.")
+FORBIDDEN = Kind("forbidden", 403, "Wrong host or site", "Use a host name of the server, and its own pages.")
+NOT_FOUND = Kind("not-found", 404, "Not found", "Check the id or path against the list above it.")
+METHOD = Kind("method-not-allowed", 405, "Method not allowed", "Use a method that the Allow header names.")
 SLOW = Kind("too-slow", 408, "The request took too long to arrive", "Send it again.")
-CONFLICT = Kind("conflict", 409, "It contradicts what is stored", "Read the present state, then decide again.")
+CONFLICT = Kind("conflict", 409, "Conflict with what is stored", "Read the present state, then decide again.")
 TOO_LARGE = Kind("too-large", 413, "The request is too large", "Send less at once.")
-MEDIA_TYPE = Kind("unsupported-media-type", 415, "Not in this format", "Send what `detail` names.")
-INVALID = Kind("invalid-input", 422, "A value cannot be accepted", "Change what `detail` and `errors` name.")
+MEDIA_TYPE = Kind("unsupported-media-type", 415, "Unsupported format", "Send a format that `detail` names.")
+INVALID = Kind("invalid-input", 422, "A value is invalid", "Change the values that `detail` and `errors` name.")
 INTERNAL = Kind("internal", 500, "The server failed", "Look for the reference in the server's log, and report it.")
-UNAVAILABLE = Kind("unavailable", 503, "Something needed is not there now", "Try again; nothing was changed.")
+UNAVAILABLE = Kind("unavailable", 503, "Temporarily unavailable", "Try again; nothing was changed.")
 KINDS = (
     *(MALFORMED, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, METHOD, SLOW, CONFLICT),
     *(TOO_LARGE, MEDIA_TYPE, INVALID, INTERNAL, UNAVAILABLE),
 )
-# A MalformedError is not among them: requests are read by the gate, so what a route cannot read is a file of the store,
-# whose name is nobody's business.
+# Without MalformedError: body_check.py parses requests, so a route meets a malformed file of the store, whose name is
+# private.
 OF_ERROR: Mapping[type[ProjectError], Kind] = {
     UnavailableError: UNAVAILABLE,
     NotFoundError: NOT_FOUND,
@@ -71,7 +71,7 @@ def problem(
     headers: Mapping[str, str] = NO_HEADERS,
     further: Mapping[str, object] = NO_HEADERS,
 ) -> Response:
-    """The refusal as a response; `further` members stand beside those of RFC 9457."""
+    """Return the refusal as a response; `further` members are added to those of RFC 9457."""
     facts = {"type": f"{root_path}/problems/{kind.name}", "title": kind.title, "status": kind.status, "detail": detail}
     retry = {"Retry-After": "5"} if kind is UNAVAILABLE else {}
     return JSONResponse(
@@ -80,7 +80,7 @@ def problem(
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Turns every error of a route into a problem."""
+    """Turn every error of a route into a problem."""
     for refusal in OF_ERROR:
         app.add_exception_handler(refusal, _refused)
     app.add_exception_handler(RequestValidationError, _not_valid)
@@ -91,7 +91,7 @@ def add_handlers(app: FastAPI) -> None:
 
 @router.get("/{name}")
 def explain_problem(name: str) -> PlainTextResponse:
-    """Return what a problem type means and what to do about it."""
+    """Return the meaning of a problem type and its remedy."""
     for kind in KINDS:
         if kind.name == name:
             return PlainTextResponse(f"{kind.title} (HTTP {kind.status})\n\n{kind.remedy}\n")
@@ -118,7 +118,7 @@ def _field_error(error: Mapping[str, object]) -> dict[str, str]:
 
 
 def shown(value: object) -> str:
-    """A refused value as text, short however large it is."""
+    """Return a refused value as text, shortened."""
     if isinstance(value, dict | list):
         return f"{type(value).__name__} of {len(value)}"
     text = value[: SHOWN_CHARACTERS + 1] if isinstance(value, str) else value

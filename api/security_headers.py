@@ -1,4 +1,4 @@
-"""Handling of every answer on its way out: security headers, validators, and the net under failures."""
+"""Handling of every answer on its way out: security headers, validators, and unexpected errors."""
 
 import hashlib
 import logging
@@ -44,7 +44,7 @@ class SecurityHeaders:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes the request on."""
+        """Pass the request on."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -57,13 +57,13 @@ class SecurityHeaders:
 
 
 class FailureHandler:
-    """Answers what no route foresaw with a problem that tells nothing private, and logs the rest."""
+    """Turns an unexpected error into a problem without private details, and logs the details."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes the request on."""
+        """Pass the request on."""
         has_started = False
 
         async def watch(message: Message) -> None:
@@ -78,19 +78,19 @@ class FailureHandler:
             log.exception("%s %r failed, reference %s", scope.get("method"), scope.get("path"), reference)
             if has_started or scope["type"] != "http":
                 raise
-            detail = f"the server's log has more under {reference}"
+            detail = f"the server's log has details under {reference}"
             answer = problem(INTERNAL, detail, root_path=scope.get("root_path", ""), further={"reference": reference})
             await answer(scope, receive, send)
 
 
 class Validators:
-    """Gives JSON answers to GET a weak ETag of their content, and answers 304 to who has that content already."""
+    """Adds a weak ETag to JSON answers to GET, and answers 304 to clients that have that content already."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes the request on."""
+        """Pass the request on."""
         if scope["type"] == "http" and scope["method"] == "GET":
             await self.app(scope, receive, _Tagging(send, Headers(scope=scope).get("if-none-match", "")))
         else:
@@ -98,11 +98,11 @@ class Validators:
 
 
 class _Tagging:
-    """Holds a JSON answer back until it is whole, then tags it; lets every other answer through."""
+    """Buffers a JSON answer until it is complete, then tags it; passes every other answer on."""
 
     def __init__(self, send: Send, etags: str) -> None:
         self._send = send
-        self._known = {tag.strip().removeprefix("W/") for tag in etags.split(",")} - {""}
+        self._etags = {tag.strip().removeprefix("W/") for tag in etags.split(",")} - {""}
         self._start: Message | None = None
         self._body = bytearray()
 
@@ -121,7 +121,7 @@ class _Tagging:
         headers = MutableHeaders(scope=start)
         headers["ETag"] = f"W/{tag}"
         body = bytes(self._body)
-        if self._known & {tag, "*"}:
+        if self._etags & {tag, "*"}:
             start["status"], body = 304, b""
             del headers["content-length"], headers["content-type"]
         await self._send(start)

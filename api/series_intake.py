@@ -1,4 +1,4 @@
-"""Intake of samples that Prometheus and OpenTelemetry send into the store: few at once, in bounded memory."""
+"""Intake of samples from Prometheus and OpenTelemetry into the store: few at once, in bounded memory."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -9,7 +9,7 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 from starlette.exceptions import HTTPException
 
-from crosswind.api.auth import BodyRule, checked_json
+from crosswind.api.body_check import BodyRule, checked_json
 from crosswind.api.problems import MALFORMED, MEDIA_TYPE, TOO_LARGE
 from crosswind.api.settings import ServerSettings
 from crosswind.api.unpack import codings, unpack
@@ -28,7 +28,7 @@ WORKERS = 4  # storing: one computes while others wait for the disk
 
 
 def series_rules(settings: ServerSettings) -> dict[str, BodyRule]:
-    """Return the rules for what the bodies of both protocols must look like from outside."""
+    """Return the rules for the bodies of requests of both protocols."""
     types = {REMOTE_WRITE: PROTOBUF, OTLP: f"{PROTOBUF}, {JSON}"}
     return {
         path: BodyRule(media, settings.batch_bytes, lambda _: None, at_once=BODIES_AT_ONCE, seconds=BODY_SECONDS)
@@ -37,7 +37,7 @@ def series_rules(settings: ServerSettings) -> dict[str, BodyRule]:
 
 
 class SeriesIntake:
-    """Takes sent samples into a store."""
+    """Stores samples that other systems send."""
 
     def __init__(self, store: Store, settings: ServerSettings) -> None:
         self._receiver = Receiver(store)
@@ -48,15 +48,15 @@ class SeriesIntake:
         """Return the fate of a WriteRequest. Raises: UnavailableError, HTTPException for a bad body."""
         _check_coding(coding, ("snappy",))
         return await run_sync(
-            self._told, lambda: self._receiver.remote_write(self._unsnapped(body)), limiter=self._workers
+            self._received, lambda: self._receiver.remote_write(self._unsnapped(body)), limiter=self._workers
         )
 
     async def otlp(self, body: bytes, coding: str, *, is_json: bool) -> Received:
         """Return the fate of an ExportMetricsServiceRequest. Raises: UnavailableError, HTTPException for a bad body."""
         _check_coding(coding, codings())
-        return await run_sync(self._told, lambda: self._otlp(body, coding, is_json), limiter=self._workers)
+        return await run_sync(self._received, lambda: self._otlp(body, coding, is_json), limiter=self._workers)
 
-    def _told(self, take: Callable[[], Received]) -> Received:
+    def _received(self, take: Callable[[], Received]) -> Received:
         try:
             return take()
         except TooLargeError as error:
@@ -74,7 +74,7 @@ class SeriesIntake:
         return self._receiver.otlp(content, checked_json) if is_json else self._receiver.otlp(content)
 
     def _unsnapped(self, body: bytes) -> bytes:
-        """The content of a snappy block, whose length stands in front of it."""
+        """Return the content of a snappy block, which begins with its length."""
         size, _ = varint(body, 0)
         self._check_size(size, self._limit)
         try:
@@ -96,7 +96,7 @@ def _check_coding(coding: str, supported: tuple[str, ...]) -> None:
 
 
 async def series_intake_of(request: Request) -> SeriesIntake:
-    """The intake of this application."""
+    """Return the intake of this application."""
     intake: SeriesIntake = request.app.state.series_intake
     return intake
 

@@ -1,4 +1,4 @@
-"""Serving the application."""
+"""Service of the application on a socket."""
 
 import errno
 import gc
@@ -26,7 +26,7 @@ CONNECTIONS_MAX = 500
 
 
 def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[[str], None] | None = None) -> None:
-    """Serves until SIGINT or SIGTERM; `ready` is called with the URL once the port is ours.
+    """Serve until SIGINT or SIGTERM; `ready` is called with the URL once the port is bound.
 
     Raises: UnavailableError when the port is taken or the address is not this machine's.
     """
@@ -36,7 +36,7 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
         with _signals_end(server):
             if ready:
                 ready(url_of(listening, settings))
-            gc.freeze()  # what is loaded stays; looking through it again and again took a fifth of the time
+            gc.freeze()  # scanning the loaded modules again and again took a fifth of the time
             try:
                 with housekeeping(store), background(app.state.runner):
                     server.run(sockets=[listening])
@@ -47,7 +47,7 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
 
 
 def server_of(app: FastAPI) -> uvicorn.Server:
-    """The server that answers for an application, on sockets that it is given."""
+    """Return the server of an application, for sockets that are passed to its `run`."""
     config = uvicorn.Config(
         app,
         access_log=False,  # /metrics counts requests; the log keeps what went wrong
@@ -62,9 +62,9 @@ def server_of(app: FastAPI) -> uvicorn.Server:
 
 @contextmanager
 def _signals_end(server: uvicorn.Server) -> Iterator[None]:
-    """Within, SIGINT and SIGTERM end the server and not the process, also before uvicorn listens for them.
+    """Within the context, SIGINT and SIGTERM end the server and not the process, also before uvicorn handles them.
 
-    uvicorn raises anew afterwards what it got.
+    uvicorn raises a signal again after it has ended.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -82,7 +82,7 @@ def _signals_end(server: uvicorn.Server) -> Iterator[None]:
 
 
 def listen(settings: ServerSettings) -> socket.socket:
-    """A listening socket. Raises: UnavailableError, InvalidInputError."""
+    """Return a listening socket. Raises: UnavailableError, InvalidInputError."""
     if settings.uds is not None:
         return _listen_at(settings.uds)
     host = settings.host.strip("[]")
@@ -118,7 +118,7 @@ def _listen_at(path: Path) -> socket.socket:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Removes the socket of a server that was killed; whoever still answers keeps his."""
+    """Remove the socket of a server that was killed, not that of one which answers."""
     if not path.is_socket():
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -129,7 +129,7 @@ def _remove_abandoned(path: Path) -> None:
 
 
 def url_of(listening: socket.socket, settings: ServerSettings) -> str:
-    """Return where a browser on this machine, or a shipper, finds the server."""
+    """Return the server's URL for browsers and senders on this machine."""
     if settings.uds is not None:
         return f"unix://{settings.uds.absolute()}"
     host = settings.host.strip("[]")

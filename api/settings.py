@@ -13,12 +13,12 @@ TOKEN_CHARACTERS = 16  # fewer could be guessed; `openssl rand -hex 32` gives 64
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """The address on which the server listens, and the callers that it lets in.
+    """The address on which the server listens, and who may call it.
 
-    `root_path` is the prefix under which a proxy shows the server. `hosts` are the names that a request may call the
-    server by, beside those of the loopback interface; without any, a server that listens elsewhere takes every name.
-    With `uds`, a path, it listens on that Unix socket alone, which its owner alone may open. `intensity` turns energy
-    into carbon.
+    `root_path` is the prefix under which a proxy shows the server. `hosts` are the names by which a request may
+    address the server, besides those of the loopback interface; without any, a server that listens elsewhere takes
+    every name. With `uds`, a path, it listens on that Unix socket alone, which only its owner may open. `intensity`
+    turns energy into carbon.
     """
 
     host: str = "127.0.0.1"
@@ -28,9 +28,9 @@ class ServerSettings:
     hosts: tuple[str, ...] = ()
     uds: Path | None = None
     body_bytes: int = 1024 * 1024
-    batch_bytes: int = 16 * 1024 * 1024  # of a segment as it is sent
+    batch_bytes: int = 16 * 1024 * 1024  # of a segment as sent
     segment_bytes: int = 64 * 1024 * 1024  # of a segment unpacked
-    rejected_bytes: int = 256 * 1024 * 1024  # of segments kept aside because not all in them was understood
+    rejected_bytes: int = 256 * 1024 * 1024  # of segments kept in quarantine because they were understood only in part
     intensity: CarbonIntensity | None = None
 
     def __post_init__(self) -> None:
@@ -60,7 +60,7 @@ class ServerSettings:
 
     @property
     def host_names(self) -> frozenset[str] | None:
-        """The names a request may use in its Host header; None when every name may be used."""
+        """Return the names that a request may have in its Host header; None if it may have any."""
         if self.hosts or self.is_loopback:
             return LOOPBACK_NAMES | {name.lower() for name in self.hosts}
         return None

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 BOUNDS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-UNMATCHED = "unmatched"  # every path that is no route, so that strangers cannot make new series
+UNMATCHED = "unmatched"  # every path that is no route, so that callers cannot create series
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Family:
     points: Sequence[Point]
 
 
-class Tally:
+class RequestCounts:
     """Requests since the server started, by route, method and status; durations by route."""
 
     def __init__(self) -> None:
@@ -43,14 +43,14 @@ class Tally:
         self._seconds: dict[str, float] = defaultdict(float)
 
     def count(self, route: str, method: str, status: int, *, seconds: float) -> None:
-        """Counts one answered request."""
+        """Count one answered request."""
         with self._lock:
             self._requests[route, method if method in METHODS else "other", status] += 1
             self._buckets[route][bisect_left(BOUNDS_SECONDS, seconds)] += 1
             self._seconds[route] += seconds
 
     def families(self) -> list[Family]:
-        """The tally as metrics."""
+        """Return the counts as metrics."""
         with self._lock:
             requests = [
                 Point(count, {"route": route, "method": method, "status": str(status)})
@@ -74,17 +74,17 @@ class Tally:
 class Telemetry:
     """Counts every request that passes."""
 
-    def __init__(self, app: ASGIApp, tally: Tally) -> None:
+    def __init__(self, app: ASGIApp, counts: RequestCounts) -> None:
         self.app = app
-        self.tally = tally
+        self.counts = counts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes the request on."""
+        """Pass the request on."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         status = 500
-        begun = time.perf_counter()
+        began = time.perf_counter()
 
         async def watch(message: Message) -> None:
             nonlocal status
@@ -96,11 +96,11 @@ class Telemetry:
             await self.app(scope, receive, watch)
         finally:
             route = str(getattr(scope.get("route"), "path", UNMATCHED))
-            self.tally.count(route, scope["method"], status, seconds=time.perf_counter() - begun)
+            self.counts.count(route, scope["method"], status, seconds=time.perf_counter() - began)
 
 
 def exposition(families: Iterable[Family]) -> str:
-    """The families as Prometheus reads them.
+    """Return the families as Prometheus reads them.
 
     Source: prometheus.io/docs/instrumenting/exposition_formats, text format 0.0.4.
     """

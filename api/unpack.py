@@ -1,4 +1,4 @@
-"""Bodies in a content coding, unpacked piece by piece, so that nobody can make us hold more than a piece."""
+"""Unpacking of bodies in a content coding, piece by piece, so that memory holds one piece at most."""
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -7,12 +7,12 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.ship.zstd import zstd_module
 
 PIECE_BYTES = 1024 * 1024
-WINDOW_LOG = 23  # 8 MB, the most that RFC 9659 lets a sender ask of us
+WINDOW_LOG = 23  # 8 MB, the most that RFC 9659 allows a sender
 GZIP_WBITS = 31  # zlib's sign for a gzip header and the largest window
 
 
 def unpack(body: bytes, coding: str) -> Iterator[bytes]:
-    """The body without its content coding, which is one of `codings()`.
+    """Yield the body without its content coding, which is one of `codings()`.
 
     Raises: MalformedError when it is cut off, garbled, or more than one stream.
     """
@@ -20,7 +20,7 @@ def unpack(body: bytes, coding: str) -> Iterator[bytes]:
 
 
 def codings() -> tuple[str, ...]:
-    """The content codings that can be unpacked here."""
+    """Return the content codings that can be unpacked here."""
     if zstd_module() is None:
         return tuple(name for name in CODINGS if name != "zstd")
     return tuple(CODINGS)
@@ -57,7 +57,7 @@ def _gunzip(body: bytes) -> Iterator[bytes]:
     _refuse_more(unpacker.unused_data)
 
 
-def _as_it_is(body: bytes) -> Iterator[bytes]:
+def _identity(body: bytes) -> Iterator[bytes]:
     yield body
 
 
@@ -66,4 +66,4 @@ def _refuse_more(rest: bytes) -> None:
         raise MalformedError(f"body: {len(rest)} bytes after the end of its coding")
 
 
-CODINGS: Mapping[str, Callable[[bytes], Iterator[bytes]]] = {"zstd": _unzstd, "gzip": _gunzip, "identity": _as_it_is}
+CODINGS: Mapping[str, Callable[[bytes], Iterator[bytes]]] = {"zstd": _unzstd, "gzip": _gunzip, "identity": _identity}

@@ -1,18 +1,13 @@
-"""Appearance of things on the wire: the words that all resources share."""
+"""Types of requests and answers that all resources share."""
 
-import base64
-import binascii
-import json
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Annotated, Any
-from urllib.parse import urlencode
+from typing import Annotated, Any, Self
 
 import msgspec
 from fastapi import Path, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, StringConstraints
 
+from crosswind.data.schema.answers.fields import rfc3339
 from crosswind.data.schema.errors import InvalidInputError
 
 INT64 = 2**63
@@ -27,17 +22,10 @@ Value = (
 Values = Annotated[dict[Name, Value], Field(max_length=200)]
 
 
-class Ask(BaseModel):
-    """A client's request: no field that is not known, no value of another type."""
+class RequestBody(BaseModel):
+    """A client's request: no unknown field, no value of another type."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Part(BaseModel):
-    """The part of a list that is asked for."""
-
-    limit: Annotated[int, Field(ge=1, le=500, description="how many rows to return at most")] = 50
-    cursor: Annotated[str | None, Field(max_length=1000, description="`next` of the part before")] = None
 
 
 class View(BaseModel):
@@ -45,18 +33,18 @@ class View(BaseModel):
 
     model_config = ConfigDict(from_attributes=True, frozen=True)
 
-
-class Page(View):
-    """Part of a list: `next` is the `cursor` of the following part, `next_url` its address; null at the end."""
-
-    next: str | None
-    next_url: str | None
+    @classmethod
+    def from_record(cls, record: object, **others: object) -> Self:
+        """Return the view of a dataclass and other fields; a field NAME_at is the moment NAME_ns as text."""
+        values = {**vars(record), **others}
+        texts = {name for name in cls.model_fields if name.endswith("_at") and name not in values}
+        return cls.model_validate({**values, **{name: rfc3339(values[f"{name[:-3]}_ns"]) for name in texts}})
 
 
 def plain_json(value: object) -> Response:
-    """A dataclass of plain values, whose view the route declares, sent without being checked field by field.
+    """Return the JSON of a dataclass of plain values without checking it against the route's response model.
 
-    For answers that many ask for; what is missing, infinite or not a number is null, as in views.
+    For frequent answers; a number that is missing, infinite or not a number is null, as in views.
     """
     return Response(msgspec.json.encode(value, enc_hook=_listed), media_type="application/json")
 
@@ -67,59 +55,13 @@ def _listed(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON")
 
 
-def rfc3339(ns: int | None) -> str | None:
-    """Nanoseconds UTC as `2026-01-02T03:04:05.000000006Z`; None where unknown or beyond the calendar."""
-    if ns is None:
-        return None
-    try:
-        moment = datetime.fromtimestamp(ns // 1_000_000_000, tz=UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{ns % 1_000_000_000:09d}Z"
-
-
-def is_plain(text: str) -> bool:
+def is_storable(text: str) -> bool:
     """Return whether every database takes this text: no NUL, no lone surrogate."""
     return "\0" not in text and text.encode("utf-8", "ignore").decode() == text
 
 
-def cursor_of(*place: int | str) -> str:
-    """The place of the last row seen, opaque to clients."""
-    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
-
-
-def place_of(cursor: str | None, *types: type) -> Any:
-    """The place that a cursor of this list names, a tuple of these types, or None without one.
-
-    Raises: InvalidInputError.
-    """
-    if cursor is None:
-        return None
-    try:
-        padding = "=" * (-len(cursor) % 4)
-        place = json.loads(base64.b64decode(cursor + padding, altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError, RecursionError):
-        place = None
-    parts = place if isinstance(place, list) else []
-    if [type(part) for part in parts] != list(types) or not all(map(_can_be_stored, parts)):
-        raise InvalidInputError(f"cursor {cursor[:40]!r}: expected the `next` of an earlier page of this list")
-    return tuple(parts)
-
-
-def _can_be_stored(part: int | str) -> bool:
-    return is_plain(part) if isinstance(part, str) else -INT64 <= part < INT64
-
-
-def next_url(request: Request, cursor: str | None) -> str | None:
-    """The same list from the cursor on, as a path on this server."""
-    if cursor is None:
-        return None
-    query: Mapping[str, str] = {**request.query_params, "cursor": cursor}
-    return f"{request.url.path}?{urlencode(query)}"
-
-
 async def refuse_unknown_query(request: Request) -> None:
-    """Refuses query parameters that this route does not have, or that stand there twice.
+    """Refuse query parameters that this route does not have, or that are given twice.
 
     Raises: InvalidInputError.
     """

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.answers.stragglers import PeerKind
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Rank, Run, RunState
 from crosswind.data.schema.steps import STEP
@@ -24,7 +25,6 @@ from crosswind.data.store.store import Store
 from crosswind.models.stragglers.by_ranks import ranked_by_ranks
 from crosswind.models.stragglers.detector import PHASES, StepRows, StragglerDetector
 from crosswind.models.stragglers.fleet import fleet_ranking
-from crosswind.models.stragglers.ranking import Kind
 
 RUNS, EACH, NODES = int(os.environ.get("RUNS", "100000")), 8, 2000
 SLOW, CHANGED = 20, 40
@@ -42,7 +42,7 @@ def main() -> None:
     ranked, _, compared = ranked_by_ranks(table, boots, {})
     seconds = time.perf_counter() - began
     truth = {f"n{node}" for node in np.flatnonzero(extra[:, 1] > np.log(1.05))}
-    named = {component.name for component in ranked if component.named and component.kind is Kind.NODE}
+    named = {component.name for component in ranked if component.named and component.kind is PeerKind.NODE}
     naive = mean_ratio(table)
     print(f"{'':<34}{'named':>7}{'right':>7}{'missed':>8}{'wrong':>7}")
     for name, blamed in (("shrunken effects, present level", named), ("mean ratio above 5 %", naive)):

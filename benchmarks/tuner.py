@@ -26,7 +26,7 @@ KNOWN = (10, 40, 160)  # trials done before
 ROUNDS = 7
 LARGE = Space.from_json({name: {"kind": "int", "low": 0, "high": 35} for name in ("a", "b", "c")})
 LARGE_KNOWN = (100, 4900)
-ROUNDS_AT_A_DESK = 21
+SERVICE_ROUNDS = 21
 LEASE = Lease("bench", 600)
 SPACES = {
     "192 listed": Space.from_json(
@@ -106,7 +106,7 @@ def through_service() -> dict[str, float]:
             service = CatalogStudyService(store.catalog, find_earlier=_two_sources(store, name))
             first, _ = asked(service, name)
             taken = []
-            for _ in range(ROUNDS_AT_A_DESK):
+            for _ in range(SERVICE_ROUNDS):
                 milliseconds, record = asked(service, name)
                 taken.append(milliseconds)
                 service.complete(name, record.trial.trial_id, objective(record.trial.configuration))

@@ -20,7 +20,7 @@ MEDIA_TYPES = {
 
 @dataclass(frozen=True)
 class Asset:
-    """One file, as it is and compressed."""
+    """One file, plain and compressed."""
 
     body: bytes
     media_type: str

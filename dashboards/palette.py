@@ -35,13 +35,13 @@ PHASE_PATTERNS = {"input": "\\", "compute": "", "comm": "/", "checkpoint": "x", 
 
 
 def translucent(colour: str, opacity: float) -> str:
-    """The colour with an opacity, in the form that plotly takes and the pages know to swap."""
+    """The colour with an opacity, in the form that plotly takes and pages swap."""
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     return f"rgba({red}, {green}, {blue}, {opacity:g})"
 
 
 def hatched(*shapes: str) -> dict[str, object]:
-    """Bars' patterns, paper lines over their own colour: a second channel beside the colour."""
+    """Return bars' patterns, paper lines over their own colour, as a second channel besides the colour."""
     return {
         "shape": list(shapes),
         "fillmode": "overlay",

@@ -1,4 +1,4 @@
-"""Questions of the pages to the store, beyond the features of runs."""
+"""Queries of the pages to the store, beyond the features of runs."""
 
 from dataclasses import dataclass
 
@@ -55,7 +55,7 @@ def cohort_band(store: Store, peers: list[Run]) -> tuple[pd.DataFrame, int]:
 
 
 def node_samples(store: Store, run: Run) -> tuple[NodeSource, ...]:
-    """Return what collectors recorded of the run's nodes while it ran; empty when that is unknown."""
+    """Return the samples of the run's nodes while it ran; empty if nodes or start are unknown."""
     if not run.nodes or run.started_ns is None:
         return ()
     lake = store.lake

@@ -1,4 +1,4 @@
-"""Numbers as people read them: three significant digits, SI units, the interval beside the estimate."""
+"""Numbers as people read them: three significant digits, SI units, an estimate with its interval."""
 
 import math
 from collections.abc import Mapping
@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 from crosswind.data.schema.metric import Scalar
 
-NONE = "\u2013"  # shown where nothing is known; never a zero
+NONE = "\u2013"  # shown where a value is missing; never a zero
 MINUS = "\u2212"
 SMALLEST = 1e-4  # below it a number is written with an exponent
-NEGLIGIBLE = 1e-3  # of an interval's largest part: beside it, nothing
+NEGLIGIBLE = 1e-3  # of an interval's largest part: less is shown as 0
 NOTHING_SECONDS = 1e-10  # what sums of times leave of zero
 MINUTE, HOUR = 60, 3600
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "\u00b5s"), (1e-9, "ns"))

@@ -71,7 +71,8 @@ def test_every_file_of_the_packages_is_in_the_wheel(unpacked: Path) -> None:
 
     present = files(unpacked / "crosswind")
     assert files(ROOT / "src" / "crosswind") - present == set()
-    for kind in ("dashboards/templates/base.html", "dashboards/static/", "data/migrations/versions/", "data/samples/"):
+    catalog = "data/catalog/migrations/versions/"
+    for kind in ("dashboards/templates/base.html", "dashboards/static/", catalog, "data/samples/"):
         assert any(path.startswith(kind) for path in present), kind
 
 

@@ -1,31 +1,31 @@
-"""Health of the server: that it lives, that it can answer, and what it counts."""
+"""Health of the server: whether it runs and can answer, and its metrics."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
-from crosswind.api.stored import StoreOf
-from crosswind.api.telemetry import Family, Point, Tally, exposition
+from crosswind.api.dependencies import StoreOf
+from crosswind.api.telemetry import Family, Point, RequestCounts, exposition
 from crosswind.data.store.store import Store
 
 router = APIRouter(tags=["health"])
 
 
 class Health(BaseModel):
-    """An answer at all is the message."""
+    """State of the server; any answer shows that it runs."""
 
     status: str
 
 
 @router.get("/healthz")
 async def health() -> Health:
-    """Return whether the server lives."""
+    """Answer while the server runs."""
     return Health(status="ok")
 
 
 @router.get("/readyz")
 def readiness(store: StoreOf) -> Health:
-    """Return whether the store answers."""
+    """Answer once the store can be read."""
     store.catalog.check()
     store.lake.sets()
     return Health(status="ready")
@@ -33,14 +33,14 @@ def readiness(store: StoreOf) -> Health:
 
 @router.get("/metrics", response_class=PlainTextResponse)
 def metrics(request: Request, store: StoreOf) -> PlainTextResponse:
-    """Return what the server counts, in Prometheus' text format 0.0.4."""
-    tally: Tally = request.app.state.tally
-    families = [*tally.families(), *stored_families(store)]
+    """Return the server's metrics, in Prometheus' text format 0.0.4."""
+    counts: RequestCounts = request.app.state.request_counts
+    families = [*counts.families(), *stored_families(store)]
     return PlainTextResponse(exposition(families), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def stored_families(store: Store) -> list[Family]:
-    """Return what is stored, as metrics."""
+    """Return the amounts stored, as metrics."""
     with store.catalog.read() as session:
         runs, ingested = session.runs.count(), session.ingested()
     return [

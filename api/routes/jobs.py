@@ -1,24 +1,14 @@
 """Scheduler jobs."""
 
-from typing import Annotated, Self
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from crosswind.api.stored import StoreOf
-from crosswind.api.wire import (
-    Id,
-    Page,
-    Part,
-    View,
-    cursor_of,
-    next_url,
-    place_of,
-    refuse_unknown_query,
-    rfc3339,
-)
+from crosswind.api.dependencies import StoreOf
+from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
+from crosswind.api.wire import Id, View, refuse_unknown_query
 from crosswind.data.schema.errors import NotFoundError
-from crosswind.data.schema.job import Job
-from crosswind.data.schema.occupancy import Allocation, Source
+from crosswind.data.schema.occupancy import Source
 from crosswind.data.store.coverage import coverages
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[Depends(refuse_unknown_query)])
@@ -48,12 +38,6 @@ class JobView(View):
     elapsed_seconds: float | None
     energy_joules: float | None
 
-    @classmethod
-    def of(cls, job: Job) -> Self:
-        """The job as it looks on the wire."""
-        times = {f"{name}_at": rfc3339(getattr(job, f"{name}_ns")) for name in ("submitted", "started", "ended")}
-        return cls.model_validate({**vars(job), **times})
-
 
 class JobPage(Page):
     """Part of the list of jobs, newest first."""
@@ -79,13 +63,6 @@ class AllocationView(View):
     source: Source
     coverage_ratio: float | None
 
-    @classmethod
-    def of(cls, allocation: Allocation, coverage: float | None) -> Self:
-        """The allocation as it looks on the wire."""
-        times = {f"{name}_at": rfc3339(getattr(allocation, f"{name}_ns")) for name in ("started", "ended")}
-        fields = {**vars(allocation), **times, "system": allocation.system or None, "coverage_ratio": coverage}
-        return cls.model_validate(fields)
-
 
 class AllocationPage(Page):
     """Part of a job's allocations, by system, node and restart."""
@@ -95,22 +72,25 @@ class AllocationPage(Page):
 
 
 @router.get("/{job_id}/nodes")
-def list_nodes(job_id: Id, asked: Annotated[Part, Query()], request: Request, store: StoreOf) -> AllocationPage:
-    """Return where and when a job ran, as seen on its nodes, and how much of that was sampled."""
+def list_nodes(job_id: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> AllocationPage:
+    """Return the nodes and times of a job as its nodes recorded them, and the share that was sampled."""
     with store.catalog.read() as session:
-        allocations = session.places.page(job_id, after=place_of(asked.cursor, str, str, int), limit=asked.limit)
-    if not allocations and not asked.cursor and not store.jobs.named(job_id):
+        allocations = session.places.page(job_id, after=place_of(query.cursor, str, str, int), limit=query.limit)
+    if not allocations and not query.cursor and not store.jobs.named(job_id):
         raise NotFoundError(f"job {job_id!r} is not in the store")
-    last = allocations[-1] if len(allocations) == asked.limit else None
+    last = allocations[-1] if len(allocations) == query.limit else None
     cursor = cursor_of(last.system, last.node, last.restart_count) if last else None
-    nodes = [AllocationView.of(*pair) for pair in zip(allocations, coverages(store, allocations), strict=True)]
+    nodes = [
+        AllocationView.from_record(place, system=place.system or None, coverage_ratio=ratio)
+        for place, ratio in zip(allocations, coverages(store, allocations), strict=True)
+    ]
     return AllocationPage(job_id=job_id, nodes=nodes, next=cursor, next_url=next_url(request, cursor))
 
 
 @router.get("")
-def list_jobs(asked: Annotated[Part, Query()], request: Request, store: StoreOf) -> JobPage:
-    """Jobs, newest first."""
-    jobs = store.jobs.find(before=place_of(asked.cursor, int, str, str), limit=asked.limit)
-    last = jobs[-1] if len(jobs) == asked.limit else None
+def list_jobs(query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> JobPage:
+    """Return jobs, newest first."""
+    jobs = store.jobs.find(before=place_of(query.cursor, int, str, str), limit=query.limit)
+    last = jobs[-1] if len(jobs) == query.limit else None
     cursor = cursor_of(last.started_ns or 0, last.system, last.job_id) if last else None
-    return JobPage(jobs=[JobView.of(job) for job in jobs], next=cursor, next_url=next_url(request, cursor))
+    return JobPage(jobs=[JobView.from_record(job) for job in jobs], next=cursor, next_url=next_url(request, cursor))

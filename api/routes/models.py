@@ -1,4 +1,4 @@
-"""Models: their versions, what each is worth, and which one answers."""
+"""Models: their versions, their accuracy, and which one answers."""
 
 from itertools import groupby
 from typing import Annotated, Self
@@ -6,10 +6,11 @@ from typing import Annotated, Self
 from fastapi import APIRouter, Depends, Path, Response, status
 from pydantic import Field, StringConstraints
 
-from crosswind.api.requests import RequestOf
+from crosswind.api.dependencies import RunnerOf, StoreOf
+from crosswind.api.idempotency import RequestKeyOf
 from crosswind.api.routes.operations import OperationView
-from crosswind.api.stored import RunnerOf, StoreOf
-from crosswind.api.wire import Ask, Id, View, refuse_unknown_query, rfc3339
+from crosswind.api.wire import Id, RequestBody, View, refuse_unknown_query
+from crosswind.data.schema.answers.fields import rfc3339
 from crosswind.data.schema.model import ModelRecord, ModelState
 from crosswind.models.registry.evidence import skill_of
 from crosswind.models.registry.registry import REASON_CHARACTERS_MAX
@@ -19,14 +20,14 @@ Number = Annotated[int, Path(ge=1, lt=2**31)]
 Reason = Annotated[str, StringConstraints(min_length=1, max_length=REASON_CHARACTERS_MAX)]
 
 
-class PromoteAsk(Ask):
+class PromoteRequest(RequestBody):
     """With `forced_because`, a version is promoted that does not beat the baselines; the reason is kept."""
 
     forced_because: Reason | None = None
 
 
-class RollbackAsk(Ask):
-    """The version that is to be taken back, and why; another one that answers by now is a 409."""
+class RollbackRequest(RequestBody):
+    """The version to be taken back, and why; a 409 if another one answers by now."""
 
     version: Annotated[int, Field(ge=1, lt=2**31)]
     reason: Reason
@@ -49,7 +50,7 @@ class ChangeView(View):
 
 
 class VersionView(View):
-    """One version: what it learned from, how it fared on later rows, and where it stands."""
+    """One version: its data, its accuracy on later rows, and its state."""
 
     name: str
     version: int
@@ -78,14 +79,12 @@ class VersionView(View):
 
     @classmethod
     def of(cls, record: ModelRecord) -> Self:
-        """The version as it looks on the wire."""
+        """Return the version with its evidence."""
         evidence, learned = record.evidence, record.evidence.learned
-        moments = {"made": record.made_ns, "promoted": record.promoted_ns, "from": learned.from_ns, "to": learned.to_ns}
         coverage = [CoverageView(level=level, share=share) for level, share in evidence.coverage]
-        history = [ChangeView(at=rfc3339(change.at_ns), **vars(change)) for change in record.history]
-        fields = {**vars(learned), **vars(evidence), **vars(record), "coverage": coverage, "history": history}
-        times = {f"{name}_at": rfc3339(ns) for name, ns in moments.items()}
-        return cls.model_validate({**fields, **times, "skill": skill_of(evidence)})
+        history = [ChangeView.from_record(change, at=rfc3339(change.at_ns)) for change in record.history]
+        values = {**vars(learned), **vars(evidence), "coverage": coverage, "history": history}
+        return cls.from_record(record, **values, skill=skill_of(evidence))
 
 
 class ModelView(View):
@@ -95,7 +94,7 @@ class ModelView(View):
     promoted: VersionView | None
     newest: VersionView
     versions: int
-    is_trainable: Annotated[bool, Field(description="whether this server knows how to make it anew")]
+    is_trainable: Annotated[bool, Field(description="whether this server can train it")]
 
 
 class ModelList(View):
@@ -115,7 +114,7 @@ class VersionList(View):
 
 @router.get("")
 def list_models(store: StoreOf, runner: RunnerOf) -> ModelList:
-    """Every model by name."""
+    """Return every model by name."""
     with store.catalog.read() as session:
         groups = groupby(session.models.all(), key=lambda record: record.name)
         return ModelList(models=[model_view([*records], runner.names) for _, records in groups], trainable=runner.names)
@@ -123,7 +122,7 @@ def list_models(store: StoreOf, runner: RunnerOf) -> ModelList:
 
 @router.get("/{name}")
 def get_model(name: Id, store: StoreOf) -> VersionList:
-    """Every version of one model, newest first."""
+    """Return every version of one model, newest first."""
     with store.catalog.read() as session:
         records = session.models.versions(name)
     promoted = promoted_of(records)
@@ -133,34 +132,34 @@ def get_model(name: Id, store: StoreOf) -> VersionList:
 
 @router.get("/{name}/versions/{version}")
 def get_version(name: Id, version: Number, store: StoreOf) -> VersionView:
-    """One version."""
+    """Return one version."""
     with store.catalog.read() as session:
         return VersionView.of(session.models.get(name, version))
 
 
 @router.post("/{name}/versions/{version}:promote")
-def promote(name: Id, version: Number, runner: RunnerOf, asked: PromoteAsk | None = None) -> VersionView:
-    """Lets this version answer, if it beat every baseline; the one that did is retired."""
-    forced_because = asked.forced_because if asked else None
+def promote(name: Id, version: Number, runner: RunnerOf, body: PromoteRequest | None = None) -> VersionView:
+    """Promote this version, if it beat every baseline, and retire the one that answered."""
+    forced_because = body.forced_because if body else None
     return VersionView.of(runner.registry.promote(name, version, forced_because=forced_because))
 
 
 @router.post("/{name}:rollback")
-def rollback(name: Id, asked: RollbackAsk, runner: RunnerOf) -> VersionView:
-    """Takes the promoted version back; the answer is the one that was promoted before it, and is so again."""
-    return VersionView.of(runner.registry.rollback(name, asked.reason, version=asked.version))
+def rollback(name: Id, body: RollbackRequest, runner: RunnerOf) -> VersionView:
+    """Take the promoted version back; return the one that was promoted before, which is so again."""
+    return VersionView.of(runner.registry.rollback(name, body.reason, version=body.version))
 
 
 @router.post("/{name}:train", status_code=status.HTTP_202_ACCEPTED)
-def train(name: Id, response: Response, runner: RunnerOf, request: RequestOf) -> OperationView:
-    """The operation that makes a new version: a new one, or the one that waits or runs already."""
+def train(name: Id, response: Response, runner: RunnerOf, request: RequestKeyOf) -> OperationView:
+    """Return the operation that trains a new version: a new one, or the one that waits or runs already."""
     operation = runner.ask(name, request=request)
     response.headers["Location"] = f"/v1/operations/{operation.operation_id}"
-    return OperationView.of(operation)
+    return OperationView.from_record(operation)
 
 
 def model_view(records: list[ModelRecord], trainable: tuple[str, ...]) -> ModelView:
-    """One model as it looks in a list; records: its versions, newest first."""
+    """Return one model as it is listed; `records` are its versions, newest first."""
     promoted, name = promoted_of(records), records[0].name
     return ModelView(
         name=name,
@@ -172,5 +171,5 @@ def model_view(records: list[ModelRecord], trainable: tuple[str, ...]) -> ModelV
 
 
 def promoted_of(records: list[ModelRecord]) -> ModelRecord | None:
-    """The version that answers."""
+    """Return the version that answers."""
     return next((record for record in records if record.state is ModelState.PROMOTED), None)

@@ -1,19 +1,19 @@
-"""Operations: long work that goes on behind an answer."""
+"""Operations: long work that goes on after a request was answered."""
 
-from typing import Annotated, Self
+from typing import Annotated
 
 from fastapi import APIRouter, Depends
 from pydantic import Field
 
-from crosswind.api.stored import StoreOf
-from crosswind.api.wire import Id, View, refuse_unknown_query, rfc3339
-from crosswind.data.schema.operation import Operation, OperationState
+from crosswind.api.dependencies import StoreOf
+from crosswind.api.wire import Id, View, refuse_unknown_query
+from crosswind.data.schema.operation import OperationState
 
 router = APIRouter(prefix="/v1/operations", tags=["operations"], dependencies=[Depends(refuse_unknown_query)])
 
 
 class OperationView(View):
-    """One piece of long work. Whoever does it may be killed: another process then begins it again."""
+    """One piece of long work; when the process that does it is killed, another begins it again."""
 
     operation_id: str
     kind: str
@@ -25,20 +25,14 @@ class OperationView(View):
     started_ns: int | None
     ended_at: str | None
     ended_ns: int | None
-    progress: Annotated[float, Field(description="share that is done, as far as the work tells")]
+    progress: Annotated[float, Field(description="share that is done, if the work reports it")]
     attempts: int
     result: dict[str, str | int | None]
     error: str | None
 
-    @classmethod
-    def of(cls, operation: Operation) -> Self:
-        """The operation as it looks on the wire."""
-        times = {f"{name}_at": rfc3339(getattr(operation, f"{name}_ns")) for name in ("made", "started", "ended")}
-        return cls.model_validate({**vars(operation), **times})
-
 
 @router.get("/{operation_id}")
 def get_operation(operation_id: Id, store: StoreOf) -> OperationView:
-    """One operation, as it stands now."""
+    """Return one operation in its present state."""
     with store.catalog.read() as session:
-        return OperationView.of(session.operations.get(operation_id))
+        return OperationView.from_record(session.operations.get(operation_id))

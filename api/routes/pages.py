@@ -8,30 +8,30 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from fastapi.routing import APIRoute
 
 from crosswind.api.background_answers import PendingError
+from crosswind.api.dependencies import ClientOf
+from crosswind.api.paging import cursor_of, place_of
 from crosswind.api.problems import OF_ERROR
-from crosswind.api.stored import AnswersOf, StoreOf
-from crosswind.api.wire import cursor_of, place_of
+from crosswind.client.local import Local
 from crosswind.dashboards.assets import asset
 from crosswind.dashboards.pages.listed import FIRST, LISTED
-from crosswind.dashboards.pages.page import Answers, Asked, Page, Sources, View
+from crosswind.dashboards.pages.page import Page, PageQuery, View
 from crosswind.dashboards.pages.render import Address, as_json, render, render_error, render_waiting
 from crosswind.data.schema.errors import ProjectError
-from crosswind.data.store.store import Store
 
 REMEDIES = {
     404: "Look for it in the list of runs, or search.",
     422: "Correct the address, or start again from the list of runs.",
     503: "Try again in a moment; nothing was changed.",
 }
-LOOK_AGAIN_SECONDS = 2
+RELOAD_SECONDS = 2
 FOR_A_YEAR = "public, max-age=31536000, immutable"
 
 
 class PageRoute(APIRoute):
-    """A page's route: who reads it in a browser gets a refusal as a page, others as problem details."""
+    """The route of a page: a browser gets a refusal as a page, other clients get problem details."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler, with refusals made into pages."""
+        """Return the handler, with refusals made into pages."""
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:
@@ -54,8 +54,8 @@ def _refusal(request: Request, error: ProjectError) -> HTMLResponse:
 
 
 def _waiting(request: Request) -> HTMLResponse:
-    """A page that looks again by itself, as nobody reads it."""
-    headers = {"Refresh": str(LOOK_AGAIN_SECONDS), "Cache-Control": "no-store"}
+    """Return a page that reloads by itself."""
+    headers = {"Refresh": str(RELOAD_SECONDS), "Cache-Control": "no-store"}
     return HTMLResponse(render_waiting(root=root_of(request)), 202, headers)
 
 
@@ -64,13 +64,13 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/")
 def home() -> RedirectResponse:
-    """Leads to the first page; relative, so that a proxy's prefix stays."""
+    """Redirect to the first page, by a relative address that keeps a proxy's prefix."""
     return RedirectResponse(FIRST.path.lstrip("/"))
 
 
 @router.get("/static/{name}")
 def static(name: str, request: Request) -> Response:
-    """A file that pages load; its address changes with its content, so it may be kept."""
+    """Return a file that pages load; its address changes with its content, so browsers may keep it."""
     file = asset(name)
     tag = f'"{file.version}"'
     is_named = request.query_params.get("v") == file.version
@@ -83,7 +83,7 @@ def static(name: str, request: Request) -> Response:
 
 
 def root_of(request: Request) -> str:
-    """The way from the address asked for to the top, such as `../`: right behind any proxy."""
+    """Return the way from the requested address to the top, such as `../`, which holds behind any proxy."""
     return "../" * max(0, _path(request).count("/") - 1) or "./"
 
 
@@ -92,30 +92,29 @@ def _path(request: Request) -> str:
     return path.removeprefix(request.scope.get("root_path", ""))
 
 
-def _answer(page: Page, store: Store, request: Request, answers: Answers) -> tuple[View, Address]:
+def _answer(page: Page, client: Local, request: Request) -> tuple[View, Address]:
     query = dict(request.query_params)
     run_id = request.path_params.get("run_id", "")
-    asked = Asked(query, run_id, place_of(query.get("cursor"), int, str))
-    view = page.view(Sources(store, request.app.state.explanations, answers), asked)
+    view = page.view(client, PageQuery(query, run_id, place_of(query.get("cursor"), int, str)))
     path = page.path.replace("{run_id}", run_id)
     cursor = None if view.next_place is None else cursor_of(*view.next_place)
     return view, Address(root_of(request), path, query, cursor)
 
 
 def _as_html(page: Page) -> Callable[..., HTMLResponse]:
-    def show(request: Request, store: StoreOf) -> HTMLResponse:
-        view, address = _answer(page, store, request, request.app.state.pending)
+    def show(request: Request) -> HTMLResponse:
+        view, address = _answer(page, request.app.state.page_client, request)
         return HTMLResponse(render(page, view, address))
 
     return show
 
 
 def _as_json(page: Page) -> Callable[..., JSONResponse]:
-    def tell(request: Request, store: StoreOf, answers: AnswersOf) -> JSONResponse:
-        view, address = _answer(page, store, request, answers)
+    def show(request: Request, client: ClientOf) -> JSONResponse:
+        view, address = _answer(page, client, request)
         return JSONResponse(as_json(page, view, address))
 
-    return tell
+    return show
 
 
 for _page in LISTED:

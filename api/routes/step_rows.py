@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from crosswind.api.wire import Part, cursor_of, place_of
+from crosswind.api.paging import ListQuery, cursor_of, place_of
 from crosswind.data.lake.steps_summary import time_of
 from crosswind.data.schema.metric import Column
 from crosswind.data.schema.steps import STEP
@@ -19,8 +19,8 @@ order by step, rank limit $5
 """
 
 
-class StepsAsked(Part):
-    """The steps that are asked for."""
+class StepsQuery(ListQuery):
+    """The steps to return."""
 
     rank: Annotated[int | None, Field(ge=0, lt=INT32, description="this rank alone")] = None
 
@@ -38,13 +38,13 @@ StepRow = create_model(
 )
 
 
-def step_rows(store: Store, run_id: str, asked: StepsAsked) -> tuple[list[BaseModel], str | None]:
-    """The rows asked for, and the cursor of those that follow. Raises: NotFoundError, InvalidInputError."""
+def step_rows(store: Store, run_id: str, query: StepsQuery) -> tuple[list[BaseModel], str | None]:
+    """Return a part of the steps, and the cursor of the next part. Raises: NotFoundError, InvalidInputError."""
     with store.catalog.read() as session:
         run = session.runs.get(run_id)
-    step, rank = place_of(asked.cursor, int, int) or (None, None)
-    frame = store.lake.frame(_PAGE, [run_id, asked.rank, step, rank, asked.limit], within=time_of([run]))
+    step, rank = place_of(query.cursor, int, int) or (None, None)
+    frame = store.lake.frame(_PAGE, [run_id, query.rank, step, rank, query.limit], within=time_of([run]))
     values = frame.astype(object).where(frame.notna(), None).to_dict("records")
     rows = [StepRow.model_validate(row) for row in values]
-    last = values[-1] if len(values) == asked.limit else None
+    last = values[-1] if len(values) == query.limit else None
     return rows, cursor_of(int(last["step"]), int(last["rank"])) if last else None

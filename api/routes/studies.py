@@ -16,10 +16,11 @@ from pydantic import (
     WrapValidator,
 )
 
-from crosswind.api.requests import RequestOf
+from crosswind.api.dependencies import StoreOf, StudyServiceOf
+from crosswind.api.idempotency import RequestKeyOf
 from crosswind.api.routes.trials import TrialView
-from crosswind.api.stored import StoreOf, StudyServiceOf
-from crosswind.api.wire import Ask, Id, Name, View, refuse_unknown_query, rfc3339
+from crosswind.api.wire import Id, Name, RequestBody, View, refuse_unknown_query
+from crosswind.data.schema.answers.fields import rfc3339
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import TRIALS_MAX, Study, TrialState
 from crosswind.models.tuner.service.service import StudyStatus
@@ -40,7 +41,7 @@ Choice = (
 )
 
 
-class DomainAsk(Ask):
+class DomainBody(RequestBody):
     """The values that one parameter may take."""
 
     kind: Annotated[str, Field(description="int, float, ordinal, categorical or boolean")]
@@ -52,11 +53,11 @@ class DomainAsk(Ask):
     description: Annotated[str | None, StringConstraints(max_length=DESCRIPTION_MAX)] = None
 
 
-Domains = Annotated[dict[Name, DomainAsk], Field(min_length=1, max_length=200)]
+Domains = Annotated[dict[Name, DomainBody], Field(min_length=1, max_length=200)]
 Scalars = Annotated[dict[Name, Choice], Field(max_length=200)]
 
 
-class SpaceAsk(Ask):
+class SpaceBody(RequestBody):
     """Parameters and what binds them."""
 
     parameters: Domains
@@ -69,23 +70,23 @@ class SpaceAsk(Ask):
     ] = {}  # noqa: RUF012
 
 
-PLAIN: TypeAdapter[dict[str, DomainAsk]] = TypeAdapter(Domains)
+PLAIN: TypeAdapter[dict[str, DomainBody]] = TypeAdapter(Domains)
 
 
-def _space(value: Any, _: object) -> dict[str, DomainAsk] | SpaceAsk:
+def _space(value: Any, _: object) -> dict[str, DomainBody] | SpaceBody:
     """Parameters alone, or with what binds them; a fault is then told of the one that was meant."""
     return (
-        SpaceAsk.model_validate(value)
+        SpaceBody.model_validate(value)
         if isinstance(value, dict) and is_wrapped(value)
         else PLAIN.validate_python(value)
     )
 
 
-class StudyAsk(Ask):
+class StudyRequest(RequestBody):
     """The search that is to be made."""
 
     name: Name
-    space: Annotated[Domains | SpaceAsk, WrapValidator(_space)]
+    space: Annotated[Domains | SpaceBody, WrapValidator(_space)]
     objective: Annotated[Name, Field(description="what is made smaller, such as step_p50_seconds")]
     unit: Annotated[str, StringConstraints(max_length=64)] = "s"
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
@@ -169,9 +170,9 @@ def list_studies(store: StoreOf) -> StudyList:
 
 
 @router.post("", status_code=status.HTTP_201_CREATED)
-def create_study(asked: StudyAsk, response: Response, service: StudyServiceOf, request: RequestOf) -> StudyView:
+def create_study(body: StudyRequest, response: Response, service: StudyServiceOf, request: RequestKeyOf) -> StudyView:
     """A new study; with an Idempotency-Key, the same request again gets the same study."""
-    study = service.create(new_study(asked), request=request)
+    study = service.create(new_study(body), request=request)
     response.headers["Location"] = f"/v1/studies/{study.study_id}"
     return StudyView.of(study)
 
@@ -182,24 +183,24 @@ def get_study(study_id: Id, service: StudyServiceOf) -> StudyStatusView:
     return StudyStatusView.of_status(service.status(study_id))
 
 
-def new_study(asked: StudyAsk) -> Study:
-    """The study that is asked for, under a fresh id."""
-    space = _plain(asked.space)
+def new_study(body: StudyRequest) -> Study:
+    """Return the study of a request, under a fresh id."""
+    space = _plain(body.space)
     return Study(
         new_ulid(),
-        asked.name,
+        body.name,
         space,
-        asked.objective,
-        asked.unit,
-        asked.seed,
+        body.objective,
+        body.unit,
+        body.seed,
         time.time_ns(),
-        asked.trials_max,
-        asked.details,
+        body.trials_max,
+        body.details,
     )
 
 
-def _plain(space: dict[str, DomainAsk] | SpaceAsk) -> dict[str, object]:
-    if isinstance(space, SpaceAsk):
+def _plain(space: dict[str, DomainBody] | SpaceBody) -> dict[str, object]:
+    if isinstance(space, SpaceBody):
         return {name: value for name, value in space.model_dump(exclude_none=True).items() if value}
     return {name: domain.model_dump(exclude_none=True) for name, domain in space.items()}
 

@@ -5,9 +5,10 @@ from typing import Annotated, Literal, Self
 from fastapi import APIRouter, Depends
 from pydantic import Field, StringConstraints
 
-from crosswind.api.requests import RequestOf
-from crosswind.api.stored import StudyServiceOf
-from crosswind.api.wire import Ask, Id, Name, Value, View, refuse_unknown_query, rfc3339
+from crosswind.api.dependencies import StudyServiceOf
+from crosswind.api.idempotency import RequestKeyOf
+from crosswind.api.wire import Id, Name, RequestBody, Value, View, refuse_unknown_query
+from crosswind.data.schema.answers.fields import rfc3339
 from crosswind.data.schema.trial import TrialRecord, TrialState
 from crosswind.models.tuner.service.rules import OUTCOMES_MAX, TEXT_MAX
 from crosswind.models.tuner.service.service import COUNT_MAX, LEASE_SECONDS_MAX, Lease
@@ -19,7 +20,7 @@ LEASE_SECONDS = 3600.0
 RunId = Annotated[Name, Field(max_length=64)]
 
 
-class SuggestAsk(Ask):
+class SuggestRequest(RequestBody):
     """The number of trials wanted, their owner, and the time that they are wanted for."""
 
     owner: Name
@@ -32,14 +33,14 @@ class SuggestAsk(Ask):
     ] = None
 
 
-class HeartbeatAsk(Ask):
+class HeartbeatRequest(RequestBody):
     """The owner who still evaluates the trial, and how long the lease is to hold from now."""
 
     owner: Name
     lease_seconds: Seconds = LEASE_SECONDS
 
 
-class CompleteAsk(Ask):
+class CompleteRequest(RequestBody):
     """The measured objective; lower is better. With `owner`, it is refused when another owner holds the trial."""
 
     objective: Annotated[float, Field(allow_inf_nan=False)]
@@ -51,7 +52,7 @@ class CompleteAsk(Ask):
     ] = None
 
 
-class FailAsk(Ask):
+class FailRequest(RequestBody):
     """Why there is no objective."""
 
     reason: Annotated[str, StringConstraints(min_length=1, max_length=4000)]
@@ -59,7 +60,7 @@ class FailAsk(Ask):
     owner: Name | None = None
 
 
-class ReleaseAsk(Ask):
+class ReleaseRequest(RequestBody):
     """The owner who gives the trial back, and the checkpoint that the next can go on from."""
 
     owner: Name | None = None
@@ -110,14 +111,14 @@ def list_trials(study_id: Id, service: StudyServiceOf) -> TrialList:
 
 
 @router.post("/trials:suggest")
-def suggest(study_id: Id, asked: SuggestAsk, service: StudyServiceOf, request: RequestOf) -> TrialList:
+def suggest(study_id: Id, body: SuggestRequest, service: StudyServiceOf, request: RequestKeyOf) -> TrialList:
     """Trials to evaluate next, leased to the owner; an empty list once the space is used up.
 
     With a context, earlier trials of the study decide that were told with theirs, as outcomes `context.NAME`.
     """
-    lease = Lease(asked.owner, asked.lease_seconds, asked.job)
-    asks = service.choosing(choosing_by(asked.context, service.trials(study_id))) if asked.context else service
-    return TrialList.of(asks.suggest(study_id, asked.count, lease, request=request))
+    lease = Lease(body.owner, body.lease_seconds, body.job)
+    asks = service.choosing(choosing_by(body.context, service.trials(study_id))) if body.context else service
+    return TrialList.of(asks.suggest(study_id, body.count, lease, request=request))
 
 
 @router.get("/trials/{trial_id}")
@@ -127,29 +128,29 @@ def get_trial(study_id: Id, trial_id: Id, service: StudyServiceOf) -> TrialView:
 
 
 @router.post("/trials/{trial_id}:heartbeat")
-def heartbeat(study_id: Id, trial_id: Id, asked: HeartbeatAsk, service: StudyServiceOf) -> TrialView:
+def heartbeat(study_id: Id, trial_id: Id, body: HeartbeatRequest, service: StudyServiceOf) -> TrialView:
     """Lets the lease run anew from now, on the server's clock."""
-    return TrialView.of(service.heartbeat(study_id, trial_id, Lease(asked.owner, asked.lease_seconds)))
+    return TrialView.of(service.heartbeat(study_id, trial_id, Lease(body.owner, body.lease_seconds)))
 
 
 @router.post("/trials/{trial_id}:complete")
-def complete(study_id: Id, trial_id: Id, asked: CompleteAsk, service: StudyServiceOf) -> TrialView:
+def complete(study_id: Id, trial_id: Id, body: CompleteRequest, service: StudyServiceOf) -> TrialView:
     """Takes the measured objective; the same value again gets the same answer, another one 409."""
     record = service.complete(
-        study_id, trial_id, asked.objective, owner=asked.owner, run_id=asked.run_id, outcomes=asked.outcomes
+        study_id, trial_id, body.objective, owner=body.owner, run_id=body.run_id, outcomes=body.outcomes
     )
     return TrialView.of(record)
 
 
 @router.post("/trials/{trial_id}:fail")
-def fail(study_id: Id, trial_id: Id, asked: FailAsk, service: StudyServiceOf) -> TrialView:
+def fail(study_id: Id, trial_id: Id, body: FailRequest, service: StudyServiceOf) -> TrialView:
     """Ends the trial without an objective."""
-    state = TrialState(asked.state)
-    return TrialView.of(service.fail(study_id, trial_id, asked.reason, state=state, owner=asked.owner))
+    state = TrialState(body.state)
+    return TrialView.of(service.fail(study_id, trial_id, body.reason, state=state, owner=body.owner))
 
 
 @router.post("/trials/{trial_id}:release")
-def release(study_id: Id, trial_id: Id, service: StudyServiceOf, asked: ReleaseAsk | None = None) -> TrialView:
+def release(study_id: Id, trial_id: Id, service: StudyServiceOf, body: ReleaseRequest | None = None) -> TrialView:
     """Gives the trial back unmeasured; the next who asks gets it, with the checkpoint."""
-    given = asked or ReleaseAsk()
+    given = body or ReleaseRequest()
     return TrialView.of(service.release(study_id, trial_id, owner=given.owner, checkpoint=given.checkpoint))

@@ -16,10 +16,10 @@ from crosswind.data.schema.errors import InvalidInputError, ProjectError
 from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.ingest.lab.campaign import Step, missing, position_in, run_plan
-from crosswind.ingest.lab.hosts import remove_abandoned
-from crosswind.ingest.lab.kernel import require_lab
-from crosswind.ingest.lab.plan import SHARES, Plan
-from crosswind.ingest.lab.validation import VALIDATION_SEED, validation
+from crosswind.ingest.lab.hosts.hosts import remove_abandoned
+from crosswind.ingest.lab.hosts.programs import require_lab
+from crosswind.ingest.lab.plans.plan import SHARES, Plan
+from crosswind.ingest.lab.plans.validation import VALIDATION_SEED, validation
 
 
 def rows() -> list[Row]:
@@ -57,11 +57,11 @@ def measure(plan: Plan, store: Store) -> None:
         return
     require_lab()
     remove_abandoned()
-    for problem in run_plan(plan, store, tell=_tell):
+    for problem in run_plan(plan, store, report=_report):
         print(f"problem: {problem}", flush=True)
 
 
-def _tell(step: Step) -> None:
+def _report(step: Step) -> None:
     left = "" if step.seconds_left is None else f", {step.seconds_left / 60:.0f} min left"
     print(f"fresh runs: {step.done} of {step.total}{left}", flush=True)
 

@@ -21,12 +21,12 @@ from tests.models.interference.scenes import counted, scene
 
 from benchmarks.accuracy.row import Row
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.effects import CounterColumn
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.models.association.outcomes import Outcomes
 from crosswind.models.counters.counters import counters, ranked
-from crosswind.models.counters.rates import Shown
 from crosswind.models.interference.exposure import enough
 from crosswind.models.interference.interference import exposures_of, interference, ranking
 
@@ -54,11 +54,11 @@ def _neighbours(kind: str, effect: float) -> Row:
         met = enough(exposures_of(made.compared, made.present))
         named = [candidate.name for candidate in met.candidates]
         blamed = {suspect.candidate.name for suspect in ranking(made.compared, met).suspects if suspect.is_blamed}
-        ours.append(_told(blamed, len(named)))
+        ours.append(_score(blamed, len(named)))
         p, r = _pearson(met.shares.toarray(), made.compared.log_excess)
-        pearson.append(_told({named[place] for place in np.flatnonzero((p < 0.05) & (r > 0))}, len(named)))
+        pearson.append(_score({named[place] for place in np.flatnonzero((p < 0.05) & (r > 0))}, len(named)))
         q = scipy.stats.false_discovery_control(p)
-        corrected.append(_told({named[place] for place in np.flatnonzero((q < 0.05) & (r > 0))}, len(named)))
+        corrected.append(_score({named[place] for place in np.flatnonzero((q < 0.05) & (r > 0))}, len(named)))
     figures = _means(ours)
     reached = figures["trials_with_innocent_blamed"] <= 0.05 and (effect < 0.1 or figures["power"] >= 0.8)
     return Row(
@@ -72,7 +72,7 @@ def _neighbours(kind: str, effect: float) -> Row:
     )
 
 
-def _told(blamed: set[str], tested: int) -> dict[str, float]:
+def _score(blamed: set[str], tested: int) -> dict[str, float]:
     innocents = len(blamed - {AGGRESSOR})
     return {
         "trials_with_innocent_blamed": float(innocents > 0),
@@ -85,7 +85,9 @@ def _counters() -> Row:
     rates: dict[str, list[dict[str, float]]] = {}
     for trial in range(TRIALS):
         made = counted(SEEDS["counters"] + trial)
-        names = [Shown("set", f"c{number}_total", "", "second", "", "") for number in range(made.counters.shape[1])]
+        names = [
+            CounterColumn("set", f"c{number}_total", "", "second", "", "") for number in range(made.counters.shape[1])
+        ]
         table = {name: pd.Series(column) for name, column in zip(names, made.counters.T, strict=True)}
         mattering = {names.index(counter.shown) for counter in ranked(_runs(made.log_excess), table) if counter.matters}
         p, r = _pearson(made.counters, made.log_excess)

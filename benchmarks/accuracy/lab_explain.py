@@ -23,6 +23,7 @@ from benchmarks.accuracy.lab_before import STEPS
 from benchmarks.accuracy.lost import delays_of, injected_and_lost
 from benchmarks.accuracy.row import Row
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
 from crosswind.data.schema.run import Run
 from crosswind.data.store.features import all_runs, cohort_key
 from crosswind.data.store.store import Store
@@ -31,7 +32,6 @@ from crosswind.models.explain.cohort.read import read_segments
 from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.culprit_node import culprit_node
 from crosswind.models.explain.explain import explain
-from crosswind.models.explain.explanation import Explanation, Verdict
 
 CORES_TAKEN = frozenset({"cpu_contention"})
 FABRIC = frozenset({"network", "link_rate", "packet_loss"})
@@ -74,7 +74,7 @@ class ExplainedRun:
         """By how much the fault alone slowed the run, over its cohort's usual time.
 
         Of a delay of one rank that is what was lost by it; of links the time that the fabric took beyond the usual one;
-        who takes cores is told by the whole run alone.
+        taken cores show in the whole run alone.
         """
         if self.kinds <= KNOWN_SECONDS:
             [delay] = delays_of(self.run, STEPS)
@@ -149,7 +149,7 @@ def _fabric(run: Segments) -> float:
 
 
 def figures(runs: Sequence[ExplainedRun]) -> dict[str, float]:
-    """Shares of the runs, and how many there are of which they are told; weak faults are told apart, and pairs."""
+    """Shares of the runs, and how many runs they are shares of; weak faults and pairs are counted apart."""
     single, pairs = [case for case in runs if len(case.kinds) == 1], [case for case in runs if len(case.kinds) > 1]
     slow = [case for case in single if case.slowdown >= SLOW]
     barely = [case for case in single if BARELY <= case.slowdown < SLOW]

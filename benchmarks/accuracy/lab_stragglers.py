@@ -17,10 +17,11 @@ import numpy as np
 
 from crosswind.data.lake.steps_summary import rank_steps
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.stragglers import RunStragglers
 from crosswind.data.schema.run import Run
 from crosswind.data.store.features import WARM_UP_STEPS, all_runs
 from crosswind.data.store.store import Store
-from crosswind.models.stragglers.live import RunStragglers, stragglers_of_run
+from crosswind.models.stragglers.live import stragglers_of_run
 
 INJECTED = re.compile(r"([a-z_]+):(\d+):")
 OF_A_RANK = ("slow_rank", "slow_input", "late_checkpoint", "cpu_hog", "pause", "cpu_quota")

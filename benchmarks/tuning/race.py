@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from benchmarks.tuning.peers import Botorch, OptunaGp, OptunaTpe, Skopt, Smac, TopTenThenTpe, has
 from benchmarks.tuning.tables import Table, Task, table
+from crosswind.data.files import published
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Trial, TrialState
 from crosswind.models.tuner.search.gaussian_process_tuner import GaussianProcessTuner
@@ -110,8 +111,8 @@ def curve(name: str, task: Task, seed: int) -> Floats:
     ratios = _raced(racer, task, seed)
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.with_suffix(".part").write_text(json.dumps(ratios.tolist()))
-        kept.with_suffix(".part").rename(kept)
+        with published(kept, is_durable=False) as file:
+            file.write(json.dumps(ratios.tolist()).encode())
     return ratios
 
 

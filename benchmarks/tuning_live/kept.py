@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from crosswind.data.files import published
 from crosswind.data.schema.errors import ConflictError, MalformedError
 
 
@@ -45,9 +46,8 @@ class Kept:
             return
         self._rows = _read(path, setup) if path.exists() else []
         whole = [json.dumps({"setup": setup}), *(_line(row) for row in self._rows)]
-        part = path.with_name(path.name + ".part")
-        part.write_text("".join(f"{line}\n" for line in whole))
-        part.rename(path)
+        with published(path, is_durable=False) as file:
+            file.writelines(f"{line}\n".encode() for line in whole)
 
     @property
     def measured(self) -> list[Measured]:

@@ -37,7 +37,7 @@ class Ongoing:
     def __init__(self, make: MakeTuner) -> None:
         self._make = make
         self._tuner: Tuner | None = None
-        self._told: set[str] = set()
+        self._observed: set[str] = set()
 
     def __call__(self, space: Space, seed: int) -> Tuner:
         """Itself; the tuner inside is made the first time."""
@@ -51,8 +51,8 @@ class Ongoing:
     def observe(self, trials: Sequence[Trial]) -> None:
         """Passes on the trials that are new."""
         if self._tuner:
-            self._tuner.observe([trial for trial in trials if trial.trial_id not in self._told])
-            self._told |= {trial.trial_id for trial in trials}
+            self._tuner.observe([trial for trial in trials if trial.trial_id not in self._observed])
+            self._observed |= {trial.trial_id for trial in trials}
 
 
 TUNERS: Mapping[str, Callable[[], MakeTuner]] = {

@@ -10,7 +10,7 @@ from crosswind.dashboards.palette import HAIRLINE, INK, MUTED, PAPER
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 TITLE_PIXELS = 24  # of a figure's top margin, for the title that a page takes out and gives as a heading
-TABLE_ROWS = 60  # a table twin is for reading; all rows stand in the page's JSON and behind the API
+TABLE_ROWS = 60  # a table twin is for reading; the page's JSON and the API have all rows
 
 
 @dataclass(frozen=True)

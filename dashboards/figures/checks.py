@@ -1,4 +1,4 @@
-"""Values that a check measured on each node, beside what is usual."""
+"""Values that a check measured on each node, with the usual range."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class CheckedValue:
 
 @dataclass(frozen=True)
 class CheckedValues:
-    """The values of a check of which it is known what is usual, by measure; the worst first."""
+    """The values of a check that have a usual value, by measure; the worst first."""
 
     name: ClassVar[str] = "checks"
     values: tuple[CheckedValue, ...]
@@ -96,7 +96,7 @@ class CheckedValues:
 
 
 def checked_values(findings: Sequence[Finding]) -> CheckedValues | None:
-    """The findings that have something usual beside them, or None without any."""
+    """Return the findings that have a usual value, or None without any."""
     values = [
         CheckedValue(
             place_of(finding),

@@ -1,4 +1,4 @@
-"""The worth of a model: whether its quantiles hold what they promise, and its loss beside the naive baselines'."""
+"""The accuracy of a model: coverage of its quantiles, and its loss next to the naive baselines'."""
 
 import math
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class CoveragePoint:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The number of validation runs that each quantile of a model held, beside how many it promised to hold."""
+    """The share of validation runs at or below each quantile of a model, next to the promised share."""
 
     name: ClassVar[str] = "coverage"
     runs: int
@@ -42,9 +42,9 @@ class Coverage:
         """The finding."""
         off = [point for point in self.points if point.is_off]
         if not off:
-            return f"Every quantile holds what it promises, as far as {count(self.runs, 'run')} can tell"
+            return f"The coverage of every quantile is right within the error of {count(self.runs, 'run')}"
         worst = max(off, key=lambda point: abs(point.share - point.level))
-        return f"P{100 * worst.level:g} held {percent(worst.share)} of {count(self.runs, 'run')}"
+        return f"P{100 * worst.level:g} covered {percent(worst.share)} of {count(self.runs, 'run')}"
 
     @property
     def sentence(self) -> str:
@@ -62,11 +62,11 @@ class Coverage:
             (percent(point.level), percent(point.share), f"{percent(point.low)} to {percent(point.high)}")
             for point in self.points[:TABLE_ROWS]
         )
-        return Table(("promised", "held", "95 % interval"), tuple(rows))
+        return Table(("promised", "covered", "95 % interval"), tuple(rows))
 
     def draw(self) -> go.Figure:
         """The plotly figure."""
-        figure = paper(self.title, height=320, x="promised share, %", y="share of runs held, %")
+        figure = paper(self.title, height=320, x="promised share, %", y="share of runs covered, %")
         dashes = {"color": PEER, "width": 1.25, "dash": "dash"}
         figure.add_scatter(x=[0, 100], y=[0, 100], name="as promised", mode="lines", line=dashes, hoverinfo="skip")
         kinds = (("holds", BLUE, "circle", False), ("does not hold", VERMILION, "x", True))
@@ -103,7 +103,7 @@ def _marks(points: list[CoveragePoint], words: str) -> dict[str, object]:
         "error_y": {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "thickness": 1},
         "mode": "markers",
         "name": words,
-        "hovertemplate": "P%{x:.3~g} held %{y:.3~g} % of runs<extra></extra>",
+        "hovertemplate": "P%{x:.3~g} covered %{y:.3~g} % of runs<extra></extra>",
     }
 
 

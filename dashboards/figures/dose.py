@@ -65,7 +65,7 @@ class Doses:
 
     def draw(self) -> go.Figure:
         """The plotly figure."""
-        figure = paper(self.title, height=300, x="how much of it the runs had beside them", y="times as long")
+        figure = paper(self.title, height=300, x="exposure of the runs to it", y="times as long")
         for line, (colour, symbol, dash) in zip(self.lines, LINES, strict=False):
             figure.add_scatter(
                 x=list(THIRDS),

@@ -1,4 +1,4 @@
-"""Effects beside each other, each with its interval: counters, neighbours."""
+"""Effects of counters or neighbours, each with its interval."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Effects:
         """The figure in words, for those who do not see it."""
         sure = sum(effect.is_sure for effect in self.effects)
         return (
-            f"{self.axis[:1].upper()}{self.axis[1:]}, of the {len(self.effects)} told most surely; {sure} marked: "
+            f"{self.axis[:1].upper()}{self.axis[1:]}, of the {len(self.effects)} most certain; {sure} marked: "
             f"{self.verdicts[0]}. Lines are 90 % intervals, 1 is no difference."
         )
 
@@ -59,7 +59,7 @@ class Effects:
         return Table(("what", f"{self.axis} [90 % interval]", "how sure", "verdict"), tuple(rows))
 
     def draw(self) -> go.Figure:
-        """The plotly figure; names stand above their rows, so that they take no width from a narrow page."""
+        """The plotly figure; names are above their rows, to take no width from a narrow page."""
         figure = paper(self.title, height=AROUND_PIXELS + ROW_PIXELS * len(self.effects), x=self.axis, y="")
         for is_sure, colour, symbol in ((True, VERMILION, "triangle-up"), (False, PEER, "circle-open")):
             places = [place for place, effect in enumerate(self.effects) if effect.is_sure is is_sure]

@@ -9,16 +9,17 @@ import plotly.graph_objects as go
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.palette import BLUE, MUTED, ORANGE, VERMILION
 from crosswind.dashboards.wording import count, number, percent, times
-from crosswind.models.stragglers.ranking import SLOWER, Kind, Ranked
+from crosswind.data.schema.answers.stragglers import PeerKind, RankedPeer
+from crosswind.models.stragglers.ranking import SLOWER
 
 DRAWN = 500
-MAYBE = 0.5  # probability of being slower from which on a thing is worth a look
+MAYBE = 0.5  # probability of being slower from which on a peer is marked to watch
 LOOKS = {  # the word, colour and symbol of each
     "slower than its peers": (VERMILION, "triangle-up"),
     "may be slower": (ORANGE, "diamond"),
     "as its peers": (BLUE, "circle-open"),
 }
-LABELLED = 5  # stragglers whose names stand in the figure
+LABELLED = 5  # stragglers named in the figure
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class Fleet:
     """Things of one kind, the slowest first; of `compared` these are the slowest."""
 
     name: ClassVar[str] = "fleet"
-    kind: Kind
-    ranked: tuple[Ranked, ...]
+    kind: PeerKind
+    ranked: tuple[RankedPeer, ...]
     compared: int
 
     @property
@@ -102,18 +103,18 @@ class Fleet:
         }
 
 
-def fleet_plot(kind: Kind, ranked: Sequence[Ranked]) -> Fleet | None:
+def fleet_plot(kind: PeerKind, ranked: Sequence[RankedPeer]) -> Fleet | None:
     """The things of a kind among those ranked, or None without any."""
     of_kind = sorted((entry for entry in ranked if entry.kind is kind), key=lambda entry: -entry.ratio)
     return Fleet(kind, tuple(of_kind[:DRAWN]), len(of_kind)) if of_kind else None
 
 
-def _word(entry: Ranked) -> str:
+def _word(entry: RankedPeer) -> str:
     slower, maybe, alike = LOOKS
     if entry.named:
         return slower
     return maybe if entry.chance_slower >= MAYBE else alike
 
 
-def _range(entry: Ranked) -> str:
+def _range(entry: RankedPeer) -> str:
     return f"{times(entry.ratio)} [{number(entry.low_ratio)} to {number(entry.high_ratio)}]"

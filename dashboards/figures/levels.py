@@ -81,7 +81,7 @@ class Levels:
 
 
 def levels_plot(history: History) -> Levels | None:
-    """The figure, or None where too few runs are known."""
+    """The figure, or None where there are too few runs."""
     return Levels(history) if history.levels else None
 
 

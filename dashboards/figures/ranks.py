@@ -30,7 +30,7 @@ class RankHeatMap:
     """Exposed wait in seconds by rank and step; with many steps, the longest wait of `steps_a_cell` neighbours.
 
     `waits[rank][column]` is None where nothing was recorded. With more than 128 ranks, those that wait least are
-    shown: a rank that nobody waits for is no suspect.
+    shown: a rank that no other waits for is no suspect.
     """
 
     name: ClassVar[str] = "ranks"
@@ -113,7 +113,7 @@ def _colour_bar(title: str) -> dict[str, object]:
 
 def _layout(axis: Mapping[str, Any]) -> dict[str, object]:
     margin = {"title": {**axis["title"], "text": "last, %"}, "range": [0, 100], "tickvals": [0, 50, 100]}
-    # Beside a horizontal colour bar plotly sets an axis title into the ticks, so an annotation says it.
+    # Plotly sets the title of a horizontal colour bar into the ticks, so an annotation is the title.
     step = {"text": "step", "x": 0.36, "y": 0, "xref": "paper", "yref": "paper", "yanchor": "top", "yshift": -22}
     return {
         "xaxis": {"domain": [0, 0.72], "showgrid": False, "anchor": "y", "title": {"text": ""}},

@@ -11,7 +11,7 @@ from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.palette import MUTED
 from crosswind.dashboards.wording import count, moment, number, times, utc
-from crosswind.models.explain.explanation import Verdict
+from crosswind.data.schema.answers.explanations import Verdict
 
 
 @dataclass(frozen=True)

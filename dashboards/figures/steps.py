@@ -105,7 +105,7 @@ def step_ribbon(run: pd.DataFrame, cohort: pd.DataFrame, *, cohort_runs: int, mo
     Args:
         run: columns step, rank, duration_seconds.
         cohort: columns step, p10, p50, p90 in seconds over the cohort's other runs; empty when there are none.
-        cohort_runs: how many other runs the cohort frame stands for.
+        cohort_runs: number of other runs in the cohort frame.
         most: points of a line at most.
     """
     slowest = run.groupby("step")["duration_seconds"].max()

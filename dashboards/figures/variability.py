@@ -13,7 +13,7 @@ from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.palette import BLUE, PEER, translucent
 from crosswind.dashboards.wording import count, moment, percent, seconds, times, unit_of, utc
-from crosswind.models.explain.explanation import Verdict
+from crosswind.data.schema.answers.explanations import Verdict
 
 ECDF_POINTS = 400
 
@@ -175,7 +175,7 @@ class CohortDistributions:
         """The plotly figure."""
         figure = paper(self.title, height=320, x="mean step time / cohort median", y="share of runs, %")
         others = [other for other in self.cohorts if not other.is_selected]
-        if others:  # one entry of the legend stands for all of them
+        if others:  # one entry of the legend for all of them
             figure.add_scatter(
                 x=[None], y=[None], name="other cohorts", mode="lines", line={"color": PEER, "width": 1.25}
             )
@@ -206,7 +206,7 @@ def cohort_distributions(runs: pd.DataFrame, labels: Mapping[str, str], *, selec
     Args:
         runs: columns cohort and step_mean_seconds, a row a run.
         labels: cohort -> how it is called, in the order wanted.
-        selected: the cohort to stand out.
+        selected: the cohort to highlight.
     """
     timed = runs.dropna(subset=["step_mean_seconds"])
     groups = {key: group["step_mean_seconds"].to_numpy(np.float64) for key, group in timed.groupby("cohort")}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from crosswind.dashboards.palette import GREEN, ORANGE, PEER, VERMILION
-from crosswind.models.explain.explanation import Verdict
+from crosswind.data.schema.answers.explanations import Verdict
 
 
 @dataclass(frozen=True)

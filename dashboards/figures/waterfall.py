@@ -9,13 +9,13 @@ import plotly.graph_objects as go
 from crosswind.dashboards.figures.chart import Table, label, paper
 from crosswind.dashboards.palette import BLUE, GREEN, INK, MUTED, ORANGE, PEER, VERMILION, hatched
 from crosswind.dashboards.wording import axis_unit, estimate, percent, seconds
+from crosswind.data.schema.answers.explanations import Explanation, Interval
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.words import opening, words
-from crosswind.models.explain.explanation import Explanation, Interval
 
 ROW_PIXELS, AROUND_PIXELS = 46, 92
 UNEXPLAINED = "unexplained"
-LEAST_SPAN = 0.01  # of the measured time: an axis over less than its rounding has no ticks that can be told apart
+LEAST_SPAN = 0.01  # of the measured time: an axis over less than its rounding has no distinct ticks
 
 
 @dataclass(frozen=True)

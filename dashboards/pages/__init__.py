@@ -1,4 +1,4 @@
-"""Pages: what they show, computed, and how that becomes HTML or JSON. A new page is one file and one line in LISTED."""
+"""Pages: their contents, computed, and their rendering as HTML and JSON. A new page is one file, one line in LISTED."""
 
 from crosswind.dashboards.pages.render import render_error
 

@@ -1,11 +1,12 @@
-"""The Checks page: what allocations measured before their jobs, against the fleet's history."""
+"""The Checks page: measurements of allocations before their jobs, compared with the fleet's history."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.checks import checked_values, place_of
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.wording import count
 from crosswind.data.schema.errors import MalformedError, NotFoundError
 from crosswind.data.schema.hostlist import compress
@@ -40,7 +41,7 @@ class FindingRow:
 
 @dataclass(frozen=True)
 class ReasonRow:
-    """Why a node should be left out."""
+    """The reason to leave out a node."""
 
     node: str
     reason: str
@@ -65,14 +66,14 @@ class ChecksView:
     title = "Checks"
 
 
-def view(sources: Sources, asked: Asked) -> ChecksView:
-    """The newest checks of a system, and one of them in detail. Raises: NotFoundError."""
-    limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    checked = sources.ask(checked_systems)
-    system = asked.word("system") or (checked[0] if checked else None)
-    checks = sources.ask(past_checks, system) if system in checked and system else ()
+def view(client: Local, query: PageQuery) -> ChecksView:
+    """Return the newest checks of a system, and one of them in detail. Raises: NotFoundError."""
+    limit = query.amount("limit", SHOWN, most=MOST_SHOWN)
+    checked = client.compute(client.store, checked_systems)
+    system = query.word("system") or (checked[0] if checked else None)
+    checks = client.compute(client.store, past_checks, system) if system in checked and system else ()
     systems = tuple(sorted({*checked, *([system] if system else [])}))
-    selected = _selected(checks, asked.word("check"))
+    selected = _selected(checks, query.word("check"))
     if selected is None:
         return ChecksView("", system, systems, (), None, (), (), "", (), ())
     verdict = selected.verdict
@@ -123,13 +124,13 @@ def _exclude(nodes: Sequence[str]) -> str:
 def _sentence(check: PastCheck) -> str:
     verdict = check.verdict
     compared = [finding for finding in verdict.findings if finding.expected is not None]
-    looked = count(len(check.nodes), "node")
+    checked = count(len(check.nodes), "node")
     if verdict.excluded:
         named = ", ".join(verdict.excluded[:3]) + (" and more" if len(verdict.excluded) > 3 else "")
-        return f"{len(verdict.excluded)} of {looked} should be left out: {named}."
+        return f"{len(verdict.excluded)} of {checked} should be left out: {named}."
     if not compared:
-        return f"Nobody can say what is usual of {looked} yet, so none is blamed."
+        return f"There is no history to compare {checked} with yet, so none is blamed."
     slow = sum(finding.is_slow for finding in compared)
     if slow:
-        return f"{count(slow, 'slow value')} on {looked}, and nothing tells which node that is due to."
-    return f"{looked[:1].upper()}{looked[1:]} measured as usual."
+        return f"{count(slow, 'slow value')} on {checked}, not attributable to a single node."
+    return f"{checked[:1].upper()}{checked[1:]} measured as usual."

@@ -1,16 +1,17 @@
-"""The Counters page: which counters of the nodes go with slow runs."""
+"""The Counters page: counters of the nodes that go with slow runs."""
 
 from dataclasses import dataclass
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.effects import Effect, effects_plot
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, percent, times
+from crosswind.data.schema.answers.effects import CounterEffect, CounterRanking
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import RunState
 from crosswind.models.association.design import RUNS_MIN
-from crosswind.models.counters.counters import CounterEffect, CounterRanking, counters
 
 SHOWN, MOST_SHOWN = 25, 500
 SHOWS = ("tested", "all")
@@ -30,7 +31,7 @@ class CounterRow:
 class CountersView:
     """The page's contents; of `tested` counters the first are in the rows, with `show` all also those left out.
 
-    `following` ones only follow the run's length, and say nothing.
+    `following` ones only follow the run's length, and are no evidence.
     """
 
     sentence: str
@@ -54,15 +55,15 @@ class CountersView:
     title = "Counters"
 
 
-def view(sources: Sources, asked: Asked) -> CountersView:
-    """The ranking of a workload's counters, or of all. Raises: InvalidInputError for a query that cannot be meant."""
-    show, limit = asked.choice("show", SHOWS) or SHOWS[0], asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    scope = scope_of(sources, asked, RunState.COMPLETED)
+def view(client: Local, query: PageQuery) -> CountersView:
+    """Return the ranking of counters for a workload, or for all. Raises: InvalidInputError for a bad query."""
+    show, limit = query.choice("show", SHOWS) or SHOWS[0], query.amount("limit", SHOWN, most=MOST_SHOWN)
+    scope = scope_of(client, query, RunState.COMPLETED)
     if not scope.runs:
         return _nothing(scope, show)
     try:
-        ranking = sources.ask(counters, scope.workload, scope.system)
-    except InvalidInputError as error:  # runs are there, of which none tells its time
+        ranking = client.counters(scope.workload, scope.system)
+    except InvalidInputError as error:  # none of the stored runs has a time
         return _nothing(scope, show, "No counter can be ranked yet.", str(error))
     informative = [counter for counter in ranking.counters if not counter.follows_duration]
     listed = informative if show == SHOWS[0] else ranking.counters
@@ -104,11 +105,12 @@ def _sentence(ranking: CounterRanking, informative: list[CounterEffect]) -> str:
         return f"No counter can be ranked yet: {ranking.compared_runs} of {count(ranking.runs, 'run')} can be compared."
     tested = count(len(ranking.counters), "counter")
     if not ranking.mattering:
-        return f"None of {tested} goes with slow runs beyond luck."
+        return f"None of {tested} goes with slow runs beyond chance."
     first = informative[0]
     way = "high" if first.rho > 0 else "low"
-    goes = "goes" if len(ranking.mattering) == 1 else "go"
-    return f"{len(ranking.mattering)} of {tested} {goes} with slow runs; most surely {first.shown.name}, {way} in them."
+    go = "goes" if len(ranking.mattering) == 1 else "go"
+    most = f"most clearly {first.shown.name}, {way} in them"
+    return f"{len(ranking.mattering)} of {tested} {go} with slow runs; {most}."
 
 
 def _charts(informative: list[CounterEffect]) -> tuple[Chart, ...]:
@@ -127,6 +129,6 @@ def _charts(informative: list[CounterEffect]) -> tuple[Chart, ...]:
         return ()
     first = effects[0]
     finding = f"Runs take {times(first.ratio)} as long for a standard deviation more of {first.name}"
-    verdicts = ("goes with slow runs", "may be luck")
+    verdicts = ("goes with slow runs", "may be chance")
     chart = effects_plot(effects, finding=finding, axis="times as long per deviation", verdicts=verdicts)
     return () if chart is None else (chart,)

@@ -1,20 +1,18 @@
-"""The Neighbours page: who was beside runs that were slow, by pseudonym."""
+"""The Neighbours page: neighbours of slow runs, users by pseudonym."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.dose import DoseLine, dose_plot
 from crosswind.dashboards.figures.effects import Effect, effects_plot
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, times
+from crosswind.data.schema.answers.effects import Interference, Neighbour, NeighbourEffect, NeighbourScope
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import RunState
-from crosswind.models.interference.exposure import Candidate
-from crosswind.models.interference.exposure import Scope as Where
-from crosswind.models.interference.interference import Interference, interference
-from crosswind.models.interference.suspects import Suspect
 
 SHOWN, MOST_SHOWN = 25, 400
 VERDICTS = ("slows runs", "is not shown to")
@@ -22,10 +20,10 @@ VERDICTS = ("slows runs", "is not shown to")
 
 @dataclass(frozen=True)
 class NeighbourRow:
-    """One line of the table; who is not `is_blamed` is not shown to slow anybody down."""
+    """One line of the table; there is no evidence against a neighbour that is not `is_blamed`."""
 
     name: str
-    suspect: Suspect
+    suspect: NeighbourEffect
     explained_by: str | None
     is_blamed: bool
 
@@ -55,16 +53,16 @@ class InterferenceView:
     title = "Neighbours"
 
 
-def view(sources: Sources, asked: Asked) -> InterferenceView:
-    """Return who goes with slow runs of a workload, or of all. Raises: InvalidInputError for a meaningless query."""
-    limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    scope = scope_of(sources, asked, RunState.COMPLETED)
+def view(client: Local, query: PageQuery) -> InterferenceView:
+    """Return the neighbours of slow runs of a workload, or of all. Raises: InvalidInputError for a bad query."""
+    limit = query.amount("limit", SHOWN, most=MOST_SHOWN)
+    scope = scope_of(client, query, RunState.COMPLETED)
     if not scope.runs:
         return _nothing(scope)
     try:
-        answer = sources.ask(interference, scope.workload, scope.system)
-    except InvalidInputError as error:  # runs are there, of which none tells its time
-        return _nothing(scope, "Nobody can be judged yet.", str(error))
+        answer = client.interference(scope.workload, scope.system)
+    except InvalidInputError as error:  # none of the stored runs has a time
+        return _nothing(scope, "No neighbour can be judged yet.", str(error))
     return InterferenceView(
         sentence=_sentence(answer),
         scope=scope,
@@ -92,25 +90,25 @@ def _nothing(scope: Scope, sentence: str = "", *warnings: str) -> InterferenceVi
     return InterferenceView(sentence, scope, None, 0, 0, 0, {}, 0, 0, 0, 0, (), warnings, None, None, ())
 
 
-def _row(suspect: Suspect) -> NeighbourRow:
+def _row(suspect: NeighbourEffect) -> NeighbourRow:
     by = None if suspect.rides_with is None else _name(suspect.rides_with)
     return NeighbourRow(_name(suspect.candidate), suspect, by, suspect.is_blamed)
 
 
-def _name(candidate: Candidate) -> str:
-    where = "" if candidate.scope is Where.NODE else " on the same switch"
+def _name(candidate: Neighbour) -> str:
+    where = "" if candidate.scope is NeighbourScope.NODE else " on the same switch"
     return f"{candidate.kind} {candidate.name}{where}"
 
 
 def _sentence(answer: Interference) -> str:
     if not answer.suspects:
-        return f"Nobody can be judged yet: {count(answer.accompanied_runs, 'run')} had somebody beside."
+        return f"No neighbour can be judged yet: {count(answer.accompanied_runs, 'run')} had neighbours."
     if not answer.blamed:
-        return f"Nobody is shown to slow runs down, of {count(len(answer.suspects), 'neighbour')} tested."
+        return f"None of {count(len(answer.suspects), 'neighbour')} tested is shown to slow runs down."
     worst = max(answer.blamed, key=lambda suspect: suspect.slowdown_ratio)
-    others = f"; {len(answer.blamed) - 1} more are held to slow runs down" if len(answer.blamed) > 1 else ""
+    others = f"; {len(answer.blamed) - 1} more are shown to slow runs down" if len(answer.blamed) > 1 else ""
     took = f"{times(worst.slowdown_ratio)} [{number(worst.slowdown_low_ratio)} to {number(worst.slowdown_high_ratio)}]"
-    return f"Runs beside {_name(worst.candidate)} took {took} the time{others}."
+    return f"Runs next to {_name(worst.candidate)} took {took} the time{others}."
 
 
 def _charts(answer: Interference) -> tuple[Chart, ...]:
@@ -121,12 +119,12 @@ def _charts(answer: Interference) -> tuple[Chart, ...]:
             suspect.slowdown_low_ratio,
             suspect.slowdown_high_ratio,
             suspect.is_blamed,
-            f"q {number(suspect.q)}, beside {count(suspect.exposed_runs, 'run')}",
+            f"q {number(suspect.q)}, next to {count(suspect.exposed_runs, 'run')}",
         )
         for suspect in answer.suspects
     ]
-    finding = f"{len(answer.blamed)} of {count(len(answer.suspects), 'neighbour')} surely go with slower runs"
-    axis = "time of runs beside it over that of runs without it"
+    finding = f"{len(answer.blamed)} of {count(len(answer.suspects), 'neighbour')} go with slower runs"
+    axis = "time of runs next to it over that of runs without it"
     charts = (effects_plot(effects, finding=finding, axis=axis, verdicts=VERDICTS), dose_plot(_doses(answer)))
     return tuple(chart for chart in charts if chart is not None)
 

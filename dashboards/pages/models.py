@@ -1,13 +1,14 @@
-"""The Models page: which models answer, what they are worth beside naive baselines, and what became of them."""
+"""The Models page: the models that answer, their accuracy next to naive baselines, and their history."""
 
 from dataclasses import dataclass
 from itertools import groupby
 
 import pandas as pd
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.coverage import coverage_plot, leaderboard
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.wording import count, percent
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.model import Change, ModelRecord, ModelState
@@ -19,7 +20,7 @@ MOST_VERSIONS = 50  # the newest of one model
 
 @dataclass(frozen=True)
 class VersionRow:
-    """One version; `objection` says why it must not answer, if anything does."""
+    """One version; `objection` is the reason not to promote it, if there is one."""
 
     version: int
     state: str
@@ -67,9 +68,9 @@ class ModelsView:
     title = "Models"
 
 
-def view(sources: Sources, asked: Asked) -> ModelsView:
-    """Every model, and one version of one of them. Raises: NotFoundError, InvalidInputError."""
-    with sources.store.catalog.read() as session:
+def view(client: Local, query: PageQuery) -> ModelsView:
+    """Return every model, and one version of one of them. Raises: NotFoundError, InvalidInputError."""
+    with client.store.catalog.read() as session:
         groups = {
             name: list(records) for name, records in groupby(session.models.all(), key=lambda version: version.name)
         }
@@ -77,8 +78,8 @@ def view(sources: Sources, asked: Asked) -> ModelsView:
     if not groups:
         return ModelsView("", (), untrained, None, None, 0, (), (), None, None, (), ())
     models = tuple(_model(name, records) for name, records in groups.items())
-    name = asked.word("model") or next((model.name for model in models if model.promoted), models[0].name)
-    record = _record(groups, name, asked)
+    name = query.word("model") or next((model.name for model in models if model.promoted), models[0].name)
+    record = _record(groups, name, query)
     return ModelsView(
         sentence=_sentence(models),
         models=models,
@@ -98,14 +99,14 @@ def view(sources: Sources, asked: Asked) -> ModelsView:
 PAGE = Page("models", "/models", "models.html", view, label="Models", section="models")
 
 
-def _record(groups: dict[str, list[ModelRecord]], name: str, asked: Asked) -> ModelRecord:
-    """The version asked for, else the one that answers, else the newest."""
+def _record(groups: dict[str, list[ModelRecord]], name: str, query: PageQuery) -> ModelRecord:
+    """Return the version of the query, else the one that answers, else the newest."""
     if name not in groups:
-        raise NotFoundError(f"model {name[:60]!r} is not registered: known are {', '.join(groups)}")
+        raise NotFoundError(f"model {name[:60]!r} is not registered: expected {', '.join(groups)}")
     records = groups[name]
-    if asked.word("version") is None:
+    if query.word("version") is None:
         return _answering(records) or records[0]
-    number = asked.amount("version", 1, most=10**9)
+    number = query.amount("version", 1, most=10**9)
     for record in records:
         if record.version == number:
             return record

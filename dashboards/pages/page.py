@@ -2,69 +2,36 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Protocol
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.run import Run
-from crosswind.data.store.store import Store
-from crosswind.models.explain.explanation import Explanation
 
-Explain = Callable[[Store, Sequence[Run]], Mapping[str, Explanation]]
 Place = tuple[int, str]  # of a run in the list: started_ns or 0, and run_id
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-class Answers(Protocol):
-    """Asks a question about a store, or remembers what was answered."""
-
-    def __call__(
-        self, store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """The answer."""
-        ...
-
-
-def asked_anew(store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The answer, remembering nothing."""
-    return question(store, *args, **kwargs)
 
 
 @dataclass(frozen=True)
-class Sources:
-    """The store, explanations and answers from which pages get what they show."""
+class PageQuery:
+    """The query of a page: its parameters, the run in the path, and the place from which a list goes on."""
 
-    store: Store
-    explain: Explain
-    answers: Answers = asked_anew
-
-    def ask(self, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The answer to a question about the whole store, whose arguments can be hashed."""
-        return self.answers(self.store, question, *args, **kwargs)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The request of a reader: the query's words, the run in the path, and where in the list to go on."""
-
-    query: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
     run_id: str = ""
     before: Place | None = None
 
     def word(self, name: str) -> str | None:
-        """The value of a query parameter; None when it is absent or empty, as from a form field left alone."""
-        return self.query.get(name, "").strip() or None
+        """Return the value of a parameter; None if it is absent or empty, as from an empty form field."""
+        return self.parameters.get(name, "").strip() or None
 
     def choice(self, name: str, expected: Sequence[str]) -> str | None:
-        """A value out of a list. Raises: InvalidInputError."""
+        """Return a value out of a list. Raises: InvalidInputError."""
         value = self.word(name)
         if value is not None and value not in expected:
             raise InvalidInputError(f"query parameter {name}={value[:60]!r}: expected one of {', '.join(expected)}")
         return value
 
     def amount(self, name: str, default: int, *, most: int) -> int:
-        """A whole number from 1 to `most`. Raises: InvalidInputError."""
+        """Return a whole number from 1 to `most`. Raises: InvalidInputError."""
         value = self.word(name)
         if value is None:
             return default
@@ -88,17 +55,17 @@ class View(Protocol):
 
     @property
     def next_place(self) -> Place | None:
-        """The place where a list goes on; None at its end and on other pages."""
+        """The place from which a list goes on; None at its end and on other pages."""
         ...
 
 
 @dataclass(frozen=True)
 class Page:
-    """One page: its address, its place in the rail (none without a label), its template, and what it shows."""
+    """One page: its address, its place in the rail (none without a label), its template, and its view."""
 
     name: str
     path: str
     template: str
-    view: Callable[[Sources, Asked], View]
+    view: Callable[[Local, PageQuery], View]
     label: str | None = None
     section: str = ""  # name of the page in the rail that it belongs to

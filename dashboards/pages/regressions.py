@@ -1,17 +1,17 @@
-"""The Regressions page: workloads that became slower or faster for good, and what changed just then."""
+"""The Regressions page: workloads that became slower or faster for good, and simultaneous changes of facts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.levels import levels_plot
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, times, utc
+from crosswind.data.schema.answers.stragglers import ChangedFact, Regression, Regressions
 from crosswind.data.schema.run import RunState
-from crosswind.models.stragglers.coincidences import Suspect
 from crosswind.models.stragglers.history import history
-from crosswind.models.stragglers.regressions import Regression, Regressions, regressions
 
 MOST_SHOWN = 50  # changes, the newest
 
@@ -36,14 +36,14 @@ class RegressionsView:
     title = "Regressions"
 
 
-def view(sources: Sources, asked: Asked) -> RegressionsView:
-    """Lasting changes, the newest first, and the runs of one workload."""
-    scope = scope_of(sources, asked, RunState.COMPLETED)
+def view(client: Local, query: PageQuery) -> RegressionsView:
+    """Return lasting changes, the newest first, and the runs of one workload."""
+    scope = scope_of(client, query, RunState.COMPLETED)
     if not scope.runs:
         return RegressionsView("", scope, 0, 0, 0, 0, (), None, (), (), ())
-    answer = sources.ask(regressions, scope.system, scope.workload)
+    answer = client.regressions(scope.system, scope.workload)
     drawn = _drawn(answer, scope)
-    chart = None if drawn is None else levels_plot(sources.ask(history, *drawn))
+    chart = None if drawn is None else levels_plot(client.compute(client.store, history, *drawn))
     return RegressionsView(
         sentence=_sentence(answer),
         scope=scope,
@@ -63,7 +63,7 @@ PAGE = Page("regressions", "/regressions", "regressions.html", view, label="Regr
 
 
 def _drawn(answer: Regressions, scope: Scope) -> tuple[str, str] | None:
-    """The workload with the newest change; the one asked for, where nothing changed."""
+    """Return system and workload of the newest change; those of the query if nothing changed."""
     if answer.changes:
         newest = next((change for change in answer.changes if change.ratio > 1), answer.changes[0])
         return newest.system, newest.workload
@@ -75,7 +75,7 @@ def _drawn(answer: Regressions, scope: Scope) -> tuple[str, str] | None:
 def _sentence(answer: Regressions) -> str:
     looked = count(answer.workloads, "workload")
     if answer.workloads == len(answer.too_few):
-        return "No workload has runs enough to tell a lasting change."
+        return "No workload has enough runs to detect a lasting change."
     if not answer.changes:
         return f"Nothing changed for good in {looked}, over {count(answer.runs, 'run')}."
     slower = [change for change in answer.changes if change.ratio > 1]
@@ -87,5 +87,5 @@ def _sentence(answer: Regressions) -> str:
     return f"{newest.workload} on {newest.system} {since}{_because(newest.suspects)}."
 
 
-def _because(suspects: Sequence[Suspect]) -> str:
+def _because(suspects: Sequence[ChangedFact]) -> str:
     return f"; {suspects[0].fact} changed just then" if suspects else "; no recorded fact changed just then"

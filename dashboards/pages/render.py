@@ -19,8 +19,8 @@ from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.pages.listed import LISTED
 from crosswind.dashboards.pages.page import Page, View
 from crosswind.dashboards.palette import VARIABLES
+from crosswind.data.schema.answers.explanations import Interval
 from crosswind.data.schema.words import words
-from crosswind.models.explain.explanation import Interval
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -36,7 +36,7 @@ class Address:
     next_cursor: str | None = None
 
     def with_query(self, **changes: str | None) -> str:
-        """This page's own address with some parameters changed, None to take one away, and the cursor forgotten."""
+        """Return this page's own address without the cursor, some parameters changed or (None) removed."""
         words = {**{name: value for name, value in self.query.items() if name != "cursor"}, **changes}
         return self._here(words)
 
@@ -57,24 +57,24 @@ class Address:
 
 
 def render(page: Page, view: View, address: Address) -> str:
-    """The page as HTML."""
+    """Return the page as HTML."""
     return _environment().get_template(page.template).render(page=page, view=view, address=address, root=address.root)
 
 
 def render_error(status: int, title: str, detail: str, *, root: str = "/", remedy: str = "") -> str:
-    """A refusal as a page: what, why, and what to do; `root` leads from the page's address to the top (`../`)."""
+    """Return a refusal as a page, with reason and remedy; `root` leads from the page's address to the top (`../`)."""
     template = _environment().get_template("error.html")
     why = f"{detail[:1].upper()}{detail[1:]}"
     return template.render(status=status, title=title, detail=why, remedy=remedy, root=root, page=None)
 
 
 def render_waiting(*, root: str = "/") -> str:
-    """A page in place of one that is being worked out."""
+    """Return a page in place of one that is being computed."""
     return _environment().get_template("waiting.html").render(root=root, page=None)
 
 
 def as_json(page: Page, view: View, address: Address) -> dict[str, Json]:
-    """Return what the page shows, for machines; what is missing is null."""
+    """Return the page's contents for machines; a missing value is null."""
     facts = {field.name: getattr(view, field.name) for field in dataclasses.fields(view)}  # type: ignore[arg-type]
     shown = {name: plain(value) for name, value in facts.items() if name not in {"charts", "next_place"}}
     charts: list[Json] = [_chart(chart) for chart in view.charts]
@@ -86,7 +86,7 @@ def _chart(chart: Chart) -> Json:
 
 
 def plain(value: object) -> Json:
-    """A view's value in the types of JSON."""
+    """Return a view's value in the types of JSON."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""The Run page: why one run took as long as it did."""
+"""The Run page: the causes of one run's time."""
 
 import hashlib
 from dataclasses import dataclass
@@ -6,17 +6,18 @@ from urllib.parse import urlencode
 
 import pandas as pd
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.phases import phase_stack
 from crosswind.dashboards.figures.ranks import rank_heat_map
 from crosswind.dashboards.figures.steps import step_ribbon
 from crosswind.dashboards.figures.waterfall import waterfall
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.queries import NodeSource, cohort_band, node_samples, peers_of
+from crosswind.data.schema.answers.explanations import Explanation
 from crosswind.data.schema.run import Rank, Run
 from crosswind.data.store.features import WARM_UP_STEPS, cohort_key, steps_of
 from crosswind.data.store.store import Store
-from crosswind.models.explain.explanation import Explanation
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Lead:
-    """A page that tells more than one run can, and what it answers; `is_of_cause`: of the cause that was named."""
+    """A page about many runs and its question; `is_of_cause`: it is about the named cause."""
 
     address: str
     question: str
@@ -45,7 +46,7 @@ class Lead:
 
 
 STRAGGLERS, NEIGHBOURS, REGRESSIONS, CHECKS = "stragglers", "interference", "regressions", "checks"
-LEADS = {  # cause -> the page that knows more of it
+LEADS = {  # cause -> the page with more about it
     **dict.fromkeys(("slow_node", "slow_compute", "low_clock", "heat_throttling", "power_cap"), STRAGGLERS),
     **dict.fromkeys(("cpu_contention", "memory_traffic", "neighbour_traffic", "congestion"), NEIGHBOURS),
     **dict.fromkeys(("network", "link_rate", "packet_loss", "slow_storage"), CHECKS),
@@ -77,22 +78,22 @@ class RunPageView:
         return self.explanation.excess is not None
 
 
-def view(sources: Sources, asked: Asked) -> RunPageView:
-    """One run with its explanation and what speaks for it. Raises: NotFoundError."""
-    with sources.store.catalog.read() as session:
-        run = session.runs.get(asked.run_id)
+def view(client: Local, query: PageQuery) -> RunPageView:
+    """Return one run with its explanation and evidence. Raises: NotFoundError."""
+    with client.store.catalog.read() as session:
+        run = session.runs.get(query.run_id)
         ranks = tuple(session.runs.ranks(run.run_id))
         peers = peers_of(session, run)
-    steps = steps_of(sources.store, run.run_id)
-    explanation = sources.explain(sources.store, [run])[run.run_id]
+    steps = steps_of(client.store, run.run_id)
+    explanation = client.explain_runs(client.store, [run])[run.run_id]
     return RunPageView(
         run=run,
         ranks=ranks,
         explanation=explanation,
-        coverage=_coverage(sources.store, run, ranks, steps),
+        coverage=_coverage(client.store, run, ranks, steps),
         cohort_id=cohort_id(cohort_key(run)),
         leads=_leads(run, explanation),
-        charts=_charts(sources.store, explanation, steps, peers),
+        charts=_charts(client.store, explanation, steps, peers),
     )
 
 
@@ -100,18 +101,18 @@ PAGE = Page("run", "/runs/{run_id}", "run.html", view, section="runs")
 
 
 def cohort_id(cohort: str) -> str:
-    """A short name for a cohort, for addresses."""
+    """Return a short name of a cohort, for addresses."""
     return hashlib.sha256(cohort.encode()).hexdigest()[:12]
 
 
 def _leads(run: Run, explanation: Explanation) -> tuple[Lead, ...]:
-    """The pages about all runs, the one of the run's cause first."""
+    """Return the pages about all runs, the one of the run's cause first."""
     of_runs = urlencode({"system": run.system, "workload": run.workload})
     pages = (
         (STRAGGLERS, urlencode({"system": run.system}), "which nodes are slower than their peers"),
-        (NEIGHBOURS, of_runs, "who was beside slow runs of this workload"),
-        (REGRESSIONS, of_runs, "since when the workload is as it is"),
-        (CHECKS, urlencode({"system": run.system}), "what nodes measured before their jobs"),
+        (NEIGHBOURS, of_runs, "which neighbours slow runs of this workload had"),
+        (REGRESSIONS, of_runs, "when the workload's time last changed"),
+        (CHECKS, urlencode({"system": run.system}), "what checks of the nodes measured before jobs"),
     )
     named = LEADS.get(explanation.cause or "")
     leads = [Lead(f"{page}?{query}", question, page == named) for page, query, question in pages]

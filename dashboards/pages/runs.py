@@ -1,4 +1,4 @@
-"""The Runs page: which runs were slow, and why."""
+"""The Runs page: slow runs and their causes."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
@@ -6,22 +6,23 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.runs import runs_over_time
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.wording import count, seconds, short_configuration
 from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.words import words
 from crosswind.data.store.features import summaries
-from crosswind.models.explain.explanation import Explanation, Verdict
 
 SHOWN, MOST_SHOWN = 50, 200
 MOST_SEARCHED = 5000  # runs looked through for one page of search results
 WORKLOADS_OF = 200  # newest runs whose workloads the filter offers
-TRUTH = "injected"  # the tag that says which disturbance a run was given
+TRUTH = "injected"  # the tag that names the disturbance injected into a run
 BLOCK = 200
 
 
@@ -44,7 +45,7 @@ class RunRow:
 
     @property
     def injected(self) -> str | None:
-        """The disturbance that the run was given, where that is known."""
+        """The injected disturbance, if the run has its tag."""
         return self.run.tags.get(TRUTH)
 
 
@@ -64,8 +65,8 @@ DIRECTIONS = tuple(sign + name for name in SORTS for sign in ("", "-"))
 
 
 @dataclass(frozen=True)
-class RunsAsked:
-    """The filters, the order and the size of the page; None asks for all."""
+class RunsQuery:
+    """The filters, the order and the size of the page; None is no filter."""
 
     workload: str | None
     state: str | None
@@ -86,7 +87,7 @@ class RunsView:
 
     sentence: str
     worst: RunRow | None
-    asked: RunsAsked
+    asked: RunsQuery
     rows: tuple[RunRow, ...]
     hidden: int  # runs of this page that the verdict filter left out
     stored: int
@@ -100,25 +101,25 @@ class RunsView:
 
     @property
     def has_truth(self) -> bool:
-        """Return whether any run shown tells which disturbance it was given."""
+        """Return whether any run shown has the tag of an injected disturbance."""
         return any(row.injected for row in self.rows)
 
 
-def view(sources: Sources, asked: Asked) -> RunsView:
-    """The newest runs that match, explained. Raises: InvalidInputError."""
-    wanted = _wanted(asked)
-    with sources.store.catalog.read() as session:
-        runs, next_place = _matching(session, wanted, asked.before)
+def view(client: Local, query: PageQuery) -> RunsView:
+    """Return the newest runs that match, explained. Raises: InvalidInputError."""
+    filters = _filters(query)
+    with client.store.catalog.read() as session:
+        runs, next_place = _matching(session, filters, query.before)
         stored = session.runs.count()
         workloads = sorted({run.workload for run in session.runs.find(limit=WORKLOADS_OF)})
-    every = _rows(sources, runs)
-    rows = [row for row in every if wanted.verdict in (None, row.explanation.verdict)]
+    every = _rows(client, runs)
+    rows = [row for row in every if filters.verdict in (None, row.explanation.verdict)]
     chart = runs_over_time(_points(rows))
     return RunsView(
-        sentence=_sentence(rows, is_part=next_place is not None or asked.before is not None),
+        sentence=_sentence(rows, is_part=next_place is not None or query.before is not None),
         worst=max((row for row in rows if _is_slow(row)), key=lambda row: row.ratio or 0.0, default=None),
-        asked=wanted,
-        rows=tuple(_sorted(rows, wanted.sort)),
+        asked=filters,
+        rows=tuple(_sorted(rows, filters.sort)),
         hidden=len(every) - len(rows),
         stored=stored,
         workloads=tuple(workloads),
@@ -132,30 +133,30 @@ def view(sources: Sources, asked: Asked) -> RunsView:
 PAGE = Page("runs", "/runs", "runs.html", view, label="Runs", section="runs")
 
 
-def _wanted(asked: Asked) -> RunsAsked:
-    return RunsAsked(
-        workload=asked.word("workload"),
-        state=asked.choice("state", tuple(RunState)),
-        verdict=asked.choice("verdict", tuple(Verdict)),
-        q=asked.word("q"),
-        sort=asked.choice("sort", DIRECTIONS) or "-started",
-        limit=asked.amount("limit", SHOWN, most=MOST_SHOWN),
+def _filters(query: PageQuery) -> RunsQuery:
+    return RunsQuery(
+        workload=query.word("workload"),
+        state=query.choice("state", tuple(RunState)),
+        verdict=query.choice("verdict", tuple(Verdict)),
+        q=query.word("q"),
+        sort=query.choice("sort", DIRECTIONS) or "-started",
+        limit=query.amount("limit", SHOWN, most=MOST_SHOWN),
     )
 
 
-def _matching(session: Session, wanted: RunsAsked, before: Place | None) -> tuple[list[Run], Place | None]:
-    """One page of runs, newest first, and the place where the next one goes on."""
-    stored = RunFilter(workload=wanted.workload, state=RunState(wanted.state) if wanted.state else None)
+def _matching(session: Session, filters: RunsQuery, before: Place | None) -> tuple[list[Run], Place | None]:
+    """Return one page of runs, newest first, and the place from which the next one goes on."""
+    stored = RunFilter(workload=filters.workload, state=RunState(filters.state) if filters.state else None)
     matches: list[Run] = []
     searched = 0
-    size = BLOCK if wanted.q else wanted.limit + 1
+    size = BLOCK if filters.q else filters.limit + 1
     while searched < MOST_SEARCHED:
         block = session.runs.find(stored, before=before, limit=size)
         for run in block:
-            if len(matches) == wanted.limit:
+            if len(matches) == filters.limit:
                 return matches, before
             before = (run.started_ns or 0, run.run_id)
-            if wanted.q is None or _mentions(run, wanted.q):
+            if filters.q is None or _mentions(run, filters.q):
                 matches.append(run)
         searched += len(block)
         if len(block) < size:
@@ -165,24 +166,24 @@ def _matching(session: Session, wanted: RunsAsked, before: Place | None) -> tupl
 
 def _mentions(run: Run, text: str) -> bool:
     pairs = {**run.configuration, **run.tags, **run.software}
-    said = (run.run_id, run.workload, run.system, run.job_id or "", *run.nodes, *run.command)
-    everything = [*said, *(f"{name}={value}" for name, value in pairs.items())]
+    texts = (run.run_id, run.workload, run.system, run.job_id or "", *run.nodes, *run.command)
+    everything = [*texts, *(f"{name}={value}" for name, value in pairs.items())]
     return all(any(word in part.lower() for part in everything) for word in text.lower().split())
 
 
-def _rows(sources: Sources, runs: list[Run]) -> list[RunRow]:
+def _rows(client: Local, runs: list[Run]) -> list[RunRow]:
     if not runs:
         return []
-    outcome = summaries(sources.store, runs).set_index("run_id")
-    explanations = sources.explain(sources.store, runs)
+    outcome = summaries(client.store, runs).set_index("run_id")
+    explanations = client.explain_runs(client.store, runs)
     varying = _varying(runs)
     return [
         RunRow(
             run=run,
             configuration=short_configuration(run.configuration, varying[run.workload]),
             steps=_whole(outcome.loc[run.run_id, "steps"]),
-            step_p50_seconds=_known(outcome.loc[run.run_id, "step_p50_seconds"]),
-            step_cov_ratio=_known(outcome.loc[run.run_id, "step_cov_ratio"]),
+            step_p50_seconds=_number(outcome.loc[run.run_id, "step_p50_seconds"]),
+            step_cov_ratio=_number(outcome.loc[run.run_id, "step_cov_ratio"]),
             explanation=explanations[run.run_id],
         )
         for run in runs
@@ -266,10 +267,10 @@ def _largest_cause(slow: list[RunRow]) -> str:
     return f"the largest cause was {words(cause)}, {seconds(most)} lost"
 
 
-def _known(value: object) -> float | None:
+def _number(value: object) -> float | None:
     return float(str(value)) if value is not None and not pd.isna(value) else None  # type: ignore[call-overload]
 
 
 def _whole(value: object) -> int | None:
-    number = _known(value)
+    number = _number(value)
     return None if number is None else int(number)

@@ -1,8 +1,9 @@
-"""Of which system and workload a page about many runs tells, and what else could be chosen."""
+"""The system and workload that a page about many runs is about, and the others to choose from."""
 
 from dataclasses import dataclass
 
-from crosswind.dashboards.pages.page import Asked, Sources
+from crosswind.client.local import Local
+from crosswind.dashboards.pages.page import PageQuery
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.run import RunState
 
@@ -11,7 +12,7 @@ NEWEST = 500  # runs whose systems and workloads can be chosen
 
 @dataclass(frozen=True)
 class Scope:
-    """The system and workload asked for, None for all; `runs` are those stored of that, `stored` those of any kind."""
+    """The system and workload of a query, None for all; `runs` counts their runs, `stored` all that are stored."""
 
     system: str | None
     workload: str | None
@@ -27,10 +28,10 @@ class Scope:
         return f"{of} on {self.system}" if self.system else of
 
 
-def scope_of(sources: Sources, asked: Asked, state: RunState | None = None) -> Scope:
-    """The system and the workload of the query, among runs of a state, or of all."""
-    system, workload = asked.word("system"), asked.word("workload")
-    with sources.store.catalog.read() as session:
+def scope_of(client: Local, query: PageQuery, state: RunState | None = None) -> Scope:
+    """Return the system and the workload of the query, among runs of a state, or of all."""
+    system, workload = query.word("system"), query.word("workload")
+    with client.store.catalog.read() as session:
         newest = session.runs.find(RunFilter(state=state), limit=NEWEST)
         runs = session.runs.stand(RunFilter(system=system, workload=workload, state=state))[0]
         stored = session.runs.count()

@@ -1,24 +1,24 @@
-"""The Stragglers page: nodes, devices and rank places that are slower than their peers, and since when."""
+"""The Stragglers page: nodes, devices and rank places that are slower than their peers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.fleet import fleet_plot
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, times
+from crosswind.data.schema.answers.stragglers import PeerKind, RankedPeer
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.hostlist import compress
-from crosswind.models.stragglers.fleet import fleet_ranking
-from crosswind.models.stragglers.ranking import Kind, Ranked
 
 SHOWN, MOST_SHOWN = 25, 500
 
 
 @dataclass(frozen=True)
 class StragglersView:
-    """The page's contents; of `listed` things of the kind chosen the first are in the rows.
+    """The page's contents; the rows have the first of the `listed` peers.
 
     `exclude` is Slurm's option that leaves the named nodes of one system out; empty when there are none.
     """
@@ -34,7 +34,7 @@ class StragglersView:
     node: str | None
     named: int
     listed: int
-    rows: tuple[Ranked, ...]
+    rows: tuple[RankedPeer, ...]
     exclude: str
     warnings: tuple[str, ...]
     charts: tuple[Chart, ...]
@@ -43,16 +43,16 @@ class StragglersView:
     title = "Stragglers"
 
 
-def view(sources: Sources, asked: Asked) -> StragglersView:
-    """The fleet's ranking; one node of it where the query names one. Raises: InvalidInputError."""
-    kind, node = asked.choice("kind", tuple(Kind)), asked.word("node")
-    limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    scope = scope_of(sources, asked)
+def view(client: Local, query: PageQuery) -> StragglersView:
+    """Return the fleet's ranking, or one node of it. Raises: InvalidInputError."""
+    kind, node = query.choice("kind", tuple(PeerKind)), query.word("node")
+    limit = query.amount("limit", SHOWN, most=MOST_SHOWN)
+    scope = scope_of(client, query)
     if not scope.runs:
-        return StragglersView("", scope, 0, 0, 0, None, kind, tuple(Kind), node, 0, 0, (), "", (), ())
-    ranking = sources.ask(fleet_ranking, scope.system, scope.workload)
+        return StragglersView("", scope, 0, 0, 0, None, kind, tuple(PeerKind), node, 0, 0, (), "", (), ())
+    ranking = client.stragglers(scope.system, scope.workload)
     listed = [entry for entry in ranking.ranked if kind in (None, entry.kind) and (node is None or _is_of(entry, node))]
-    chart = fleet_plot(Kind(kind) if kind else _telling(ranking.ranked), ranking.ranked)
+    chart = fleet_plot(PeerKind(kind) if kind else _kind_of_first(ranking.ranked), ranking.ranked)
     return StragglersView(
         sentence=_sentence(ranking.named, len(ranking.ranked)),
         scope=scope,
@@ -61,7 +61,7 @@ def view(sources: Sources, asked: Asked) -> StragglersView:
         runs=ranking.runs,
         noise_ratio=ranking.noise_ratio,
         kind=kind,
-        kinds=tuple(Kind),
+        kinds=tuple(PeerKind),
         node=node,
         named=len(ranking.named),
         listed=len(listed),
@@ -75,19 +75,19 @@ def view(sources: Sources, asked: Asked) -> StragglersView:
 PAGE = Page("stragglers", "/stragglers", "stragglers.html", view, label="Stragglers", section="stragglers")
 
 
-def _is_of(entry: Ranked, node: str) -> bool:
+def _is_of(entry: RankedPeer, node: str) -> bool:
     """Return whether the entry is the node, or a device of it."""
-    return entry.name == node if entry.kind is Kind.NODE else entry.name.startswith(f"{node} ")
+    return entry.name == node if entry.kind is PeerKind.NODE else entry.name.startswith(f"{node} ")
 
 
-def _telling(ranked: Sequence[Ranked]) -> Kind:
-    """The kind of the surest thing that is named; nodes where none is."""
-    return next((entry.kind for entry in ranked if entry.named), Kind.NODE)
+def _kind_of_first(ranked: Sequence[RankedPeer]) -> PeerKind:
+    """Return the kind of the surest straggler; nodes if there is none."""
+    return next((entry.kind for entry in ranked if entry.named), PeerKind.NODE)
 
 
-def _exclude(named: Sequence[Ranked]) -> str:
-    """The option for the nodes of the system of the surest one."""
-    nodes = [entry for entry in named if entry.kind is Kind.NODE]
+def _exclude(named: Sequence[RankedPeer]) -> str:
+    """Return the option for the stragglers in the system of the surest one."""
+    nodes = [entry for entry in named if entry.kind is PeerKind.NODE]
     if not nodes:
         return ""
     try:
@@ -96,13 +96,13 @@ def _exclude(named: Sequence[Ranked]) -> str:
         return ""
 
 
-def _sentence(named: Sequence[Ranked], compared: int) -> str:
+def _sentence(named: Sequence[RankedPeer], compared: int) -> str:
     if not compared:
         return "Nothing can be compared yet."
     if not named:
         return f"Nothing is surely slower than its peers, of {compared} nodes, devices and rank places compared."
     worst = max(named, key=lambda entry: entry.ratio)
     took = f"{times(worst.ratio)} [{number(worst.low_ratio)} to {number(worst.high_ratio)}]"
-    others = f"; {count(len(named) - 1, 'other straggler')} beside it" if len(named) > 1 else ""
+    others = f"; {count(len(named) - 1, 'other straggler')} besides" if len(named) > 1 else ""
     kind = str(worst.kind).capitalize()
     return f"{kind} {worst.name} takes {took} the time of its peers{others}."

@@ -1,12 +1,13 @@
-"""The Studies page: how far a search is, what its trials came to, and the best configuration."""
+"""The Studies page: progress of a search, its trials, and the best configuration."""
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.trials import trial_values
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.wording import configuration_words, count, quantity
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Configuration, Study, TrialRecord, TrialState
@@ -20,7 +21,7 @@ STUDIES, SHOWN, MOST_SHOWN = 100, 20, 500
 
 @dataclass(frozen=True)
 class TrialRow:
-    """One trial; `value` is the objective as its user knows it, `number` its place in the study from 1 on."""
+    """One trial; `value` is the objective in its original sign, `number` its place in the study from 1 on."""
 
     number: int
     configuration: Configuration
@@ -58,15 +59,15 @@ class StudiesView:
 EMPTY = StudiesView("", (), None, "", "", 0, 0, 0, None, 0, None, None, (), ())
 
 
-def view(sources: Sources, asked: Asked) -> StudiesView:
-    """The newest studies, and one of them in detail. Raises: NotFoundError."""
-    limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    with sources.store.catalog.read() as session:
+def view(client: Local, query: PageQuery) -> StudiesView:
+    """Return the newest studies, and one of them in detail. Raises: NotFoundError."""
+    limit = query.amount("limit", SHOWN, most=MOST_SHOWN)
+    with client.store.catalog.read() as session:
         newest = session.studies.all()[:STUDIES]
-    study = _selected(newest, asked.word("study"), sources)
+    study = _selected(newest, query.word("study"), client)
     if study is None:
         return EMPTY
-    records = CatalogStudyService(sources.store.catalog).trials(study.study_id)
+    records = CatalogStudyService(client.store.catalog).trials(study.study_id)
     status = status_of(study, records, time.time_ns)
     aim = Aim.of(study)
     chart = trial_values(records, study.objective, _unit(study), is_maximised=aim.is_maximised)
@@ -94,10 +95,10 @@ def view(sources: Sources, asked: Asked) -> StudiesView:
 PAGE = Page("studies", "/studies", "studies.html", view, label="Studies", section="studies")
 
 
-def _selected(newest: Sequence[Study], wanted: str | None, sources: Sources) -> Study | None:
+def _selected(newest: Sequence[Study], wanted: str | None, client: Local) -> Study | None:
     if wanted is None:
         return newest[0] if newest else None
-    with sources.store.catalog.read() as session:
+    with client.store.catalog.read() as session:
         try:
             return session.studies.get(wanted)
         except NotFoundError:

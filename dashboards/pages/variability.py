@@ -1,25 +1,26 @@
-"""The Variability page: which cohorts differ most from run to run, and what that costs."""
+"""The Variability page: the cohorts that differ most from run to run, and the time that is lost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.causes import cause_totals
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.variability import cohort_distributions, cohort_over_time
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.pages.run import cohort_id
 from crosswind.dashboards.wording import count, percent, scalar, seconds
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.run import Run
 from crosswind.data.store.features import all_runs, cohort_key, summaries
-from crosswind.models.explain.explanation import Explanation, Verdict
 
 NEWEST = 500  # runs that the page looks at
-FEWEST = 3  # runs with steps that make a cohort worth ranking
+FEWEST = 3  # runs with steps, from which on a cohort is ranked
 EXPLAINED = 50  # newest runs of the selected cohort that are explained
 DRAWN_COHORTS = 12
 SLOWEST = 8
@@ -77,18 +78,18 @@ class VariabilityView:
     title = "Variability"
 
 
-def view(sources: Sources, asked: Asked) -> VariabilityView:
-    """The cohorts among the newest runs, and one of them in detail. Raises: NotFoundError."""
-    workload = asked.word("workload")
-    with sources.store.catalog.read() as session:
+def view(client: Local, query: PageQuery) -> VariabilityView:
+    """Return the cohorts among the newest runs, and one of them in detail. Raises: NotFoundError."""
+    workload = query.word("workload")
+    with client.store.catalog.read() as session:
         workloads = sorted({run.workload for run in session.runs.find(limit=NEWEST)})
-    runs = all_runs(sources.store, RunFilter(workload=workload), limit=NEWEST)
+    runs = all_runs(client.store, RunFilter(workload=workload), limit=NEWEST)
     by_id = {run.run_id: run for run in runs}
-    outcome = summaries(sources.store, runs)
+    outcome = summaries(client.store, runs)
     cohorts = _cohorts(outcome, by_id)
-    selected = _selected(cohorts, asked.word("cohort"))
+    selected = _selected(cohorts, query.word("cohort"))
     members = outcome[outcome["cohort"].map(cohort_id) == selected.cohort_id] if selected else outcome.iloc[:0]
-    explanations = _explained(sources, members, by_id)
+    explanations = _explained(client, members, by_id)
     return VariabilityView(
         sentence=_sentence(cohorts, len(runs)),
         workload=workload,
@@ -136,7 +137,7 @@ def _cohort(group: pd.DataFrame, run: Run) -> CohortRow:
 
 
 def _names(rows: Sequence[CohortRow]) -> dict[str, str]:
-    """Cohort id -> workload, and of its configuration and scale what tells it from the others of that workload."""
+    """Cohort id -> workload, and what in its configuration and scale distinguishes it from others of the workload."""
     names = {}
     for row in rows:
         same = [other for other in rows if other.workload == row.workload]
@@ -165,9 +166,9 @@ def _selected(cohorts: Sequence[CohortRow], wanted: str | None) -> CohortRow | N
     )
 
 
-def _explained(sources: Sources, members: pd.DataFrame, by_id: Mapping[str, Run]) -> Mapping[str, Explanation]:
+def _explained(client: Local, members: pd.DataFrame, by_id: Mapping[str, Run]) -> Mapping[str, Explanation]:
     newest = [by_id[str(run_id)] for run_id in members["run_id"].tail(EXPLAINED)]
-    return sources.explain(sources.store, newest) if newest else {}
+    return client.explain_runs(client.store, newest) if newest else {}
 
 
 def _slowest(

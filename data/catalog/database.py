@@ -8,9 +8,11 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from crosswind.data.catalog.tables import metadata
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, UnavailableError
 
-HEAD = "0008"  # newest migration; a test holds it against data/migrations/versions
+MIGRATIONS = Path(__file__).parent / "migrations"
+FIRST, HEAD = "0009", "0009"  # oldest and newest migration; a test holds them against MIGRATIONS
 MIGRATION_LOCK = 0x43524F5357494E44  # "CROSWIND", for PostgreSQL's advisory lock
 DRIVERS = {"sqlite": ("", "pysqlite"), "postgresql": ("", "pg8000")}
 BUSY_MILLISECONDS = 30_000
@@ -21,7 +23,7 @@ def open_database(url: str) -> Engine:
     """An engine whose tables are those of this version.
 
     Raises: InvalidInputError for a URL that is none or of another database, UnavailableError when it does not answer,
-        ConflictError when a newer version of Crosswind wrote it.
+        ConflictError when a newer version of Crosswind wrote it, or one before the first release.
     """
     engine = _engine(url)
     try:
@@ -30,6 +32,9 @@ def open_database(url: str) -> Engine:
             _migrate(connection)
     except NO_ANSWER as error:
         raise UnavailableError(f"catalog {engine.url!r} does not open: {error.orig}") from error
+    except ConflictError:
+        engine.dispose()
+        raise
     return engine
 
 
@@ -77,15 +82,27 @@ def _migrate(connection: Connection) -> None:
     current = _revision(connection)
     if current == HEAD:
         return
-    if current is not None and current > HEAD:
-        raise ConflictError(f"catalog is at revision {current}, this version knows {HEAD}: update Crosswind")
+    _check_age(connection, current)
     from alembic import command  # noqa: PLC0415 - half a second that an up-to-date catalog does not pay
     from alembic.config import Config  # noqa: PLC0415
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent.parent / "migrations"))
+    config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+
+
+def _check_age(connection: Connection, current: str | None) -> None:
+    """Refuses tables that no migration leads on from. Raises: ConflictError."""
+    catalog = f"catalog {connection.engine.url!r}"
+    if current is not None and current > HEAD:
+        raise ConflictError(f"{catalog} is at revision {current}, this version knows {HEAD}: update Crosswind")
+    has_tables = not metadata.tables.keys().isdisjoint(inspect(connection).get_table_names())
+    if has_tables if current is None else current < FIRST:
+        raise ConflictError(
+            f"{catalog} was made before the first release ({f'revision {current}' if current else 'no revision'}) and "
+            "stays untouched: name an empty folder (CROSSWIND_HOME) or database (CROSSWIND_DATABASE), and ingest anew"
+        )
 
 
 def _revision(connection: Connection) -> str | None:

@@ -1,13 +1,12 @@
 """Injected faults in the catalog."""
 
 from collections.abc import Collection
+from dataclasses import asdict
 
 from sqlalchemy import Connection, select
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.schema.injection import INJECTED_KEY, Injected
-
-AT_ONCE = 500  # names in one question; databases take a limited number
 
 
 class Injections:
@@ -18,14 +17,11 @@ class Injections:
 
     def put(self, injected: Injected) -> None:
         """Stores a fault; the same one again changes nothing but its end."""
-        rows.upsert(self._connection, tables.injections, rows.row_of(injected))
+        rows.upsert(self._connection, tables.injections, asdict(injected))
 
     def of_runs(self, run_ids: Collection[str]) -> list[Injected]:
         """The faults of these runs, by run and time."""
-        table, names = tables.injections, sorted(run_ids)
+        table = tables.injections
         order = [table.c[name] for name in ("run_id", "started_ns", *INJECTED_KEY[1:-1])]
-        faults: list[Injected] = []
-        for start in range(0, len(names), AT_ONCE):
-            query = select(table).where(table.c.run_id.in_(names[start : start + AT_ONCE])).order_by(*order)
-            faults += [Injected(**row) for row in self._connection.execute(query).mappings()]
-        return faults
+        query = select(table).where(rows.among(self._connection, table.c.run_id, run_ids)).order_by(*order)
+        return [Injected(**row) for row in self._connection.execute(query).mappings()]

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.studies import study_of
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 
@@ -24,13 +25,7 @@ class Leases:
 
         Raises: NotFoundError.
         """
-        table = tables.studies
-        # SQLite has no row locks: there a session that writes has the whole database to itself.
-        query = select(table).where((table.c.study_id == study) | (table.c.name == study)).with_for_update()
-        row = self._connection.execute(query).mappings().first()
-        if row is None:
-            raise NotFoundError(f"study {study!r} is not in the catalog")
-        return Study(**row)
+        return study_of(self._connection, study, is_held=True)
 
     def records(self, study_id: str, states: Collection[TrialState] = tuple(TrialState)) -> list[TrialRecord]:
         """The study's trials, oldest first; those in these states."""

@@ -31,10 +31,10 @@ class Models:
 
     def get(self, name: str, version: int) -> ModelRecord:
         """One version. Raises: NotFoundError."""
-        records = self._records(_of(name).where(tables.models.c.version == version))
-        if not records:
+        record = self._first(_of(name).where(tables.models.c.version == version))
+        if record is None:
             raise NotFoundError(f"version {version} of model {name!r} is not in the catalog")
-        return records[0]
+        return record
 
     def versions(self, name: str) -> list[ModelRecord]:
         """Every version, newest first. Raises: NotFoundError."""
@@ -49,13 +49,11 @@ class Models:
 
     def newest(self, name: str) -> ModelRecord | None:
         """The version made last."""
-        records = self._records(_of(name).order_by(NEWEST).limit(1))
-        return records[0] if records else None
+        return self._first(_of(name).order_by(NEWEST))
 
     def promoted(self, name: str) -> ModelRecord | None:
         """The version that answers, if any does."""
-        records = self._records(_of(name).where(tables.models.c.state == ModelState.PROMOTED))
-        return records[0] if records else None
+        return self._first(_of(name).where(tables.models.c.state == ModelState.PROMOTED))
 
     def promote(self, name: str, version: int, *, at_ns: int, reason: str) -> ModelRecord:
         """Lets this version answer; the one that did is retired. Raises: NotFoundError."""
@@ -73,11 +71,8 @@ class Models:
         Raises: NotFoundError, ConflictError when another version is promoted, or none.
         """
         self._lock(name)
-        present = self.promoted(name)
-        if self.get(name, version).state is not ModelState.PROMOTED or present is None:
-            which = "none" if present is None else f"version {present.version}"
-            raise ConflictError(f"version {version} of model {name!r} is not promoted: {which} is")
-        earlier = self._promoted_before(name)
+        self.get(name, version)
+        present, earlier = self._promoted_version(name, version), self._promoted_before(name)
         self._move(present, Change(at_ns, ModelState.DEMOTED, reason))
         if earlier is None:
             return None
@@ -90,19 +85,24 @@ class Models:
         """
         self._lock(name)
         self.versions(name)
-        present, earlier = self.promoted(name), self._promoted_before(name)
-        if version is not None and (present is None or present.version != version):
-            which = "none" if present is None else f"version {present.version}"
-            raise ConflictError(f"version {version} of model {name!r} is not promoted: {which} is")
+        present = self.promoted(name) if version is None else self._promoted_version(name, version)
+        earlier = self._promoted_before(name)
         if present is None or earlier is None:
             raise ConflictError(f"model {name!r} has no version that was promoted before the present one")
         return self.demote(name, present.version, at_ns=at_ns, reason=reason) or earlier
 
+    def _promoted_version(self, name: str, version: int) -> ModelRecord:
+        """The promoted version, which is this one. Raises: ConflictError."""
+        present = self.promoted(name)
+        if present is None or present.version != version:
+            which = "none" if present is None else f"version {present.version}"
+            raise ConflictError(f"version {version} of model {name!r} is not promoted: {which} is")
+        return present
+
     def _promoted_before(self, name: str) -> ModelRecord | None:
         """The retired version promoted last: one that was demoted does not come back by itself."""
-        was = _of(name).where(tables.models.c.state == ModelState.RETIRED)
-        records = self._records(was.order_by(tables.models.c.promoted_ns.desc(), NEWEST).limit(1))
-        return records[0] if records else None
+        retired = _of(name).where(tables.models.c.state == ModelState.RETIRED)
+        return self._first(retired.order_by(tables.models.c.promoted_ns.desc(), NEWEST))
 
     def _move(self, record: ModelRecord, change: Change) -> ModelRecord:
         values: dict[str, object] = {"state": change.state, "note": change.reason}
@@ -115,6 +115,9 @@ class Models:
 
     def _lock(self, name: str) -> None:
         rows.hold(self._connection, f"model {name}")
+
+    def _first(self, query: Select[Any]) -> ModelRecord | None:
+        return next(iter(self._records(query.limit(1))), None)
 
     def _records(self, query: Select[Any]) -> list[ModelRecord]:
         return [_record(dict(row)) for row in self._connection.execute(query).mappings()]

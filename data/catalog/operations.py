@@ -1,4 +1,4 @@
-"""Operations in the catalog: who does which, and until when it is his."""
+"""Operations in the catalog: who works on each, and until when."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
@@ -15,7 +15,7 @@ TABLE = tables.operations
 
 
 class Operations:
-    """Long work, over one connection; leases run on the clock of whoever asks."""
+    """Long work, over one connection; leases run on the caller's clock."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -74,8 +74,8 @@ class Operations:
     def release(self, operation_id: str, owner: str) -> None:
         """Gives a begun operation back: it waits, as if never begun. Raises: NotFoundError, ConflictError."""
         held = self._held(operation_id, owner)
-        waits = {"state": OperationState.WAITING, "started_ns": None, "owner": None, "lease_until_ns": None}
-        self._change(held, attempts=held.attempts - 1, progress=0.0, **waits)
+        waiting = {"state": OperationState.WAITING, "started_ns": None, "owner": None, "lease_until_ns": None}
+        self._change(held, attempts=held.attempts - 1, progress=0.0, **waiting)
 
     def finish(
         self, operation_id: str, owner: str, *, now_ns: int, result: Mapping[str, str | int | None]
@@ -119,8 +119,8 @@ def _is_abandoned(now_ns: int) -> Any:
 
 def _free(now_ns: int, names: Collection[str]) -> Select[Any]:
     is_waiting = TABLE.c.state == OperationState.WAITING
-    is_known = TABLE.c.arguments["name"].as_string().in_(sorted(names))
-    return select(TABLE).where(is_known, or_(is_waiting, _is_abandoned(now_ns))).order_by(TABLE.c.operation_id)
+    is_wanted = TABLE.c.arguments["name"].as_string().in_(sorted(names))
+    return select(TABLE).where(is_wanted, or_(is_waiting, _is_abandoned(now_ns))).order_by(TABLE.c.operation_id)
 
 
 def _operation(row: Mapping[str, Any]) -> Operation:

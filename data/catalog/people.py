@@ -10,7 +10,6 @@ from sqlalchemy import Connection, select
 
 from crosswind.data.catalog import rows, tables
 
-AT_ONCE = 500  # names in one question; databases take a limited number
 KEY = "pseudonyms"
 DIGEST_BYTES = 8  # a cluster has thousands of users: two alike are not to be expected
 
@@ -45,11 +44,9 @@ class People:
 
     def names(self, pseudonyms: Collection[str]) -> Mapping[str, str]:
         """Whose pseudonyms these are, where that is known."""
-        table, asked, names = tables.pseudonyms, sorted(pseudonyms), dict[str, str]()
-        for start in range(0, len(asked), AT_ONCE):
-            query = select(table).where(table.c.pseudonym.in_(asked[start : start + AT_ONCE]))
-            names |= {row.pseudonym: row.name for row in self._connection.execute(query)}
-        return names
+        table = tables.pseudonyms
+        query = select(table).where(rows.among(self._connection, table.c.pseudonym, pseudonyms))
+        return {row.pseudonym: row.name for row in self._connection.execute(query)}
 
     def _key(self) -> bytes:
         fresh = {"name": KEY, "value": os.urandom(32).hex()}

@@ -1,9 +1,10 @@
 """Allocations and placements in the catalog: who was on which node, and when."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select, tuple_
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.schema.occupancy import (
@@ -17,7 +18,6 @@ from crosswind.data.schema.occupancy import (
 )
 
 ALLOCATION_ORDER = ("system", "node", "restart_count")
-AT_ONCE = 500  # names in one question; databases take a limited number
 
 
 class Places:
@@ -28,12 +28,15 @@ class Places:
 
     def merge(self, place: Allocation | Placement) -> None:
         """Stores what is now known of a job or rank on a node; what was known stays, and the order never matters."""
-        if isinstance(place, Allocation):
-            stored = self._held(tables.allocations, ALLOCATION_KEY, place)
-            self._put(tables.allocations, place, None if stored is None else _allocation(stored))
-        else:
-            stored = self._held(tables.placements, PLACEMENT_KEY, place)
-            self._put(tables.placements, place, None if stored is None else _placement(stored))
+        is_job = isinstance(place, Allocation)
+        table, names = (tables.allocations, ALLOCATION_KEY) if is_job else (tables.placements, PLACEMENT_KEY)
+        keys = {name: getattr(place, name) for name in names}
+        rows.hold(self._connection, f"{table.name} {sorted(keys.items())}")
+        row = rows.fetch(self._connection, table, **keys)
+        stored = None if row is None else _place(type(place), row)
+        merged = place if stored is None else merge_places(stored, place)
+        if merged != stored:
+            rows.upsert(self._connection, table, asdict(merged))
 
     def allocations(self, job_id: str, *, system: str | None = None) -> list[Allocation]:
         """The job's allocations, by system, node and restart."""
@@ -41,7 +44,7 @@ class Places:
         query = select(table).where(table.c.job_id == job_id).order_by(*(table.c[name] for name in ALLOCATION_ORDER))
         if system is not None:
             query = query.where(table.c.system == system)
-        return [_allocation(row) for row in self._connection.execute(query).mappings()]
+        return self._allocations(query)
 
     def page(self, job_id: str, *, after: tuple[str, str, int] | None = None, limit: int) -> list[Allocation]:
         """Part of the job's allocations; `after` is the (system, node, restart_count) of the last one seen."""
@@ -50,7 +53,7 @@ class Places:
         query = select(table).where(table.c.job_id == job_id).order_by(*place.clauses).limit(limit)
         if after is not None:
             query = query.where(place > after)
-        return [_allocation(row) for row in self._connection.execute(query).mappings()]
+        return self._allocations(query)
 
     def allocations_on(self, nodes: Collection[str], begin_ns: int, end_ns: int) -> list[Allocation]:
         """Every job's allocations on nodes that are sampled under these names and overlap [begin_ns, end_ns)."""
@@ -59,11 +62,8 @@ class Places:
             or_(table.c.started_ns.is_(None), table.c.started_ns < end_ns),
             or_(table.c.ended_ns.is_(None), table.c.ended_ns > begin_ns),
         )
-        names, allocations = sorted(nodes), list[Allocation]()
-        for start in range(0, len(names), AT_ONCE):
-            query = select(table).where(table.c.sampled_as.in_(names[start : start + AT_ONCE]), overlap)
-            allocations += [_allocation(row) for row in self._connection.execute(query).mappings()]
-        return allocations
+        query = select(table).where(rows.among(self._connection, table.c.sampled_as, nodes), overlap)
+        return self._allocations(query)
 
     def placements_of_job(self, job_id: str, *, system: str | None = None) -> list[Placement]:
         """The processes that were ranks of this job."""
@@ -84,22 +84,11 @@ class Places:
     def _placements(self, where: ColumnElement[bool]) -> list[Placement]:
         table = tables.placements
         query = select(table).where(where).order_by(table.c.rank, *(table.c[name] for name in PLACEMENT_KEY))
-        return [_placement(row) for row in self._connection.execute(query).mappings()]
+        return [_place(Placement, row) for row in self._connection.execute(query).mappings()]
 
-    def _held(self, table: Table, names: Collection[str], place: Allocation | Placement) -> Mapping[str, Any] | None:
-        keys = {name: getattr(place, name) for name in names}
-        rows.hold(self._connection, f"{table.name} {sorted(keys.items())}")
-        return rows.fetch(self._connection, table, **keys)
-
-    def _put(self, table: Table, news: Place, stored: Place | None) -> None:
-        merged = news if stored is None else merge_places(stored, news)
-        if merged != stored:
-            rows.upsert(self._connection, table, rows.row_of(merged))
+    def _allocations(self, query: Select[Any]) -> list[Allocation]:
+        return [_place(Allocation, row) for row in self._connection.execute(query).mappings()]
 
 
-def _allocation(row: Mapping[Any, Any]) -> Allocation:
-    return Allocation(**{**row, "gpus": tuple(row["gpus"]), "source": Source(row["source"])})
-
-
-def _placement(row: Mapping[Any, Any]) -> Placement:
-    return Placement(**{**row, "gpus": tuple(row["gpus"]), "source": Source(row["source"])})
+def _place(kind: type[Place], row: Mapping[Any, Any]) -> Place:
+    return kind(**{**row, "gpus": tuple(row["gpus"]), "source": Source(row["source"])})

@@ -6,7 +6,7 @@ from crosswind.data.catalog import rows, tables
 
 
 class Positions:
-    """The time up to which each source told everything, over one connection."""
+    """The time up to which each source was read, over one connection."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

@@ -1,27 +1,16 @@
-"""Moving dataclasses in and out of the catalog's tables."""
+"""Rows of the catalog's tables, written and read the same way in both databases."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import JSON, ColumnElement, Connection, Table, Text, and_, cast, func, insert, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from crosswind.data.schema.injection import Injected
-from crosswind.data.schema.occupancy import Allocation, Placement
-from crosswind.data.schema.run import Rank, Run
-
-
-def row_of(record: Run | Rank | Allocation | Placement | Injected) -> dict[str, Any]:
-    """The record's columns, JSON-able."""
-    return asdict(record)
-
 
 def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
     """Inserts a row, or replaces the one of the same primary key."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     keys = [column.name for column in table.primary_key]
-    statement = dialect.insert(table).values(**row)
+    statement = _insert(connection, table).values(**row)
     others = {name: statement.excluded[name] for name in row if name not in keys}
     connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=others))
 
@@ -46,16 +35,14 @@ def add(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
 
 def add_unless_there(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
     """Inserts a row, or leaves the one of the same primary key; whether it was inserted."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    statement = dialect.insert(table).values(**row).on_conflict_do_nothing()
+    statement = _insert(connection, table).values(**row).on_conflict_do_nothing()
     return connection.execute(statement.execution_options(preserve_rowcount=True)).rowcount == 1
 
 
 def add_those_not_there(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Inserts rows at once, but for those whose primary key is there."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     if rows:
-        connection.execute(dialect.insert(table).on_conflict_do_nothing(), [dict(row) for row in rows])
+        connection.execute(_insert(connection, table).on_conflict_do_nothing(), [dict(row) for row in rows])
 
 
 def change(connection: Connection, table: Table, key: Mapping[str, object], **values: object) -> None:
@@ -76,3 +63,7 @@ def gathered(connection: Connection, column: ColumnElement[Any]) -> ColumnElemen
     """The column's values of a group as one list, the text of its JSON: read so, many rows cost a fraction."""
     gather = func.json_agg if connection.dialect.name == "postgresql" else func.json_group_array
     return cast(gather(column), Text)
+
+
+def _insert(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)

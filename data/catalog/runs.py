@@ -1,7 +1,7 @@
 """Runs and ranks in the catalog."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from msgspec.json import decode
@@ -12,10 +12,9 @@ from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.run import Rank, Run, RunState
 
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.FAILED: 3}
-JOBS_AT_ONCE = 1000  # in one query: SQLite takes so many values and not many more
 OUTLINE = ("run_id", "workload", "system", "state", "world_size", "started_ns", "ended_ns")
-SYSTEM_OF = 2000  # newest runs that say which system is asked about where none is named
-PROCESS = ("node", "pid", "started_ns")  # of a rank: who of these is another is another process
+SYSTEM_OF = 2000  # newest runs that say which system is meant where none is named
+PROCESS = ("node", "pid", "started_ns")  # of a rank: a process with another of these is another one
 
 
 @dataclass(frozen=True)
@@ -43,21 +42,21 @@ class Runs:
         stored = rows.fetch(self._connection, tables.runs, run_id=run.run_id)
         merged = run if stored is None else merge_runs(_run(stored), run)
         tags = {**merged.tags, **self._written_twice(run.run_id)}
-        rows.upsert(self._connection, tables.runs, rows.row_of(replace(merged, tags=tags)))
+        rows.upsert(self._connection, tables.runs, asdict(replace(merged, tags=tags)))
 
     def lose(self, run_id: str) -> None:
-        """Notes that a run of which no end is known will not tell of one any more."""
+        """Notes that a run without an end will not report one any more."""
         where = and_(tables.runs.c.run_id == run_id, tables.runs.c.state == RunState.RUNNING)
         self._connection.execute(update(tables.runs).where(where).values(state=RunState.LOST))
 
     def merge_rank(self, rank: Rank) -> None:
         """Stores a rank; fields that are None keep what was known of the same process.
 
-        Two processes that were one rank become a tag of the run, whenever that comes: the earlier one is kept beside
-        the ranks, by a number below zero.
+        Two processes that were one rank become a tag of the run, in whatever order they come: the earlier one is kept
+        under a number below zero.
         """
         rows.hold(self._connection, rank.run_id)
-        row = rows.row_of(rank)
+        row = asdict(rank)
         stored = rows.fetch(self._connection, tables.ranks, run_id=rank.run_id, rank=rank.rank)
         if stored is None:
             rows.upsert(self._connection, tables.ranks, row)
@@ -154,14 +153,10 @@ class Runs:
     def counts_by_job(self, job_ids: Collection[str]) -> dict[tuple[str, str], int]:
         """By system and job how many runs each of these jobs held."""
         table = tables.runs
-        counts: dict[tuple[str, str], int] = {}
-        wanted = sorted(job_ids)
-        for first in range(0, len(wanted), JOBS_AT_ONCE):
-            among = table.c.job_id.in_(wanted[first : first + JOBS_AT_ONCE])
-            query = select(table.c.system, table.c.job_id, func.count()).where(among)
-            rows_of = self._connection.execute(query.group_by(table.c.system, table.c.job_id))
-            counts |= {(str(system), str(job_id)): int(count) for system, job_id, count in rows_of}
-        return counts
+        is_wanted = rows.among(self._connection, table.c.job_id, job_ids)
+        query = select(table.c.system, table.c.job_id, func.count()).where(is_wanted)
+        counts = self._connection.execute(query.group_by(table.c.system, table.c.job_id))
+        return {(str(system), str(job_id)): int(count) for system, job_id, count in counts}
 
     def count(self) -> int:
         """Return how many runs are stored."""

@@ -1,14 +1,12 @@
 """Studies and their trials in the catalog."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
-from sqlalchemy import Connection, and_, func, select
+from sqlalchemy import Connection, func, select
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.schema.errors import ConflictError, NotFoundError
-from crosswind.data.schema.trial import History, Study, Trial, TrialState
+from crosswind.data.schema.trial import History, Study, Trial
 
 
 class Studies:
@@ -34,16 +32,11 @@ class Studies:
         else:
             rows.change(self._connection, tables.studies, {"study_id": study.study_id}, space=dict(study.space))
         for trial in history.trials:
-            rows.upsert(self._connection, tables.trials, _trial_row(trial) | {"study_id": study.study_id})
+            rows.upsert(self._connection, tables.trials, asdict(trial) | {"study_id": study.study_id})
 
     def get(self, study_id: str) -> Study:
         """A study by id or by name. Raises: NotFoundError."""
-        table = tables.studies
-        query = select(table).where((table.c.study_id == study_id) | (table.c.name == study_id))
-        row = self._connection.execute(query).mappings().first()
-        if row is None:
-            raise NotFoundError(f"study {study_id!r} is not in the catalog")
-        return Study(**row)
+        return study_of(self._connection, study_id)
 
     def all(self) -> list[Study]:
         """Every study, newest first."""
@@ -60,29 +53,16 @@ class Studies:
         self, study_id: str, trial: Trial, *, owner: str, lease_expires_ns: int, job: str | None = None
     ) -> None:
         """Stores a new trial with its lease."""
-        row = _trial_row(trial) | {"owner": owner, "lease_expires_ns": lease_expires_ns, "job": job}
-        rows.add(self._connection, tables.trials, row | {"study_id": study_id})
-
-    def change_trial(self, trial_id: str, state: TrialState, **values: object) -> None:
-        """Moves a trial to another state and sets further columns."""
-        rows.change(self._connection, tables.trials, {"trial_id": trial_id}, state=state, **values)
-
-    def trials(self, study_id: str) -> list[Trial]:
-        """The study's trials, oldest first."""
-        query = select(tables.trials).where(tables.trials.c.study_id == study_id).order_by(tables.trials.c.trial_id)
-        return [_trial(dict(row)) for row in self._connection.execute(query).mappings()]
-
-    def expired(self, study_id: str, now_ns: int) -> list[Trial]:
-        """Leased trials whose lease ran out."""
-        table = tables.trials
-        leased = and_(table.c.study_id == study_id, table.c.state == TrialState.LEASED)
-        query = select(table).where(leased, table.c.lease_expires_ns < now_ns).order_by(table.c.trial_id)
-        return [_trial(dict(row)) for row in self._connection.execute(query).mappings()]
+        lease = {"study_id": study_id, "owner": owner, "lease_expires_ns": lease_expires_ns, "job": job}
+        rows.add(self._connection, tables.trials, asdict(trial) | lease)
 
 
-def _trial_row(trial: Trial) -> dict[str, Any]:
-    return asdict(trial)
-
-
-def _trial(row: Mapping[str, Any]) -> Trial:
-    return Trial(row["configuration"], TrialState(row["state"]), row["objective"], row["trial_id"])
+def study_of(connection: Connection, study: str, *, is_held: bool = False) -> Study:
+    """The study of this id or name; a held one is the session's alone until that ends. Raises: NotFoundError."""
+    table = tables.studies
+    query = select(table).where((table.c.study_id == study) | (table.c.name == study))
+    # SQLite has no row locks: there a session that writes has the whole database to itself.
+    row = connection.execute(query.with_for_update() if is_held else query).mappings().first()
+    if row is None:
+        raise NotFoundError(f"study {study!r} is not in the catalog")
+    return Study(**row)

@@ -1,4 +1,4 @@
-"""The catalog's tables. A change here needs a migration in data/migrations/versions."""
+"""The catalog's tables. A change here needs a migration in data/catalog/migrations/versions."""
 
 from sqlalchemy import (
     JSON,

@@ -20,7 +20,7 @@ from crosswind.data.lake.damage import passing_over
 from crosswind.data.lake.lake import Lake, arrow_schema
 from crosswind.data.lake.locks import COMPACTING, alone, make_lock
 from crosswind.data.lake.mounts import MOUNTS, mount_of
-from crosswind.data.lake.parquet import SORT_KEYS, write_parquet
+from crosswind.data.lake.parquet import sorted_rows, write_parquet
 from crosswind.data.lake.parts import (
     DAY_NS,
     Manifest,
@@ -32,7 +32,7 @@ from crosswind.data.lake.parts import (
     part_names,
     superseded_in,
 )
-from crosswind.data.lake.publish import drop, hidden_name, land, sync
+from crosswind.data.lake.publish import drop, hidden_name, publish
 from crosswind.data.lake.removal import remove_drafts, remove_lone_manifests, remove_replaced
 from crosswind.data.lake.steps_summary import summarise
 from crosswind.data.schema.errors import ConflictError, MalformedError, UnavailableError
@@ -79,7 +79,7 @@ def compact(
 ) -> Compacted:
     """Makes few parts of many, in every set; parts younger than `settle_seconds` wait. `is_over` ends it early.
 
-    What cannot be read stays as it is, and is told.
+    What cannot be read is left alone, and reported.
     Raises: ConflictError when somebody else compacts this lake; UnavailableError when it cannot be written, or when
     a lock there need not hold on every node.
     """
@@ -201,8 +201,7 @@ class _Day:
         return MetricSet(name, "", tuple(self.columns[column] for column in names))
 
     def _write(self, parts: Sequence[_Part], table: pa.Table) -> None:
-        keys = [(key, "ascending") for key in SORT_KEYS if key in set(table.column_names)]
-        merged = table.sort_by(keys)
+        merged = sorted_rows(table)
         manifest = _manifest(parts, merged)
         first, last = pc.min_max(merged["ts_ns"]).as_py().values()
         self._publish(self.folder / f"part-c{first}_{last}_{manifest.digest}.parquet", merged, manifest)
@@ -216,13 +215,12 @@ class _Day:
             manifest_draft.write_text(manifest.as_text())
             self._check_alone(set(manifest.made_of))
             for draft, place in staged:
-                for folder in land(draft, place):
-                    sync(folder)
+                publish(draft, place)
         finally:
             drop(staged)
 
     def _check_alone(self, mine: set[str]) -> None:
-        """Whoever replaced one of these parts meanwhile did not see our lock, and rows must not be told twice."""
+        """Refuses parts that another process, blind to our lock, replaced meanwhile: rows must not stand twice."""
         if taken := mine & superseded_in(self.folder, {*mine, *part_names(self.folder)}):
             raise ConflictError(f"{self.folder / min(taken)} was compacted by another process meanwhile")
 

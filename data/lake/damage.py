@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from crosswind.data.schema.errors import InvalidInputError, MalformedError
 
-DAMAGED = (MalformedError, InvalidInputError, pa.ArrowException, duckdb.Error, ValueError, OSError)  # whoever says it
+DAMAGED = (MalformedError, InvalidInputError, pa.ArrowException, duckdb.Error, ValueError, OSError)
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # which is no fault of one file
 
 

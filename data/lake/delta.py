@@ -30,7 +30,7 @@ class Flag(IntFlag):
     REPEATED = 4  # it has the time of a row before, and that one counts
     EPOCH = 8  # the counter began anew in between
     SATURATED = 16  # it stands at its end, or was set back from there
-    AMBIGUOUS = 32  # it fell, or may have wrapped, and nothing tells by how much it grew
+    AMBIGUOUS = 32  # it fell, or may have wrapped, and nothing says by how much it grew
     GAP = 64  # rows in between have no value: the difference spans them
     RESET = 128  # it began anew: the difference is what it shows, so at least that much
     CORRECTED = 256  # it was corrected downwards, which counts as nothing until it is where it had been
@@ -43,7 +43,7 @@ UNKNOWN = Flag.FIRST | Flag.MISSING | Flag.REPEATED | Flag.EPOCH | Flag.SATURATE
 class Pairs:
     """Consecutive values of a counter within one epoch; the arrays have one entry a pair.
 
-    `ends` tells how many values it can show: 0 stands for 2 ** 64 or, of a fraction, for no end. `follows` says that a
+    `ends` is how many values it can show: 0 stands for 2 ** 64 or, of a fraction, for no end. `follows` says that a
     pair begins where the one before it ended.
     """
 

@@ -1,7 +1,7 @@
 """Files of the lake that may hold rows of a time, or of a run.
 
 A part's name comes from what is in it, so names stay the same for as long as nothing is stored that might change an
-answer about that time, and compaction changes no rows. What was worked out may be kept beside those names.
+answer about that time, and compaction changes no rows. What was computed may be kept under those names.
 """
 
 from collections.abc import Collection
@@ -38,7 +38,7 @@ class Extent:
 
 @lru_cache(maxsize=PARTS_KEPT)
 def extent_of(part: Path) -> Extent:
-    """Return what its name and its footer tell; the rest may be anything. Raises: MalformedError, OSError."""
+    """Return what the name and the footer say; the rest may be damaged. Raises: MalformedError, OSError."""
     span = compacted_span(part.name)
     if span is not None:
         return Extent(span, held(part).runs)
@@ -50,7 +50,7 @@ def extent_of(part: Path) -> Extent:
 
 
 def _range(footer: pq.FileMetaData, name: str) -> Any:
-    """The least and the largest value of a column, where every group of rows tells."""
+    """The least and the largest value of a column, where every group of rows has them."""
     if name not in footer.schema.names:
         return None
     place = footer.schema.names.index(name)

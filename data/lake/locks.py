@@ -1,17 +1,15 @@
 """Readers of a folder and its one cleaner, kept apart by locks that end with their process."""
 
-import errno
 import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from crosswind.data.files import NoLocksError, lock_file, take_lock
 from crosswind.data.schema.errors import UnavailableError
 
 READING, COMPACTING = ".reading.lock", ".compacting.lock"
-PAUSE_SECONDS = 0.02
 
 
 def make_lock(folder: Path) -> None:
@@ -46,26 +44,11 @@ def reading(folder: Path) -> Iterator[None]:
 def alone(path: Path, patience_seconds: float = 0.0) -> Iterator[bool]:
     """Yield whether this process alone holds the lock, within; waits so long for others to let go of it.
 
-    Raises: UnavailableError where the file system keeps no locks.
+    Raises: OSError; UnavailableError where the file system keeps no locks.
     """
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    try:
-        yield _is_ours(fd, path, time.monotonic() + patience_seconds)
-    finally:
-        os.close(fd)
-
-
-def _is_ours(fd: int, path: Path, until: float) -> bool:
-    while True:
+    with lock_file(path, 0o644) as fd:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                return False
-            time.sleep(PAUSE_SECONDS)
-        except OSError as error:
-            if error.errno in (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL):
-                raise UnavailableError(f"{path}: its file system keeps no locks, which compaction needs") from error
-            raise
-        else:
-            return True
+            is_ours = take_lock(fd, patience_seconds)
+        except NoLocksError as error:
+            raise UnavailableError(f"{path}: {error.strerror}") from error
+        yield is_ours

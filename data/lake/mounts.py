@@ -19,7 +19,7 @@ ESCAPED = re.compile(r"\\([0-7]{3})")
 
 @dataclass(frozen=True)
 class Mount:
-    """A file system as it is mounted here: its type, such as ext4, nfs4 or lustre; empty where nobody tells."""
+    """A file system as it is mounted here: its type, such as ext4, nfs4 or lustre; empty where it is unknown."""
 
     kind: str = ""
     options: frozenset[str] = frozenset()

@@ -82,7 +82,7 @@ class Held:
 
 
 def manifest_of(compacted: Path) -> Path:
-    """Return the path of the manifest, which tells what a compacted file was made of."""
+    """Return the path of a compacted file's manifest, which says what it was made of."""
     return compacted.with_name(f"_held-{compacted.stem}.json")
 
 
@@ -106,7 +106,8 @@ def live_in(day: Path) -> list[Path]:
 
 def days(folder: Path, within: Span = ALWAYS) -> Iterator[Path]:
     """The folders `date=…` of a set that may hold rows of that time, in order."""
-    first, last = _date(within[0] // DAY_NS), _date(-(-within[1] // DAY_NS))  # before 1970 dates are of the day after
+    first = date_of(within[0] // DAY_NS)
+    last = date_of(-(-within[1] // DAY_NS))  # before 1970 dates are of the day after
     for name in sorted(_names(folder)):
         date = name.removeprefix("date=")
         if date != name and first <= date <= last:
@@ -166,5 +167,6 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _date(day: int) -> str:
+def date_of(day: int) -> str:
+    """The date of a day, counted from 1970, as the names of folders have it."""
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)).date().isoformat()

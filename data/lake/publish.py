@@ -1,9 +1,10 @@
 """Publication of files in the lake: whole, on the disk, and by one rename."""
 
-import os
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
+
+from crosswind.data.files import sync
 
 WRITING = ".writing"  # folder of files that are not whole yet
 Staged = tuple[Path, Path]  # where a file is, and where it shall be
@@ -38,10 +39,7 @@ def land(hidden: Path, path: Path) -> list[Path]:
     return [path.parent, *new_folders]
 
 
-def sync(path: Path) -> None:
-    """Returns when the file, or a folder's list of files, is on the disk. Raises: OSError."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def publish(hidden: Path, path: Path) -> None:
+    """Moves a file to where queries find it, to stay there after a power failure. Raises: OSError."""
+    for folder in land(hidden, path):
+        sync(folder)

@@ -1,11 +1,12 @@
-"""Removal of parts that count no more: whoever began to read before they were replaced may still open them."""
+"""Removal of parts that count no more: readers from before they were replaced may still open them."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from crosswind.data.files import sync
 from crosswind.data.lake.locks import READING, alone
 from crosswind.data.lake.parts import compacted_span, manifest_of
-from crosswind.data.lake.publish import WRITING, sync
+from crosswind.data.lake.publish import WRITING
 
 
 def remove_replaced(root: Path, paths: Sequence[Path], patience_seconds: float = 0.0) -> list[Path]:
@@ -32,7 +33,7 @@ def remove_lone_manifests(day: Path) -> None:
 
 
 def remove_drafts(root: Path) -> None:
-    """Removes what a killed compaction was writing; whoever compacts now is alone. Raises: OSError."""
+    """Removes what a killed compaction was writing; one process compacts at a time. Raises: OSError."""
     for draft in (root / WRITING).glob("*part-c*.*.*"):
         stem = draft.name.split(".")[-3].removeprefix("_held-")
         if compacted_span(f"{stem}.parquet"):

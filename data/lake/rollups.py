@@ -1,4 +1,4 @@
-"""Paths of what was worked out of a run's rows, beside the sets: `rollup=NAME/run-….EXTENSION`."""
+"""Paths of what was computed from a run's rows, next to the sets: `rollup=NAME/run-….EXTENSION`."""
 
 import hashlib
 from pathlib import Path

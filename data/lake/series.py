@@ -81,9 +81,9 @@ def _integers(rows: pa.Table, name: str) -> tuple[Ints, Bools]:
 
 
 def _times(rows: pa.Table, boot: Ints) -> Ints:
-    times, (since_boot, is_known) = _integers(rows, TIME)[0], _integers(rows, CLOCK)
-    is_known = is_known & _is_there(rows, BOOT)
-    lacks = np.bincount(boot, ~is_known) > 0
+    times, (since_boot, is_present) = _integers(rows, TIME)[0], _integers(rows, CLOCK)
+    is_present = is_present & _is_there(rows, BOOT)
+    lacks = np.bincount(boot, ~is_present) > 0
     return np.where(lacks[boot], times, since_boot)
 
 

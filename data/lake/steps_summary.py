@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crosswind.data.lake.damage import DAMAGED, passing_over
-from crosswind.data.lake.lake import Lake, arrow_schema, sql_files
+from crosswind.data.lake.lake import Lake, arrow_schema, converted, sql_files
 from crosswind.data.lake.parts import ALWAYS, DAY_NS, Span, compacted_span, days, held, live_in
-from crosswind.data.lake.publish import hidden_name, land, sync
+from crosswind.data.lake.publish import hidden_name, land, publish
 from crosswind.data.lake.rollups import rollup_place
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.steps import PHASES, STEP
@@ -40,7 +40,7 @@ select step, min(ts_ns) as began_ns, max(ts_ns) as last_began_ns, count(*) as ra
     max(comm_seconds) - min(comm_seconds) as spread_ns, {means}
 {rows} {only} group by step
 """
-_KNOWN = "from {summary} where step between $first and $last order by step"
+_COVERED = "from {summary} where step between $first and $last order by step"
 _ANSWER = """
 with again as ({again}), fresh as ({fresh})
 select * from {summary} where step between $first and $last and step not in (from again)
@@ -66,7 +66,7 @@ _SLOWEST = f"slowest_ns::hugeint * {LAST_STEP} - step"  # of steps that took as 
 
 @dataclass(frozen=True)
 class Window:
-    """The steps that are asked for, both ends included; `within` is when they were taken, if that is known."""
+    """The steps that are wanted, both ends included; `within` is when they were taken, if that is known."""
 
     first: int = FIRST_STEP
     last: int = LAST_STEP
@@ -94,7 +94,8 @@ def per_step(lake: Lake, run_id: str, window: Window = EVERY_STEP) -> pd.DataFra
 
     Columns: step began_ns ranks slowest_seconds fastest_seconds median_seconds slowest_rank last_rank spread_seconds
     and one `<phase>_seconds` a phase, the mean over ranks. `last_rank` arrived last at the step's last collective: it
-    waited least; `spread_seconds` is how much longer another waited. Null where nothing tells. Raises: MalformedError.
+    waited least; `spread_seconds` is how much longer another waited. Null where nothing is recorded.
+    Raises: MalformedError.
     """
     return lake.answer(lambda connection: _query(connection, _steps(connection, lake, run_id, window), _seconds()))
 
@@ -124,18 +125,14 @@ def rank_steps(
 
     Raises: MalformedError.
     """
-    wanted = ", ".join(
-        f'"{column.name}"' if column.scale == 1.0 else f'"{column.name}" * {column.scale!r}::double as "{column.name}"'
-        for column in STEP.columns
-        if not columns or column.name in columns
-    )
+    wanted = ", ".join(converted(column) for column in STEP.columns if not columns or column.name in columns)
     of_ranks = f" and rank in ({', '.join(str(int(rank)) for rank in ranks)})" if ranks else ""
 
     def ask(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         files = _source(connection, lake, _with_rows(connection, lake, run_id, window))
         rows = _ROWS.format(files=files)
         sql = f"select {wanted} {rows}{of_ranks} order by rank, step"
-        frame: pd.DataFrame = connection.execute(sql, _asked(run_id, window)).df()
+        frame: pd.DataFrame = connection.execute(sql, _parameters(run_id, window)).df()
         return frame
 
     return lake.answer(ask)
@@ -144,7 +141,7 @@ def rank_steps(
 def summarise(lake: Lake, problems: list[str]) -> int:
     """Brings the summaries of runs up to what was compacted since the last time; how many were written.
 
-    For whoever compacts, who is alone. What is damaged is passed over and told. Raises: OSError.
+    For the one process that compacts. Damage is passed over and reported. Raises: OSError.
     """
     damaged: list[str] = []
     files = list(_compacted_files(lake, damaged))
@@ -218,8 +215,7 @@ def _write(lake: Lake, run_id: str, files: Sequence[Path]) -> None:
         column_encoding=dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
         row_group_size=ROWS_READ_AT_ONCE,
     )
-    for folder in land(hidden, place):
-        sync(folder)
+    publish(hidden, place)
 
 
 def _steps(connection: duckdb.DuckDBPyConnection, lake: Lake, run_id: str, window: Window) -> pa.Table:
@@ -233,36 +229,34 @@ def _combined(
 ) -> pa.Table:
     """The steps as the summary has them, and from their rows where a file holds some that it does not cover."""
     run_id, window = of
-    place, asked = _place(lake, run_id), _asked(run_id, window)
-    covers = _covers(place)
+    place, parameters = _place(lake, run_id), _parameters(run_id, window)
+    covers, summary = _covers(place), sql_files([place])
     fresh = [path for path in files if not _is_covered(path, covers)]
     if covers and not fresh:
-        return _table(connection, _KNOWN.format(summary=sql_files([place])), asked)
+        return _table(connection, _COVERED.format(summary=summary), parameters)
     rows = _ROWS.format(files=_source(connection, lake, files))
     if not covers:
-        return _table(connection, _per_step_sql(rows) + " order by step", asked)
+        return _table(connection, _per_step_sql(rows) + " order by step", parameters)
     again = f"select distinct step {_ROWS.format(files=_source(connection, lake, fresh))}"
-    [(first, last)] = connection.execute(f"select min(step), max(step) from ({again})", asked).fetchall()  # noqa: S608
+    [(first, last)] = connection.execute(f"select min(step), max(step) from ({again})", parameters).fetchall()  # noqa: S608
     if first is None:
-        return _table(connection, _KNOWN.format(summary=sql_files([place])), asked)
-    only = f"and step in ({again}) and step between {first} and {last}"
-    return _table(
-        connection, _ANSWER.format(again=again, fresh=_per_step_sql(rows, only), summary=sql_files([place])), asked
-    )
+        return _table(connection, _COVERED.format(summary=summary), parameters)
+    fresh_steps = _per_step_sql(rows, f"and step in ({again}) and step between {first} and {last}")
+    return _table(connection, _ANSWER.format(again=again, fresh=fresh_steps, summary=summary), parameters)
 
 
-def _table(connection: duckdb.DuckDBPyConnection, sql: str, asked: Mapping[str, object]) -> pa.Table:
-    given = {name: value for name, value in asked.items() if f"${name}" in sql}
+def _table(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]) -> pa.Table:
+    given = {name: value for name, value in parameters.items() if f"${name}" in sql}
     return connection.sql(sql, params=given).to_arrow_table()
 
 
 def _with_rows(connection: duckdb.DuckDBPyConnection, lake: Lake, run_id: str, window: Window) -> list[Path]:
-    """The files that may hold rows of these steps: of files that the summary covers it tells when the steps were."""
+    """The files that may hold rows of these steps; for those that it covers, the summary says when the steps were."""
     files, place = lake.parts("step", window.within, [run_id]), _place(lake, run_id)
     covers = _covers(place)
     if not covers or (window.first, window.last) == (FIRST_STEP, LAST_STEP):
         return files
-    sql = f"select min(began_ns), max(last_began_ns) from ({_KNOWN.format(summary=sql_files([place]))})"  # noqa: S608
+    sql = f"select min(began_ns), max(last_began_ns) from ({_COVERED.format(summary=sql_files([place]))})"  # noqa: S608
     [(begin, end)] = connection.execute(sql, {"first": window.first, "last": window.last}).fetchall()
     return [
         path for path in files if not _is_covered(path, covers) or (begin is not None and _overlaps(path, begin, end))
@@ -287,10 +281,10 @@ def _source(connection: duckdb.DuckDBPyConnection, lake: Lake, files: Sequence[P
 
 
 def _query(
-    connection: duckdb.DuckDBPyConnection, steps: pa.Table, sql: str, asked: Mapping[str, object] | None = None
+    connection: duckdb.DuckDBPyConnection, steps: pa.Table, sql: str, parameters: Mapping[str, object] | None = None
 ) -> pd.DataFrame:
     connection.register("steps", steps)
-    frame: pd.DataFrame = connection.execute(sql, asked or {}).df()
+    frame: pd.DataFrame = connection.execute(sql, parameters or {}).df()
     return frame
 
 
@@ -298,7 +292,7 @@ def _seconds() -> str:
     return _SECONDS.format(phases=", ".join(f"{phase}_ns * 1e-9 as {phase}_seconds" for phase in PHASES))
 
 
-def _asked(run_id: str, window: Window) -> dict[str, object]:
+def _parameters(run_id: str, window: Window) -> dict[str, object]:
     return {"run": run_id, "first": window.first, "last": window.last}
 
 

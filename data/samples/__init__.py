@@ -11,5 +11,10 @@ def tuning_grid() -> pd.DataFrame:
     Parameters: micro_batch, accumulation_steps, bucket_cap_mb, threads, gradient_as_bucket_view, precision. Objective:
     `seconds_per_1000_samples`, lower is better; `repeat` numbers the measurements of one configuration.
     """
-    with as_file(files("crosswind.data.samples") / "tuning" / "ddp_grid.parquet") as path:
+    return sample_table("tuning/ddp_grid")
+
+
+def sample_table(name: str) -> pd.DataFrame:
+    """The table of this name, folder and all."""
+    with as_file(files("crosswind.data.samples") / f"{name}.parquet") as path:
         return pd.read_parquet(path)

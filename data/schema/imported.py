@@ -1,4 +1,4 @@
-"""Sets of what other tools measured: one long set of any series, and ids of what is told without one."""
+"""Records of other tools: one long set of any series, and ids for what comes without one."""
 
 import hashlib
 import json
@@ -15,9 +15,9 @@ SERIES = MetricSet(
         Column("device", "part of the node, empty where the series names none", Kind.KEY, "string"),
         Column("name", "what the other tool calls the series", Kind.KEY, "string"),
         Column("labels", "what else names the series: a JSON object of texts, keys sorted", Kind.KEY, "string"),
-        Column("value", "as told, in whatever unit", dtype="float64"),
-        Column("kind", "counter or gauge, where that was told", Kind.FACT, "string"),
-        Column("unit", "where that was told", Kind.FACT, "string"),
+        Column("value", "as recorded, in whatever unit", dtype="float64"),
+        Column("kind", "counter or gauge, where that is recorded", Kind.FACT, "string"),
+        Column("unit", "where that is recorded", Kind.FACT, "string"),
     ),
 )
 

@@ -47,7 +47,7 @@ class Column:
 
     A counter's range is 2 ** width_bits, or what the column `range_from` of the same row says, if anything, in the same
     raw unit.
-    `max_rate` is what it never grows faster than, in base units a second; 0 when nobody knows. It tells how long a gap
+    `max_rate` is what it never grows faster than, in base units a second; 0 when nobody knows. It limits how long a gap
     may be until a counter that wraps could have done so twice.
     """
 

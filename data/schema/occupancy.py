@@ -41,7 +41,7 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Placement:
-    """A process that is a rank; pid and start together name it for ever. `gpus` are what it was told to use."""
+    """A process that is a rank; pid and start together name it for ever. `gpus` are those it was given."""
 
     node: str
     pid: int
@@ -62,7 +62,7 @@ class Placement:
 
 ALLOCATION_KEY = ("system", "job_id", "node", "restart_count")
 PLACEMENT_KEY = ("system", "node", "pid", "start_ticks")
-Place = TypeVar("Place", Allocation, Placement)
+Place = TypeVar("Place", bound=Allocation | Placement)
 
 
 def merge_places(stored: Place, news: Place) -> Place:

@@ -28,7 +28,7 @@ class Operation:
     state: OperationState = OperationState.WAITING
     started_ns: int | None = None
     ended_ns: int | None = None
-    progress: float = 0.0  # share that is done, as far as the work tells
+    progress: float = 0.0  # share that is done, as far as the work reports it
     attempts: int = 0  # how often it was begun
     result: Mapping[str, str | int | None] = field(default_factory=dict)
     error: str | None = None

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from crosswind.data.schema.errors import InvalidInputError
@@ -10,6 +10,7 @@ from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.trial import Configuration
 
 RANKS_MAX = 10_000_000
+SCALES_MAX = 64
 NUMBERS = (int, float)
 DEGREES: Mapping[str, tuple[str, ...]] = {  # what people call the degrees of parallelism, whose product is the ranks
     "data": ("data_parallel", "dp", "data_parallel_size", "dp_size"),
@@ -18,7 +19,7 @@ DEGREES: Mapping[str, tuple[str, ...]] = {  # what people call the degrees of pa
     "context": ("context_parallel", "cp", "context_parallel_size", "cp_size"),
 }
 DEGREE_NAMES = frozenset(name for names in DEGREES.values() for name in names)
-ALL_TOLD = {"data", "tensor", "pipeline"}  # whoever tells these has told all: context is 1 where nobody mentions it
+MAIN_DEGREES = {"data", "tensor", "pipeline"}  # where all three are given, an unmentioned context is 1
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,45 @@ class Question:
         if self.node_count is not None and not 1 <= self.node_count <= self.world_size:
             raise InvalidInputError(f"node_count {self.node_count}: expected 1 to the {self.world_size} ranks")
         for name, value in self.configuration.items():
-            if not is_told(value):
+            if not is_scalar(value):
                 raise InvalidInputError(f"configuration {name} is {value!r:.80}, expected a text or a finite number")
 
 
-def is_told(value: object) -> bool:
+@dataclass(frozen=True)
+class Price:
+    """The power and price of a node at work; None where unknown."""
+
+    node_watts: float | None = None
+    per_node_hour: float | None = None
+    carbon_grams_per_kilowatt_hour: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value is not None and not 0 <= value < math.inf:
+                raise InvalidInputError(f"{name} {value}: expected 0 or more")
+
+
+@dataclass(frozen=True)
+class Scales:
+    """The numbers of nodes in question, and the job they are for."""
+
+    node_counts: Sequence[int]
+    ranks_per_node: int
+    deadline_seconds: float | None = None
+    now: int | None = None  # nodes that an elastic job has
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.node_counts) <= SCALES_MAX:
+            raise InvalidInputError(f"{len(self.node_counts)} numbers of nodes: expected 1 to {SCALES_MAX}")
+        if self.ranks_per_node < 1:
+            raise InvalidInputError(f"ranks_per_node {self.ranks_per_node}: expected 1 or more")
+        if self.deadline_seconds is not None and not self.deadline_seconds > 0:
+            raise InvalidInputError(f"deadline_seconds {self.deadline_seconds}: expected more than 0")
+        if self.now is not None and self.now < 1:
+            raise InvalidInputError(f"now {self.now}: expected 1 node or more")
+
+
+def is_scalar(value: object) -> bool:
     """Return whether this is a text, a truth value or a number that a float can hold."""
     return isinstance(value, str) or (isinstance(value, NUMBERS) and abs(value) <= sys.float_info.max)
 
@@ -60,7 +95,7 @@ def check_degrees(question: Question) -> None:
     given = {kind: degree for kind, names in DEGREES.items() if (degree := _degree(configuration, names)) is not None}
     product = math.prod(given.values())
     words = " x ".join(f"{kind} {degree}" for kind, degree in given.items())
-    if given.keys() >= ALL_TOLD and product != world_size:
+    if given.keys() >= MAIN_DEGREES and product != world_size:
         raise InvalidInputError(f"configuration: parallel degrees {words} make {product} ranks, expected {world_size}")
     if given and world_size % product:
         raise InvalidInputError(f"configuration: parallel degrees {words} do not divide {world_size} ranks")

@@ -59,8 +59,8 @@ class TrialRecord:
     """A trial with its lease: the owner may evaluate it until `lease_expires_ns` on the server's clock.
 
     Once the lease has ended, `owner` is who held it last and `lease_expires_ns` is None. `job` is the batch job of the
-    owner, `checkpoint` where the work of the one before can be resumed, `outcomes` what was measured beside the
-    objective by name, `losses` how often a lease ran out without a word.
+    owner, `checkpoint` where the work of the one before can be resumed, `outcomes` what else was measured,
+    by name, `losses` how often a lease ran out without a word.
     """
 
     trial: Trial

@@ -12,6 +12,7 @@ from crosswind.data.lake.delta import Flag, differences
 from crosswind.data.lake.lake import Lake
 from crosswind.data.lake.parts import ALWAYS
 from crosswind.data.lake.series import Bools, Series, in_order
+from crosswind.data.schema.answers.nodes import DownSource, NodeState
 from crosswind.data.store.store import Store
 
 AGENT, COLLECTOR = "agent", "collector"  # the sets in which agents speak of themselves and of their sources
@@ -28,40 +29,10 @@ _SOURCES = """
 select node, device, max_by({{'up': {up}, 'reason': {reason}}}, ts_ns) as shown
 from collector where ts_ns >= ? and node between ? and ? and device is not null group by node, device order by device
 """
-TOLD = {
+REPORTED = {
     AGENT: ("lateness_seconds", "resident_bytes", "clock_error_max_seconds", "clock_synchronized"),
     COLLECTOR: ("up", "reason"),
 }
-
-
-@dataclass(frozen=True)
-class DownSource:
-    """A source that could not be read when it was last looked at, and why."""
-
-    name: str
-    reason: str | None
-
-
-@dataclass(frozen=True)
-class NodeState:
-    """A node's state, as its agent reported it since a given time; None where nothing tells.
-
-    `missed_ticks` and `lost_sweeps` are counted, and `cpu_ratio`, the share of one core, is taken, over those sweeps
-    that are surely of one process: an agent that began anew, or a second one, makes them no larger.
-    """
-
-    node: str
-    last_sweep_ns: int
-    sweeps: int
-    sources_up: tuple[str, ...]
-    sources_down: tuple[DownSource, ...]
-    missed_ticks: int | None
-    lost_sweeps: int | None
-    lateness_p99_seconds: float | None
-    cpu_ratio: float | None
-    resident_bytes: int | None
-    clock_error_seconds: float | None
-    clock_synchronized: bool | None
 
 
 @dataclass
@@ -91,9 +62,9 @@ def fleet(store: Store, since_ns: int, *, after: str = "", limit: int | None = N
 
 
 def _sql(lake: Lake, name: str, sql: str) -> str:
-    """The query with null for columns that no agent has told of so far."""
+    """The query with null for columns that no agent has reported so far."""
     columns = lake.columns(name)
-    return sql.format_map({column: column if column in columns else "null::int" for column in TOLD[name]})
+    return sql.format_map({column: column if column in columns else "null::int" for column in REPORTED[name]})
 
 
 def _sources(lake: Lake, span: _Span) -> dict[str, _Sources]:

@@ -1,4 +1,4 @@
-"""Accounts of jobs that tell something new: a scheduler that is asked every minute repeats itself."""
+"""Accounts of jobs that say something new: a scheduler that is polled every minute repeats itself."""
 
 import time
 
@@ -23,7 +23,7 @@ def put_changed(store: Store, rows: pa.Table) -> int:
         hidden = session.people.hidden(rows)
     news = store.lake.answer(lambda connection: _news(store, connection, hidden))
     if len(news):
-        store.lake.append(f"told-{new_ulid()}", news)
+        store.lake.append(f"accounts-{new_ulid()}", news)
     return len(news)
 
 
@@ -33,12 +33,12 @@ def _news(store: Store, connection: duckdb.DuckDBPyConnection, rows: pa.Table) -
     connection.register("accounts", rows.set_column(0, rows.schema.field(0), times))
     names = ", ".join(f'"{name}"' for name in rows.column_names)
     once = settled("accounts", (*FACTS, "ts_ns"))
-    connection.execute(f"create temp table told as select {names} from ({once})")  # noqa: S608 - our own texts
-    stored = "select * from told where false"
+    connection.execute(f"create temp table reported as select {names} from ({once})")  # noqa: S608 - our own texts
+    stored = "select * from reported where false"
     if JOB.name in store.lake.sets():
-        stored = f"select * from {store.lake.files(JOB.name)} where job_id in (select job_id from told)"  # noqa: S608
-    connection.execute(f"create temp table known as select {names} from ({stored})")  # noqa: S608
-    connection.execute("create view both_told as from known union all from told")
+        stored = f"select * from {store.lake.files(JOB.name)} where job_id in (select job_id from reported)"  # noqa: S608
+    connection.execute(f"create temp table stored as select {names} from ({stored})")  # noqa: S608
+    connection.execute("create view together as from stored union all from reported")
     return connection.sql(_NEWS).to_arrow_table().cast(rows.schema)
 
 
@@ -51,8 +51,8 @@ def _differs() -> str:
 
 
 _NEWS = f"""
-    select told.* from told
-    join ({settled("both_told", FACTS)}) as after using (system, job_id)
-    left join ({settled("known", FACTS)}) as before using (system, job_id)
-    where {_differs()} order by told.ts_ns
+    select reported.* from reported
+    join ({settled("together", FACTS)}) as after using (system, job_id)
+    left join ({settled("stored", FACTS)}) as before using (system, job_id)
+    where {_differs()} order by reported.ts_ns
 """  # noqa: S608 - our own texts

@@ -1,7 +1,7 @@
-"""The scheduler's accounts of jobs, in the lake: years of them, and what was told last of a job holds.
+"""The scheduler's accounts of jobs, in the lake: years of them; of a job the last one holds.
 
-Every row is one account of one job as it was told at one time. A job that is told again has several rows; queries put
-them together. Users stand there by pseudonyms, whose names are in the catalog.
+Every row is one account of one job as it was reported at one time. A job that is reported again has several rows, which
+queries put together. Users are there by pseudonyms, whose names are in the catalog.
 """
 
 import json
@@ -31,7 +31,7 @@ JOB = MetricSet(
     "job",
     "One account of one job by its scheduler.",
     (
-        Column("ts_ns", "when this account was told; of two of a job, the later one holds", Kind.KEY, unit="ns"),
+        Column("ts_ns", "when this account was reported; of two of a job, the later one holds", Kind.KEY, unit="ns"),
         Column("system", "the cluster", Kind.KEY, "string"),
         Column("job_id", "the scheduler's name of the job", Kind.KEY, "string"),
         _fact("name", "what the user called it"),
@@ -49,7 +49,7 @@ JOB = MetricSet(
         _fact("ended_ns", "UTC", "int64", "ns"),
         _fact("elapsed_seconds", "wall time, without what it was suspended for", "float64", "s"),
         _fact("energy_joules", "of its nodes; null where nobody measured", "float64", "J"),
-        _fact("fields", "what else was told, a JSON object of texts"),
+        _fact("fields", "what else was reported, a JSON object of texts"),
     ),
 )
 FACTS = tuple(column.name for column in JOB.columns if column.name != "ts_ns")
@@ -58,20 +58,15 @@ _PLACED = f"({', '.join(_PLACE)})"
 _AMONG = "job_id in (select unnest(?))"
 _Row = dict[str, Any]
 _Rows = Callable[[str, Sequence[object]], list[_Row]]
-LOOKED_AT = 4  # accounts for each job that is wanted: most jobs are told less often
+LOOKED_AT = 4  # accounts for each job that is wanted: most jobs are reported less often
 
 
-def job_table(jobs: Sequence[Job], *, told_ns: int) -> pa.Table:
-    """Accounts as rows of the set, of which a later one holds; `told_ns` is the first one's, the others' follow."""
+def job_table(jobs: Sequence[Job], *, reported_ns: int) -> pa.Table:
+    """Accounts as rows of the set, of which a later one holds; `reported_ns` is the first one's, the others' follow."""
     columns: dict[str, list[Any]] = {name: [getattr(job, name) for job in jobs] for name in FACTS}
     columns["nodes"] = [",".join(job.nodes) for job in jobs]
     columns["fields"] = [json.dumps(dict(job.fields), ensure_ascii=False) if job.fields else None for job in jobs]
-    return to_table(JOB, {"ts_ns": list(range(told_ns, told_ns + len(jobs))), **columns})
-
-
-def jobs_of(table: pa.Table) -> list[Job]:
-    """The jobs whose accounts are the rows of a table, with their users as they stand there. Raises: MalformedError."""
-    return [_job(row, {}) for row in table.select(FACTS).to_pylist()]
+    return to_table(JOB, {"ts_ns": list(range(reported_ns, reported_ns + len(jobs))), **columns})
 
 
 @dataclass(frozen=True)
@@ -97,8 +92,8 @@ class Jobs:
         if not jobs:
             return
         with self._catalog.write() as session:
-            table = session.people.hidden(job_table(jobs, told_ns=time.time_ns()))
-        self._lake.append(f"told-{new_ulid()}", table)
+            table = session.people.hidden(job_table(jobs, reported_ns=time.time_ns()))
+        self._lake.append(f"accounts-{new_ulid()}", table)
 
     def get(self, system: str, job_id: str) -> Job | None:
         """One job, if it is known."""
@@ -121,17 +116,17 @@ class Jobs:
         here = "($2 is null or system = $2)"
         among = f"job_id in (select job_id from job where name = $1 and {here}) and {here}"  # noqa: S608
         sql = f"{_settled(among)} where name = $1 order by {_PLACED} desc limit {int(limit)}"
-        return self._jobs(self._asked(lambda rows: rows(sql, [name, system])))[::-1]
+        return self._jobs(self._answer(lambda rows: rows(sql, [name, system])))[::-1]
 
     def find(self, *, before: tuple[int, str, str] | None = None, limit: int) -> list[Job]:
         """Jobs, newest first; `before` is the (started_ns or 0, system, job_id) of the last one seen."""
-        return self._jobs(self._asked(lambda rows: _first_jobs(rows, before, limit)))
+        return self._jobs(self._answer(lambda rows: _first_jobs(rows, before, limit)))
 
     def newest_spans(self, *, limit: int) -> list[JobSpan]:
         """Return where and when the newest jobs ran, newest first; those of which it is not known are left out."""
         names = ("system", "job_id", "nodes", "started_ns", "ended_ns")
-        rows = self._asked(lambda asked: _first_jobs(asked, None, limit))
-        facts = [[row[name] for name in names] for row in rows]
+        jobs = self._answer(lambda rows: _first_jobs(rows, None, limit))
+        facts = [[job[name] for name in names] for job in jobs]
         return [JobSpan(*values) for values in facts if None not in values]
 
     def all(self) -> Iterator[Job]:
@@ -148,12 +143,12 @@ class Jobs:
         """Return how many jobs of a system run, by their accounts."""
         among = "system = $1 and job_id in (select job_id from job where system = $1 and state = 'RUNNING')"
         sql = f"select count(*) as jobs {_settled(among)} where state = 'RUNNING'"
-        return next((int(row["jobs"]) for row in self._asked(lambda rows: rows(sql, [system]))), 0)
+        return next((int(row["jobs"]) for row in self._answer(lambda rows: rows(sql, [system]))), 0)
 
     def _newest(self, where: str, parameters: Sequence[object], order: str = "") -> list[Job]:
-        return self._jobs(self._asked(lambda rows: rows(f"{_settled(where)} {order}", parameters)))
+        return self._jobs(self._answer(lambda rows: rows(f"{_settled(where)} {order}", parameters)))
 
-    def _asked(self, question: Callable[[_Rows], list[_Row]]) -> list[_Row]:
+    def _answer(self, question: Callable[[_Rows], list[_Row]]) -> list[_Row]:
         """Return the question's answer over the accounts, in one look at them."""
         if JOB.name not in self._lake.sets():
             return []
@@ -180,20 +175,20 @@ def _settled(where: str) -> str:
 
 
 def _first_jobs(rows: _Rows, before: tuple[int, str, str] | None, limit: int) -> list[_Row]:
-    """The newest jobs by when they started: accounts first, of which those are left out that stand elsewhere now."""
+    """The newest jobs by when they started: accounts first, without those that another one replaced."""
     where = "true" if before is None else f"coalesce(started_ns, 0) <= $1 and {_PLACED} < ($1, $2, $3)"
     looked_at = LOOKED_AT * limit
     while True:
         sql = f"select {', '.join(_PLACE)} from job where {where} order by {_PLACED} desc limit {int(looked_at)}"  # noqa: S608
         first = [tuple(row.values()) for row in rows(sql, before or ())]
-        standing = _standing_there(rows, set(first))
-        if len(standing) >= limit or len(first) < looked_at:
-            return standing[:limit]
+        jobs = _jobs_at(rows, set(first))
+        if len(jobs) >= limit or len(first) < looked_at:
+            return jobs[:limit]
         looked_at *= LOOKED_AT
 
 
-def _standing_there(rows: _Rows, places: Collection[tuple[int, str, str]]) -> list[_Row]:
-    """The jobs that stand at these places, newest first."""
+def _jobs_at(rows: _Rows, places: Collection[tuple[int, str, str]]) -> list[_Row]:
+    """The jobs whose present places these are, newest first."""
     ids = sorted({job_id for _, _, job_id in places})
     candidates = rows(f"{_settled(_AMONG)} order by {_PLACED} desc", [ids]) if places else []
     return [row for row in candidates if (row["started_ns"] or 0, row["system"], row["job_id"]) in places]

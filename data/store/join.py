@@ -22,18 +22,18 @@ from crosswind.data.store.store import Store
 
 MAX_RUNS = 10_000  # of one job
 _ROWS = """
-with known as ({known})
+with narrowed as ({narrowed})
 select s.*, w.shared_with from "{name}" s
 join stretches w on s.node = w.node and s.ts_ns >= w.begin_ns and s.ts_ns < w.end_ns
 where s.ts_ns >= ? and s.ts_ns < ? and (
-    s.node not in (select node from known)
+    s.node not in (select node from narrowed)
     or exists (select 1 from devices d where d.node = s.node and {is_it})
 )
 order by s.node, s.device, s.ts_ns
 """
-_KNOWN = "select distinct node from devices"
+_NARROWED = "select distinct node from devices"
 # GPUs go by UUID here and by index there: where none of the job's names is one of the samples', nothing is narrowed.
-_KNOWN_BY_SAMPLES = """
+_NARROWED_BY_SAMPLES = """
 select distinct d.node from devices d join "{name}" s on s.node = d.node and {is_it}
 """
 _OF_RUNS = """
@@ -110,8 +110,8 @@ def _rows(store: Store, metric_set: str, occupied: _Occupied, here: Sequence[Str
 
 def _sql(name: str, columns: Iterable[str]) -> str:
     is_it = _is_it(name, columns)
-    nodes = _KNOWN_BY_SAMPLES.format(name=name, is_it=is_it) if name == "gpu" else _KNOWN
-    return _ROWS.format(name=name, is_it=is_it, known=nodes)
+    nodes = _NARROWED_BY_SAMPLES.format(name=name, is_it=is_it) if name == "gpu" else _NARROWED
+    return _ROWS.format(name=name, is_it=is_it, narrowed=nodes)
 
 
 def _is_it(metric_set: str, columns: Iterable[str]) -> str:

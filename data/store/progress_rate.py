@@ -35,7 +35,7 @@ class ProgressRate:
 
 
 def progress_rates(runs: Iterable[Run]) -> list[ProgressRate]:
-    """One per cohort of two or more completed runs that tell how far they came in one unit; largest cohorts first.
+    """One per cohort of two or more completed runs that say how far they came in one unit; largest cohorts first.
 
     Runs that did not reach their target, or say nothing of progress, are left out.
     """

@@ -11,7 +11,6 @@ from crosswind.data.lake.lake import Lake
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.topology import switches_at
 from crosswind.data.store.jobs import Jobs
-from crosswind.data.store.moved_jobs import move_jobs
 
 
 @dataclass(frozen=True)
@@ -33,10 +32,7 @@ class Store:
         except OSError as error:
             raise UnavailableError(f"store folder {home} cannot be made: {error.strerror}") from error
         engine = open_database(database or sqlite_url(home / "catalog.sqlite"))
-        lake = Lake(home / "lake")
-        with engine.begin() as connection:
-            move_jobs(connection, lake)
-        return cls(home, Catalog(engine), lake)
+        return cls(home, Catalog(engine), Lake(home / "lake"))
 
     @property
     def jobs(self) -> Jobs:

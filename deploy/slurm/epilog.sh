@@ -1,13 +1,13 @@
 #!/bin/sh
-# For Slurm's Epilog, as root: adds the end to what prolog.sh wrote of the job. Never drains a node.
+# For Slurm's Epilog, as root: adds the end to the job's file from prolog.sh. Never drains a node.
 # CROSSWIND_JOB_DIRECTORY: as for prolog.sh.
 PATH=/usr/bin:/bin:/usr/sbin:/sbin # Slurm sets none
 LC_ALL=C
 export PATH LC_ALL
 umask 022
-set -f -C # no globbing; a file that is there is never written through
+set -f -C # no globbing; a redirection never writes to an existing file
 directory=${CROSSWIND_JOB_DIRECTORY:-/run/crosswind/job.d}
-keep_minutes=60 # an agent that may not remove the file has read it long before
+keep_minutes=60 # by then even an agent that may not remove the file has read it
 
 plain() {
     case $1 in
@@ -44,24 +44,24 @@ case $now in
 esac
 [ ${#now} -ge 19 ] || now=${now}000000000
 
-told=
+record=
 if [ -f "$file" ] && [ ! -L "$file" ] && [ -O "$file" ]; then
-    read -r told <"$file"
+    read -r record <"$file"
 fi
-case $told in
-*'"ended_ns"'*) exit 0 ;; # Slurm may run an epilog again; the first end holds
-'{'*'}') told=${told%\}} ;;
+case $record in
+*'"ended_ns"'*) exit 0 ;; # Slurm may run an epilog again; the first end counts
+'{'*'}') record=${record%\}} ;;
 *) # the prolog did not run here
     plain "$SLURM_CLUSTER_NAME"
     number "${SLURM_JOB_RESTART_COUNT:-0}"
     restarts=$number
     number "$SLURM_JOB_UID"
-    told="{\"job_id\":\"$job\",\"node\":\"$node\",\"system\":\"$text\",\"restart_count\":$restarts,\"uid\":$number"
+    record="{\"job_id\":\"$job\",\"node\":\"$node\",\"system\":\"$text\",\"restart_count\":$restarts,\"uid\":$number"
     ;;
 esac
 
 draft=.$job.$$
-if printf '%s,"ended_ns":%s}\n' "$told" "$now" >"$draft"; then
+if printf '%s,"ended_ns":%s}\n' "$record" "$now" >"$draft"; then
     mv -f "$draft" "$file" || rm -f "$draft"
 else
     rm -f "$draft" # the disk is full

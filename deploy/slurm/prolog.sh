@@ -1,14 +1,14 @@
 #!/bin/sh
-# For Slurm's Prolog, as root: tells the node's agent which job is here, in one small file. Never holds a job up.
-# CROSSWIND_JOB_DIRECTORY: where the file goes; a path without symbolic links.
+# For Slurm's Prolog, as root: writes a small file that informs the node's agent of the job. Never delays a job.
+# CROSSWIND_JOB_DIRECTORY: the folder of the file; a path without symbolic links.
 PATH=/usr/bin:/bin:/usr/sbin:/sbin # Slurm sets none
 LC_ALL=C
 export PATH LC_ALL
 umask 022
-set -f -C # no globbing; a file that is there is never written through
+set -f -C # no globbing; a redirection never writes to an existing file
 directory=${CROSSWIND_JOB_DIRECTORY:-/run/crosswind/job.d}
 
-# What goes into the file: nothing that JSON, a shell or a path could take for something else.
+# Only characters that have no special meaning in JSON, a shell or a path go into the file.
 plain() {
     case $1 in
     *[!]A-Za-z0-9._:@+[,-]*) text= ;;
@@ -38,7 +38,7 @@ uid=$number
 number "${SLURM_JOB_RESTART_COUNT:-0}"
 restarts=$number
 case $SLURM_JOB_CPUS_PER_NODE in
-*,*) number '' ;; # nodes differ, and it does not say which is which
+*,*) number '' ;; # the nodes differ, and the variable does not say which has how many
 *) number "${SLURM_JOB_CPUS_PER_NODE%%\(*}" ;;
 esac
 cpus=$number
@@ -58,7 +58,7 @@ case $node in
 *) file=$job.$node.json ;;
 esac
 
-# Once inside, nobody can put another folder under our feet.
+# Once inside, nobody can replace the folder.
 [ -d "$directory" ] || mkdir -p "$directory"
 cd -P "$directory" && [ "$(pwd -P)" = "$directory" ] && [ -O . ] || exit 0
 

@@ -1,9 +1,8 @@
 """The agent: one process a node that sweeps its sources at aligned instants into the spool, and ships it.
 
-It needs no root. A source that fails is written down as down, with the reason; it is never a silent gap or a zero.
+It needs no root. A source that fails is recorded as down, with the reason: never a silent gap, never a zero.
 """
 
-import fcntl
 import logging
 import os
 import signal
@@ -15,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
+from crosswind.data.files import lock_file, take_lock
 from crosswind.data.schema.errors import ConflictError, MalformedError, ProjectError, UnavailableError
 from crosswind.ingest.agent.loop import Agent
 from crosswind.ingest.agent.reading import Reader
@@ -49,7 +49,7 @@ AT_START = (
 
 @dataclass(frozen=True)
 class _Running:
-    """A started agent, and what its sources are made of."""
+    """A running agent, with what its sources are made from."""
 
     settings: AgentSettings
     agent: Agent
@@ -59,7 +59,7 @@ class _Running:
 
 @dataclass(frozen=True)
 class Reload:
-    """The notice that the settings may have changed, and the way to read them then."""
+    """A notice that the settings may have changed, and the function that reads them again."""
 
     wanted: threading.Event
     read: Callable[[], AgentSettings]
@@ -68,7 +68,7 @@ class Reload:
 def run_agent(settings: AgentSettings, stop: threading.Event, reload: Reload | None = None) -> None:
     """Samples this node until `stop` is set, then takes a last sweep and seals it.
 
-    Settings that are read again apply to interval and sources; wrong ones change nothing, and are told.
+    Settings that are read again apply to interval and sources; invalid ones change nothing, and are reported.
     Raises: ConflictError when another agent writes into the spool; UnavailableError when the spool cannot be written;
     InvalidInputError for settings that make no sense.
     """
@@ -150,11 +150,11 @@ def _started(settings: AgentSettings) -> Iterator[_Running]:
 
 @contextmanager
 def _shown(settings: AgentSettings, agent: Agent) -> Iterator[None]:
-    """Shows the last sweep to Prometheus, where the settings ask for it."""
+    """Serves the last sweep to Prometheus, if the settings say so."""
     if not settings.metrics.listen:
         yield
         return
-    from crosswind.ingest.exposition.server import serve  # noqa: PLC0415 - HTTP, for those who are scraped
+    from crosswind.ingest.exposition.server import serve  # noqa: PLC0415 - HTTP, needed only where Prometheus scrapes
 
     name = settings.metrics.token_file
     token = ship_token({"CROSSWIND_TOKEN_FILE": name}) if name else None
@@ -169,11 +169,11 @@ def _shown(settings: AgentSettings, agent: Agent) -> Iterator[None]:
 
 @contextmanager
 def _shipping(settings: AgentSettings) -> Iterator[Callable[[], Shipped | None]]:
-    """Ships the spool beside the agent, when it is told where to; gives what was shipped so far."""
+    """Ship the spool in a thread of its own, if the settings name a server; yield what was shipped so far."""
     if not settings.ship.url:
         yield lambda: None
         return
-    from crosswind.ingest.ship.shipper import Shipper  # noqa: PLC0415 - HTTP, for those who ship
+    from crosswind.ingest.ship.shipper import Shipper  # noqa: PLC0415 - HTTP, needed only where the spool is shipped
 
     name = settings.ship.token_file
     shipper = Shipper(
@@ -249,7 +249,7 @@ def _boot_id(proc: Path) -> str | None:
 
 
 def _recovered(settings: AgentSettings) -> str | None:
-    """Return what dead writers had left in the spool, as one line; those of other nodes may live on a shared disk."""
+    """Recover what dead writers left in the spool. Return a line about it; writers on other nodes may still live."""
     try:
         reports = recover(settings.spool, is_abandoned_in(settings.spool, _node(settings)))
     except OSError as error:
@@ -264,27 +264,19 @@ def _recovered(settings: AgentSettings) -> str | None:
 
 @contextmanager
 def _alone_in(directory: Path) -> Iterator[None]:
-    """Holds the lock of the spool directory's one agent; the kernel lets go of it when the process dies."""
+    """Hold the lock of the spool directory's one agent; the kernel releases it when the process dies."""
     path = directory / "agent.lock"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
-    except OSError as error:
-        raise UnavailableError(f"{path}: {error.strerror}: name a spool folder of your own (--spool)") from error
-    try:
-        _lock(fd, directory)
+    with ExitStack() as held:
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            fd = held.enter_context(lock_file(path))
+        except OSError as error:
+            raise UnavailableError(f"{path}: {error.strerror}: name a spool folder of your own (--spool)") from error
+        if not take_lock(fd):
+            holder = os.pread(fd, 20, 0).decode("ascii", "replace").strip()
+            raise ConflictError(
+                f"spool {directory}: the agent with pid {holder} writes there; stop it or name another directory"
+            )
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
         yield
-    finally:
-        os.close(fd)
-
-
-def _lock(fd: int, directory: Path) -> None:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.pread(fd, 20, 0).decode("ascii", "replace").strip()
-        raise ConflictError(
-            f"spool {directory}: the agent with pid {holder} writes there; stop it or name another directory"
-        ) from None
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, b"%d\n" % os.getpid(), 0)

@@ -12,8 +12,8 @@ from crosswind.ingest.collectors import SOURCES, made
 from crosswind.ingest.collectors.source import Host, Options, Source
 
 OWN = {  # sets that no source fills
-    AGENT: "Always on: what the agent says of itself with every sweep.",
-    COLLECTOR: "Always on: what the agent says of each source that was due.",
+    AGENT: "Always on: the agent's metrics of itself, with every sweep.",
+    COLLECTOR: "Always on: the state of each source that was due.",
     **dict.fromkeys(LOOP_SETS, "Recorded by the probe."),
     PREFLIGHT: "Recorded by `crosswind check`.",
 }

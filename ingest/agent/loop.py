@@ -1,4 +1,4 @@
-"""The agent's loop: a sweep at every tick, the look at jobs and ranks in between, and what it counts of itself."""
+"""The agent's loop: a sweep at every tick, jobs and ranks in between, and counters of the loop itself."""
 
 import logging
 import threading
@@ -37,7 +37,7 @@ class Agent:
     ) -> None:
         self.sweeper = sweep
         self.tally = Tally()
-        self.report: str | None = None  # to be told with the next sweep
+        self.report: str | None = None  # a message for the next sweep
         self.sweeps = 0
         self._losing_sweeps = Trouble(LOG, "sweeps are lost", "sweeps are kept again; %d were lost")
         self._records_waiting = Trouble(
@@ -53,7 +53,7 @@ class Agent:
         self._own_set = with_node_keys(AGENT)
 
     def run(self, stop: threading.Event, at_tick: Callable[[], None] = lambda: None) -> None:
-        """Sweeps at every tick until `stop` is set, and then once more; `at_tick` runs behind every sweep.
+        """Sweep at every tick until `stop` is set, and then once more; `at_tick` runs after every sweep.
 
         A tick that comes while an earlier sweep still runs is missed and counted, never caught up.
         """
@@ -70,13 +70,13 @@ class Agent:
         self.finish()
 
     def renew(self, sweep: Sweep, interval_seconds: float) -> None:
-        """Goes on with other sources, and at another pace."""
+        """Continue with other sources, and at another pace."""
         self.finish(0.0)
         self.sweeper = sweep
         self._interval_ns = round(interval_seconds * NANOSECONDS)
 
     def sweep(self, tick_ns: int | None = None, *, lateness_seconds: float | None = None) -> None:
-        """Reads every source that is due once; a sweep that the spool cannot take is counted as lost."""
+        """Read every source that is due once; a sweep that the spool cannot take is counted as lost."""
         begin = time.perf_counter()
         self.sweeps += 1
         self._look()
@@ -91,7 +91,7 @@ class Agent:
             self._flush()
 
     def finish(self, timeout_seconds: float = LAST_ANSWERS_SECONDS) -> None:
-        """Takes in what slow sources have still to say, and what has become of jobs and ranks."""
+        """Take the late readings of slow sources, and the final state of jobs and ranks."""
         self._look(now=True)
         with self._counting_losses():
             self.sweeper.finish(timeout_seconds)
@@ -120,7 +120,7 @@ class Agent:
         return self.sweeper.keyed(self._own_set, [row])
 
     def _look(self, *, now: bool = False) -> None:
-        """Learns every few seconds which jobs and ranks are here, and writes down what is new of them."""
+        """Look every few seconds which jobs and ranks are here, and record the changes."""
         if self._occupancy is None or not (now or time.monotonic() - self._looked >= LOOK_SECONDS):
             return
         self._looked = time.monotonic()
@@ -130,7 +130,7 @@ class Agent:
 
     def _next_tick(self, last: int) -> int:
         now = time.time_ns() // self._interval_ns
-        if now < last - 1:  # the clock was set back: go on from where it stands
+        if now < last - 1:  # the clock was set back: go on from there
             return now + 1
         tick = max(now, last) + 1
         self.tally.missed_ticks_total += tick - last - 1

@@ -1,4 +1,4 @@
-"""One reading of one source: its samples, when and how long it was read, and why it could not be."""
+"""One reading of one source: its samples, when it was read and how long that took, or why it failed."""
 
 import queue
 import threading
@@ -18,7 +18,7 @@ NANOSECONDS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The rows that one source showed, stamped with the instant at which its reading began; none where it failed."""
+    """The rows of one source, stamped with the instant at which the reading began; none where it failed."""
 
     source: str
     ts_ns: int
@@ -35,7 +35,7 @@ class Reader(Protocol):
     metric_set: MetricSet
 
     def readings(self, *, is_due: bool) -> list[Reading]:
-        """Return the readings to take in now."""
+        """Return the readings that are ready."""
         ...
 
     @property
@@ -44,12 +44,12 @@ class Reader(Protocol):
         ...
 
     def finish(self, timeout_seconds: float) -> list[Reading]:
-        """Return the readings still to come, after waiting for them."""
+        """Wait for the readings still to come, and return them."""
         ...
 
 
 class InlineReader:
-    """Reads its source at once, on the caller's thread."""
+    """Reads its source on the caller's thread."""
 
     def __init__(self, source: str, collector: Collector) -> None:
         self.source = source
@@ -62,25 +62,25 @@ class InlineReader:
         )
 
     def readings(self, *, is_due: bool) -> list[Reading]:
-        """A reading when one is due."""
+        """Return a reading if one is due."""
         return [self.read()] if is_due else []
 
     @property
     def is_hung(self) -> bool:
-        """Never: it has answered when `read` returns."""
+        """Return False: the source has answered when `read` returns."""
         return False
 
     def finish(self, timeout_seconds: float) -> list[Reading]:  # noqa: ARG002 - it never keeps anybody waiting
-        """Nothing: every reading was given at once."""
+        """Return nothing: no reading is ever late."""
         return []
 
     def read(self) -> Reading:
-        """The source as it is now; whatever it raises becomes the reason."""
+        """Read the source now; an exception becomes the reason of a failed reading."""
         ts_ns, mono_ns = time.time_ns(), time.monotonic_ns()
         rows: Sequence[Sequence[Scalar]]
         try:
             rows, reason = self._read_rows(), None
-        except Exception as error:  # noqa: BLE001 - whatever one source raises, the others must go on
+        except Exception as error:  # noqa: BLE001 - no failure of one source may stop the others
             rows, reason = (), reason_of(error)
         return Reading(self.source, ts_ns, mono_ns, _seconds_since(mono_ns), rows, reason)
 
@@ -98,8 +98,8 @@ class InlineReader:
 class ThreadReader:
     """Reads its source on a thread of its own, so that one that hangs delays nobody.
 
-    A reading is there one sweep later than it was asked for. While the source does not answer it is down, and is not
-    asked again; its answer, when it comes at last, is taken.
+    A reading arrives one sweep after its request. While the source does not answer it is down, and no second request
+    is made; its answer, when it comes at last, is taken.
     """
 
     def __init__(self, inline: InlineReader, timeout_seconds: float) -> None:
@@ -107,47 +107,47 @@ class ThreadReader:
         self.metric_set = inline.metric_set
         self._inline = inline
         self._timeout_ns = round(timeout_seconds * NANOSECONDS)
-        self._questions: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Reading] = queue.SimpleQueue()
-        self._is_served = False  # by a thread that will take a question
-        self._asked_ns: int | None = None
+        self._is_served = False  # by a thread that takes requests
+        self._requested_ns: int | None = None
 
     @property
     def is_hung(self) -> bool:
-        """Return whether a question is still open."""
-        return self._asked_ns is not None
+        """Return whether a request is still open."""
+        return self._requested_ns is not None
 
     def readings(self, *, is_due: bool) -> list[Reading]:
-        """The answer, if it has come; when due, the source is asked again, or is down if it has not answered."""
+        """Return the answer, if it has come; when due, request the next one. A source that has not answered is down."""
         readings = []
         if not self._answers.empty():
             readings.append(self._answers.get())
-            self._asked_ns = None
-        if is_due and self._asked_ns is None:
+            self._requested_ns = None
+        if is_due and self._requested_ns is None:
             readings += self._ask()
-        elif is_due and self._asked_ns is not None and time.monotonic_ns() - self._asked_ns > self._timeout_ns:
-            waited = _seconds_since(self._asked_ns)
+        elif is_due and self._requested_ns is not None and time.monotonic_ns() - self._requested_ns > self._timeout_ns:
+            waited = _seconds_since(self._requested_ns)
             reason = f"UnavailableError: no answer for {waited:.1f} s, expected one within {self._timeout_ns / 1e9} s"
             readings.append(Reading(self.source, time.time_ns(), time.monotonic_ns(), waited, reason=reason))
         return readings
 
     def finish(self, timeout_seconds: float) -> list[Reading]:
-        """The answer that is still out, if it comes in time; the thread ends when its source has answered."""
+        """Return the outstanding answer, if it comes in time; the thread ends when its source has answered."""
         readings = []
-        if self._asked_ns is not None:
+        if self._requested_ns is not None:
             with suppress(queue.Empty):
                 readings.append(self._answers.get(timeout=max(0.0, timeout_seconds)))
-                self._asked_ns = None
-        self._questions.put(False)
+                self._requested_ns = None
+        self._requests.put(False)
         self._is_served = False
         return readings
 
     def _ask(self) -> list[Reading]:
         asked_ns = time.monotonic_ns()
         if not self._is_served:
-            self._questions = queue.SimpleQueue()
+            self._requests = queue.SimpleQueue()
             thread = threading.Thread(
-                target=self._serve, args=(self._questions,), name=f"source {self.source}", daemon=True
+                target=self._serve, args=(self._requests,), name=f"source {self.source}", daemon=True
             )
             try:
                 thread.start()
@@ -155,8 +155,8 @@ class ThreadReader:
                 reason = f"UnavailableError: {error}"
                 return [Reading(self.source, time.time_ns(), asked_ns, _seconds_since(asked_ns), reason=reason)]
             self._is_served = True
-        self._asked_ns = asked_ns
-        self._questions.put(True)
+        self._requested_ns = asked_ns
+        self._requests.put(True)
         return []
 
     def _serve(self, questions: "queue.SimpleQueue[bool]") -> None:

@@ -32,12 +32,12 @@ AGENT = MetricSet(
         _counter("shipped_bytes_total", "bytes sent to a server, compressed"),
         _counter("ship_retries_total", "attempts to send that failed"),
         _counter("rejected_segments_total", "segments that a server refused for good; they are kept aside"),
-        Column("spool_bytes", "size of what waits in the spool", unit="bytes"),
+        Column("spool_bytes", "size of the unshipped segments in the spool", unit="bytes"),
         Column("clock_offset_seconds", "what the kernel still slews away", dtype="float64", unit="seconds"),
         Column("clock_error_max_seconds", "largest error that the kernel admits", dtype="float64", unit="seconds"),
         Column("clock_synchronized", "1 when something keeps the clock right, else 0"),
         Column("began_seconds", "the node's clock when the agent began", Kind.EPOCH, unit="seconds", scale=1e-9),
-        Column("report", "what the agent has to tell once", Kind.FACT, "string"),
+        Column("report", "a message of the agent, reported once", Kind.FACT, "string"),
     ),
 )
 
@@ -56,7 +56,7 @@ class SelfMetrics:
     """The agent's own row."""
 
     def __init__(self, files: KernelFiles) -> None:
-        self.spool_bytes: int | None = None  # as last looked at
+        self.spool_bytes: int | None = None  # at the last look
         self._began_ns = time.monotonic_ns()
         self._clock = Clock()
         self._files = files

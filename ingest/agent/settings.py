@@ -12,7 +12,7 @@ from crosswind.ingest.collectors.source import Option, Options, Source
 
 INTERVAL_SECONDS = (0.01, 3600.0)  # shorter, the agent would disturb what it watches
 NODE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,254}")
-PACE = ("enabled", "interval_seconds", "timeout_seconds")  # what every source may be told
+PACE = ("enabled", "interval_seconds", "timeout_seconds")  # settings that every source has
 
 Types = tuple[type, ...]
 WORDS = {str: "a text", int: "a number", dict: "a table"}
@@ -39,7 +39,7 @@ class ShipSettings:
 
 @dataclass(frozen=True)
 class MetricsSettings:
-    """The address on which to show the last sweep to Prometheus, as `127.0.0.1:9750`, and to whom; none when empty."""
+    """The address at which to serve the last sweep to Prometheus (`127.0.0.1:9750`; none when empty), and for whom."""
 
     listen: str = ""
     token_file: str = ""
@@ -52,7 +52,7 @@ class AgentSettings:
     spool: Path
     interval_seconds: float = 1.0
     run_directory: Path | None = None  # where ranks announce themselves; without it no process is watched
-    job_directory: Path | None = None  # where the scheduler's prolog says which job is here
+    job_directory: Path | None = None  # where the scheduler's prolog names the jobs of this node
     node: str = ""  # this node's name when empty
     root: Path = Path("/")
     segment_seconds: float = 60.0  # how long samples may wait before they can be shipped
@@ -82,7 +82,7 @@ class AgentSettings:
         return Options(source.name, table or {}).flag("enabled", default=default)
 
     def paced(self, source: Source) -> Source:
-        """The source at the pace that it is told. Raises: InvalidInputError."""
+        """Return the source at the pace that the settings name. Raises: InvalidInputError."""
         options = Options(source.name, self.sources.get(source.name, {}))
         if "interval_seconds" in options.values:
             source = replace(source, interval_seconds=options.number("interval_seconds", 0.0))

@@ -1,4 +1,4 @@
-"""The sources that the settings ask for, among ours and other people's."""
+"""The sources that the settings select, among ours and other people's."""
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.ingest.agent.settings import AgentSettings
@@ -7,9 +7,9 @@ from crosswind.ingest.collectors.source import Source
 
 
 def known_sources(settings: AgentSettings) -> tuple[list[Source], list[Refused]]:
-    """Every source at the pace that it is told, and other people's that cannot be used.
+    """Return every source at the pace that the settings name, and other people's sources that cannot be used.
 
-    Raises: InvalidInputError for settings of a source that nobody knows, or that make no sense.
+    Raises: InvalidInputError for settings of an unknown source, or that make no sense.
     """
     others, refused = plugged_in_sources(source.name for source in SOURCES)
     sources = [*SOURCES, *others]

@@ -1,4 +1,4 @@
-"""A look at every source of this node: whether it works here, what it gives and costs, and if not, how to get it."""
+"""A survey of this node's sources: which work here, what they give and cost, and how to get the others."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,9 +16,9 @@ PATIENCE_SECONDS = 30.0  # with a source that may hang
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """One source: `reason` and `advice` say why it does not work and how to get it; `values` and `seconds` if it does.
+    """One source: `values` and `seconds` if it works, else the `reason`, and `advice` on how to get it.
 
-    A source that is not `wanted` is only read where the settings ask for it.
+    A source that is not `wanted` is read only if the settings enable it.
     """
 
     name: str
@@ -31,7 +31,7 @@ class SourceStatus:
 
 
 def survey(host: Host, settings: AgentSettings) -> Iterator[SourceStatus]:
-    """Every source, ours and other people's, read once. Raises: InvalidInputError for settings of unknown sources."""
+    """Read every source, ours and other people's, once. Raises: InvalidInputError for settings of unknown sources."""
     sources, refused = known_sources(settings)
     for source in sources:
         yield _status(source, host, settings)
@@ -55,6 +55,6 @@ def _status(source: Source, host: Host, settings: AgentSettings) -> SourceStatus
     if reading.reason:
         return SourceStatus(source.name, False, reading.reason, source.advice, wanted=is_wanted)
     if source.timeout_seconds is None:
-        reading = reader.read()  # the first one opened files; this is what it costs from then on
+        reading = reader.read()  # the first one opened files; this one shows the lasting cost
     values = sum(value is not None for row in reading.rows for value in row[1:])
     return SourceStatus(source.name, True, None, "", values, reading.duration_seconds, is_wanted)

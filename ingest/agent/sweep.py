@@ -1,4 +1,4 @@
-"""One sweep: every source that is due, read once into the spool, and how each of them fared."""
+"""One sweep: every source that is due is read once into the spool, with the state of every source."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,7 @@ from crosswind.ingest.spool.spool import SpoolWriter, SweepRows
 
 COLLECTOR = MetricSet(
     "collector",
-    "how each source (the device) fared when it was read",
+    "the state of each source (the device) when it was read",
     (
         Column("up", "1 when it could be read, else 0"),
         Column("duration_seconds", "time that the read took", dtype="float64", unit="seconds"),
@@ -22,13 +22,13 @@ COLLECTOR = MetricSet(
         Column("reason", "why it could not be read", Kind.FACT, "string"),
     ),
 )
-FAILURES = 3  # in a row, after which a source is taken for absent
+FAILURES = 3  # in a row, after which a source counts as absent
 ABSENT_NS = 60 * NANOSECONDS  # between looks at an absent source
 
 
 @dataclass
 class TimedSource:
-    """A source's reader, and when it is due: at instants that are the same on every node."""
+    """A source's reader with its schedule: due at the same instants on every node."""
 
     reader: Reader
     interval_ns: int = 0
@@ -37,13 +37,13 @@ class TimedSource:
     _looked_ns: int | None = None
 
     def is_due(self, tick_ns: int) -> bool:
-        """Return whether to read it at this tick; asked once a tick. An absent source is looked at once a minute."""
+        """Return whether to read it at this tick; call it once a tick. An absent source is tried once a minute."""
         interval_ns = max(self.interval_ns, ABSENT_NS) if self._failures >= FAILURES else self.interval_ns
         looked_ns, self._looked_ns = self._looked_ns, tick_ns
         return looked_ns is None or not interval_ns or tick_ns // interval_ns != looked_ns // interval_ns
 
     def note(self, *, has_failed: bool) -> None:
-        """Remembers how a reading went."""
+        """Note whether a reading succeeded."""
         self._failures = self._failures + 1 if has_failed else 0
         self.failures_total += has_failed
 
@@ -52,7 +52,7 @@ class Sweep:
     """Reads sources into a spool as rows of one node; a source that fails is down, with the reason."""
 
     def __init__(self, sources: Iterable[TimedSource], spool: SpoolWriter, *, node: str, boot_id: str | None) -> None:
-        self.latest: dict[str, LatestReading] = {}  # by source, and what the agent said of itself
+        self.latest: dict[str, LatestReading] = {}  # by source, with the agent's metrics of itself
         self.dropped_rows = 0  # that did not fit their set
         self._sources = list(sources)
         self._sets = {source.reader.source: with_node_keys(source.reader.metric_set) for source in self._sources}
@@ -72,11 +72,11 @@ class Sweep:
         return [name for name, shown in self.latest.items() if shown.reason is None and name in self._sets]
 
     def refuse(self, refused: Iterable[Refused]) -> None:
-        """Sources that could not even be made: the next sweep says that they are down, and why."""
+        """Report sources that could not even be made as down, with the reason, in the next sweep."""
         self._refused.extend(refused)
 
     def take(self, tick_ns: int, own: Callable[[], Iterable[SweepRows]] = tuple) -> None:
-        """Reads every source that is due at this tick; `own` is what the agent has to say of itself, asked for last.
+        """Read every source that is due at this tick; `own` gives the agent's metrics of itself, read last.
 
         Raises: UnavailableError when the spool cannot take it.
         """
@@ -88,7 +88,7 @@ class Sweep:
         self._store(readings, own)
 
     def finish(self, timeout_seconds: float, own: Callable[[], Iterable[SweepRows]] = tuple) -> None:
-        """Takes in what slow sources have still to say, waiting at most this long for all of them.
+        """Take the late readings of slow sources, waiting at most this long for all of them.
 
         Raises: as `take`.
         """
@@ -103,7 +103,7 @@ class Sweep:
         )
 
     def keyed(self, metric_set: MetricSet, rows: Sequence[Sequence[Scalar]]) -> SweepRows:
-        """Rows of this node and this moment."""
+        """Return the rows with this node and this moment in front."""
         return SweepRows(metric_set, time.time_ns(), time.monotonic_ns(), self._node, self._boot_id, rows)
 
     def _store(self, readings: Sequence[tuple[TimedSource, Reading]], own: Callable[[], Iterable[SweepRows]]) -> None:
@@ -137,9 +137,9 @@ class Sweep:
 
 
 def timed(collector: Collector, source: Source | None = None, hung: Reader | None = None) -> TimedSource:
-    """A collector at its source's pace; one with a time-out is read on a thread of its own.
+    """Return a collector at its source's pace; one with a time-out is read on a thread of its own.
 
-    One that still waits for its source's answer is taken over: a second thread would hang as well.
+    A reader that still waits for its source is taken over: a second thread would hang as well.
     """
     name = source.name if source else collector.metric_set.name
     reader: Reader = InlineReader(name, collector)

@@ -1,4 +1,4 @@
-"""Trouble that comes again with every attempt: told when it begins and when it is over, and not in between."""
+"""Trouble that recurs with every attempt: reported when it begins and when it is over, not in between."""
 
 import logging
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ class Trouble:
 
     @contextmanager
     def caught(self) -> Iterator[None]:
-        """One attempt; that something is unavailable ends it, and is told the first time."""
+        """Make one attempt: UnavailableError ends it, and is reported the first time."""
         try:
             yield
         except UnavailableError as error:

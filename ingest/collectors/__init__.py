@@ -75,19 +75,19 @@ SOURCES = (
     facility.SOURCE,
 )
 ENTRY_POINT_GROUP = "crosswind.collectors"
-STRANGER_SECONDS = 5.0  # how long other people's collectors may take
+OTHERS_SECONDS = 5.0  # the longest read of another package's collector
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A source of somebody else's that cannot be used, and why."""
+    """Another package's source that cannot be used, and why."""
 
     name: str
     reason: str
 
 
 def plugged_in_sources(taken: Iterable[str]) -> tuple[list[Source], list[Refused]]:
-    """Other people's sources, and what is wrong with those that cannot be used.
+    """Return other packages' sources, and the errors of those that cannot be used.
 
     An entry point names a callable without arguments that makes a collector. `taken` are the names in use.
     """
@@ -96,7 +96,7 @@ def plugged_in_sources(taken: Iterable[str]) -> tuple[list[Source], list[Refused
     for point in entry_points(group=ENTRY_POINT_GROUP):
         try:
             collector = _made_by(point, names)
-        except Exception as error:  # noqa: BLE001 - a stranger's module may raise anything, and must not stop ours
+        except Exception as error:  # noqa: BLE001 - another package may raise anything, and must not stop us
             refused.append(Refused(point.name, reason_of(error)))
         else:
             names.add(collector.metric_set.name)
@@ -105,7 +105,7 @@ def plugged_in_sources(taken: Iterable[str]) -> tuple[list[Source], list[Refused
 
 
 def made(source: Source, host: Host, options: Options) -> Collector:
-    """The source's collector. Raises: InvalidInputError for an option that it does not know."""
+    """Make the source's collector. Raises: InvalidInputError for an unknown option."""
     unknown = sorted(options.values.keys() - source.options)
     if unknown:
         names = ", ".join(source.options) or "none of its own"
@@ -114,7 +114,7 @@ def made(source: Source, host: Host, options: Options) -> Collector:
 
 
 def reason_of(error: Exception) -> str:
-    """Return what went wrong in one line of bounded length, with the kind of error."""
+    """Return the kind and text of an error in one line of bounded length."""
     return f"{type(error).__name__}: {error}".replace("\n", " ")[:500]
 
 
@@ -123,7 +123,7 @@ def _source_of(collector: Collector) -> Source:
         collector.metric_set.name,
         lambda host, options: collector,  # noqa: ARG005 - it knows its own place
         advice="ask its author",
-        timeout_seconds=STRANGER_SECONDS,
+        timeout_seconds=OTHERS_SECONDS,
     )
 
 

@@ -1,4 +1,4 @@
-"""Energy, load, memory, clocks, throttling, links and errors of each AMD GPU."""
+"""AMD GPUs: energy, load, memory, clocks, throttling, links and errors."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ ENERGY = (
         1e-6,
     ),
 )
-# What one call answers.
+# Columns of one call's answer.
 METRICS = {
     "current_socket_power": Column("power_watts", "power of this moment", unit="watts"),
     "average_socket_power": Column("average_power_watts", "power, averaged by the firmware", unit="watts"),
@@ -94,7 +94,7 @@ AMD_GPU = MetricSet(
 
 @dataclass(frozen=True)
 class AmdGpuCollector:
-    """Each GPU by AMD SMI. What a model, driver or user may not know is missing, and asked for again once a minute.
+    """Each GPU by AMD SMI. Values that a model, driver or user lacks are missing, and tried again once a minute.
 
     Source: https://rocm.docs.amd.com/projects/amdsmi/ (amdsmi_gpu_metrics_t, amdsmi_get_energy_count);
     drivers/gpu/drm/amd/include/kgd_pp_interface.h (struct gpu_metrics_v1_5)
@@ -110,7 +110,7 @@ class AmdGpuCollector:
         return (self.sysfs / "module/amdgpu").is_dir() and find_spec("amdsmi") is not None
 
     def read(self) -> Iterator[Sample]:
-        """One sample a GPU that answers. Raises: UnavailableError."""
+        """Yield a sample for every GPU that answers. Raises: UnavailableError."""
         samples = self._listing.samples(self.session.devices, self._sample)
         if not samples:
             raise UnavailableError("AMD SMI: no GPU answers")
@@ -124,7 +124,7 @@ class AmdGpuCollector:
             **self._memory(device),
             **_chosen(ECC, self.session.ask(device, "amdsmi_get_gpu_total_ecc_count")),
         }
-        if not values:  # it answers nothing any more
+        if not values:  # it does not answer any more
             return None
         return Sample(device.name, {**device.facts, **module_epoch(self.sysfs, "amdgpu"), **values})
 
@@ -137,7 +137,7 @@ class AmdGpuCollector:
 
 
 def _chosen(columns: Mapping[str, Column], answer: Any) -> dict[str, Scalar]:
-    """The numbers among the answers; what is not known is the text N/A."""
+    """Return the numbers among the answers; unknown values are the text N/A."""
     if not isinstance(answer, dict):
         return {}
     values = {column.name: answer.get(name) for name, column in columns.items()}

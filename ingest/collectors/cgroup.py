@@ -1,4 +1,4 @@
-"""Processor time, memory, storage traffic and pressure of the control groups of watched runs."""
+"""Control groups of watched runs: processor time, memory, storage traffic and pressure."""
 
 import os
 import time
@@ -14,7 +14,7 @@ from crosswind.ingest.kernel.cgroup_files import FILES, OF_LEAVES, PERIOD, QUOTA
 from crosswind.ingest.kernel.cgroup_tree import Trees, groups_of, is_readable_place
 from crosswind.ingest.kernel.kernel_files import KernelFiles
 
-REFRESH_SECONDS = 10.0  # how soon a process that moved is noticed; a new one is at once
+REFRESH_SECONDS = 10.0  # until a process that moved is noticed; a new one is at once
 
 
 def _counter(name: str, description: str) -> Column:
@@ -95,7 +95,7 @@ CGROUP = MetricSet(
 
 @dataclass(frozen=True)
 class _Group:
-    """One control group: its folder in one of its trees, and the files there are in all of them."""
+    """One control group: its folder in one of its trees, and its files in all of them."""
 
     path: str
     folder: str
@@ -104,7 +104,7 @@ class _Group:
 
 @dataclass
 class _Known:
-    """Groups as last looked for."""
+    """The groups of the last look."""
 
     pids: frozenset[int] = frozenset()
     until: float = 0.0
@@ -136,7 +136,7 @@ class CgroupCollector:
             return False
 
     def read(self) -> Iterator[Sample]:
-        """One sample a group that is still there. Raises: UnavailableError, MalformedError."""
+        """Yield a sample for every group that is still there. Raises: UnavailableError, MalformedError."""
         for group in self._groups():
             try:
                 generation = os.stat(group.folder).st_ino  # noqa: PTH116 - a path object costs more than the call
@@ -147,7 +147,7 @@ class CgroupCollector:
             for path, parse in group.files:
                 try:
                     values |= parse(self.files.read(path), path)
-                except (UnavailableError, MalformedError):  # switched off, or hidden; the others stand
+                except (UnavailableError, MalformedError):  # switched off, or hidden; the others are there
                     continue
             yield Sample(group.path[:200], values)
 
@@ -155,7 +155,7 @@ class CgroupCollector:
         for folder in {path.rpartition("/")[0] for path, _ in group.files}:
             self.files.forget(folder)
         self._known.until = 0.0
-        Trees.mounted(self.root, self.files)  # are they still there at all?
+        Trees.mounted(self.root, self.files)  # are there still any?
 
     def _groups(self) -> tuple[_Group, ...]:
         pids = frozenset(self.pids())
@@ -194,6 +194,6 @@ def _files_in(folder: str, parsers: Mapping[str, Parse]) -> Iterator[tuple[str, 
 SOURCE = Source(
     "cgroup",
     lambda host, options: CgroupCollector(host.root, host.pids, options.texts("paths"), host.files),
-    advice="mount /sys/fs/cgroup; sources.cgroup.paths names groups besides those of watched runs",
+    advice="mount /sys/fs/cgroup; sources.cgroup.paths names further groups",
     options=("paths",),
 )

@@ -1,4 +1,4 @@
-"""Processor time of each core by mode, and the scheduler's counters of the node."""
+"""Processors: time of each core by mode, and the scheduler's counters of the node."""
 
 import os
 import re
@@ -58,7 +58,7 @@ CPU = MetricSet(
 
 
 NAMES = tuple(column.name for column in CPU.columns)
-OF_NODE = (None,) * (len(NODE_WIDE) + len(LOADS))  # what a single core does not have
+OF_NODE = (None,) * (len(NODE_WIDE) + len(LOADS))  # not for a single core
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ class CpuCollector:
         return self.files.is_readable(f"{self.proc}/stat")
 
     def read(self) -> Iterator[Sample]:
-        """One sample a core and one for all of them. Raises: UnavailableError, MalformedError."""
+        """Yield a sample for every core and one for all of them. Raises: UnavailableError, MalformedError."""
         return samples_of(self.read_rows(), NAMES)
 
     def read_rows(self) -> list[Row]:
-        """One row a core and one for all of them. Raises: UnavailableError, MalformedError."""
+        """Return a row for every core and one for all of them. Raises: UnavailableError, MalformedError."""
         path = f"{self.proc}/stat"
         lines = [line.split(None, 9) for line in self.files.read(path).splitlines()]
         fields = {line[0]: line[1:] for line in lines if len(line) > 1}

@@ -85,7 +85,7 @@ PCIE = {
     "parbs_tarb_pi_non_posted_blocked_cnt": _count("parbs_non_posted_blocked_cycles", "a read had to wait", "cycles"),
 }
 TELEMETRY = TRAFFIC | PAUSES | LINK | RETRIES | MATCHING | TRANSLATION | PCIE
-# The retry handler is a daemon: it counts in an int, from 0 at its start or when somebody tells it to.
+# The retry handler is a daemon: it counts in an int, from 0 at its start or after a request to reset.
 HANDLER = {
     file: Column(f"rh_{file}_total", f"retry handler: {what}", Kind.COUNTER, width_bits=31, on_full=OnFull.RESET)
     for file, what in {
@@ -129,14 +129,14 @@ CXI = MetricSet(
 
 @dataclass
 class _Ring:
-    """The times of the driver's last ten link restarts, in seconds, each in a place that is used again in turn."""
+    """The times of the driver's last ten link restarts, in seconds, in places used in turn."""
 
     paths: tuple[str, ...] = ()
     earlier_stamps: dict[str, int] = field(default_factory=dict)
     total: int = 0
 
     def count(self, files: KernelFiles) -> int | None:
-        """Return how many restarts were ever seen; None where the driver shows none of its ring."""
+        """Return how many restarts were ever seen; None if the driver has no such ring."""
         stamps = {path: stamp for path in self.paths if (stamp := _whole(path, files)) is not None}
         if not stamps:
             return None
@@ -157,10 +157,10 @@ class _Adapter:
 
 @dataclass(frozen=True)
 class CxiCollector:
-    """About sixty of an adapter's 1 900 counters, and what its retry handler did.
+    """About sixty of an adapter's 1 900 counters, and those of its retry handler.
 
-    The kernel reads the adapter when a file is read, and writes the time of that into it: no value is older than its
-    row, and `measured_ns` says when the last of them was taken. Widths are those of the driver's own table.
+    The kernel reads the adapter when a file is read, and gives the time: no value is older than its row, and
+    `measured_ns` is the time of the last of them. Widths are those of the driver's own table.
 
     Source: HewlettPackard/shs-cxi-driver cass_telem.c, cass_sysfs.c; shs-cassini-headers
     cassini-telemetry-sysfs-defs.h (names, types, widths); shs-libcxi retry_handler/stats.c; ldms cxi_sampler(7);
@@ -184,7 +184,7 @@ class CxiCollector:
         return bool(names_if_any(self._folder))
 
     def read(self) -> Iterator[Sample]:
-        """One sample an adapter that shows something. Raises: UnavailableError."""
+        """Yield a sample for every adapter that shows something. Raises: UnavailableError."""
         samples = self._adapters.samples(self._find, partial(_read, files=self.files))
         if not samples:
             raise UnavailableError(f"{self._folder}: no adapter shows anything")
@@ -193,7 +193,7 @@ class CxiCollector:
     def _find(self) -> Iterator[_Adapter]:
         for name in names_in(self._folder):
             device = f"{self._folder}/{name}/device"
-            # Asking for sixty files costs a tenth of listing 1 900.
+            # Trying sixty files costs a tenth of listing 1 900.
             shown = [file for file in TELEMETRY if os.access(f"{device}/telemetry/{file}", os.R_OK)]
             handled = HANDLED.keys() & set(names_if_any(f"{self.run}/cxi/{name}"))
             restarts = [time for time in names_if_any(f"{device}/link_restarts") if time.startswith("time_")]
@@ -210,7 +210,7 @@ class CxiCollector:
 
 
 def stamped(content: bytes) -> tuple[int, int] | None:
-    """Value and nanoseconds since 1970 of `value@seconds.nanoseconds`; None for anything else."""
+    """Return value and nanoseconds since 1970 of `value@seconds.nanoseconds`; None for anything else."""
     digits, _, stamp = content.strip().partition(b"@")
     seconds, _, nanoseconds = stamp.partition(b".")
     if not digits.isdigit() or len(digits) > 17 or not seconds.isdigit() or len(seconds) > 10:
@@ -255,7 +255,7 @@ def _whole(path: str, files: KernelFiles) -> int | None:
 
 
 def _handled(path: str) -> int | None:
-    """A number of the retry handler, which serves its files itself: only opening one gets its present content."""
+    """Return a number of the retry handler, which serves its files itself: only opening one gets the present value."""
     try:
         return _digits(read_file(path).partition(b"\n")[0])
     except (UnavailableError, MalformedError):
@@ -271,5 +271,5 @@ SOURCE = Source(
     "cxi",
     lambda host, _: CxiCollector(host.sysfs, host.root / "run", host.files),
     advice="the kernel driver cxi_ss1 with telemetry; in a virtual function, the leave of the physical one",
-    timeout_seconds=5.0,  # a virtual function asks the physical one; the retry handler's files are a daemon's
+    timeout_seconds=5.0,  # a virtual function queries the physical one; the retry handler's files are a daemon's
 )

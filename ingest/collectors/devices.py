@@ -1,4 +1,4 @@
-"""Devices that the kernel shows as folders of files with one number each: found now and then, read at every sweep."""
+"""Devices that are folders of files with one number each: searched for from time to time, read at every sweep."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ MAX_DIGITS = 18  # the longest that always fits 64 bits with a sign
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device by its name, what does not change of it, and the file that each of its columns stands in."""
+    """A device: its name, its constant facts, and the file of each of its columns."""
 
     name: str
     files: tuple[tuple[str, str], ...]  # column, path
@@ -22,18 +22,18 @@ class Device:
 
 
 class DeviceList:
-    """The devices found last. One that shows nothing is left out until they are looked for again."""
+    """The devices of the last search. One without any number is left out until the next search."""
 
     def __init__(self) -> None:
         self._listing: Listing[Device] = Listing()
 
     def samples(self, find: Callable[[], Iterable[Device]], files: KernelFiles) -> list[Sample]:
-        """A sample of each device that shows a number now. Raises: what `find` raises."""
+        """Return a sample of each device that has a number now. Raises: what `find` raises."""
         return self._listing.samples(find, lambda device: _sample(device, files))
 
 
 def number_in(path: str, files: KernelFiles) -> int | None:
-    """The whole number that a file holds; None where it is missing, refused or holds anything else."""
+    """Return the whole number in a file; None if it is missing, refused or holds anything else."""
     try:
         return whole_number(files.read(path))
     except (UnavailableError, MalformedError):
@@ -41,7 +41,7 @@ def number_in(path: str, files: KernelFiles) -> int | None:
 
 
 def whole_number(content: bytes) -> int | None:
-    """The number, if the content is one and nothing else; of at most 64 bits."""
+    """Return the number, if the content is one of at most 64 bits and nothing else."""
     digits = content.strip()
     if len(digits) <= MAX_DIGITS and digits.removeprefix(b"-").isdigit():
         return int(digits)
@@ -49,7 +49,7 @@ def whole_number(content: bytes) -> int | None:
 
 
 def text_in(path: str, files: KernelFiles) -> str | None:
-    """The one line of text that a file holds; None where it is missing, empty, too long or not printable."""
+    """Return the one line of text in a file; None if it is missing, empty, too long or not printable."""
     try:
         text = files.read(path).decode("utf-8").strip()
     except (UnavailableError, MalformedError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Reads, writes, discards and flushes of each block device and partition, and for how long it was busy."""
+"""Disks: reads, writes, discards and flushes of each block device and partition, and its busy time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -73,7 +73,7 @@ class DiskCollector:
         return self.files.is_readable(f"{self.proc}/diskstats")
 
     def read(self) -> Iterator[Sample]:
-        """One sample a disk or partition. Raises: UnavailableError on a node without any, MalformedError."""
+        """Yield a sample for every disk or partition. Raises: UnavailableError if there is none, MalformedError."""
         path = f"{self.proc}/diskstats"
         samples = dict(_statistics(line, path) for line in self.files.read(path).splitlines() if not _is_left_out(line))
         if not samples:
@@ -88,7 +88,7 @@ class DiskCollector:
     def _tell_apart(self, names: list[str]) -> None:
         try:
             disks = {folder.name.replace("!", "/") for folder in (self.sysfs / "block").iterdir()}
-        except OSError:  # a sandbox hides it: what is a partition cannot be told
+        except OSError:  # a sandbox hides it: partitions cannot be recognised
             disks = set()
         self._disks.clear()
         self._disks.update({name: _disk_of(name, disks) for name in names})
@@ -106,7 +106,7 @@ def _is_left_out(line: bytes) -> bool:
 
 
 def _disk_of(name: str, disks: set[str]) -> str:
-    """The whole disk: itself, or the longest name in front of a number (sda1, nvme0n1p1); empty where none is known."""
+    """Return the whole disk: itself, or the longest name before a number (sda1, nvme0n1p1); empty if there is none."""
     if name in disks:
         return name
     stem = name.rstrip("0123456789")

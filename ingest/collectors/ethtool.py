@@ -1,4 +1,4 @@
-"""Counters that a network adapter's driver keeps under its own names: pauses, discards, marks and lost packets."""
+"""Statistics of network adapters' drivers under the drivers' names: pauses, discards, marks and lost packets."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ from crosswind.ingest.kernel.ethtool_ioctl import Ethtool
 from crosswind.ingest.kernel.printable import printable
 
 REFRESH_SECONDS = 10.0
-# What congestion and loss are called by the drivers of Mellanox, Intel, Broadcom, Amazon and Google.
+# The names of congestion and loss in the drivers of Mellanox, Intel, Broadcom, Amazon and Google.
 MATCH = (
     *("pause", "pfc", "prio", "discard", "drop", "error", "_err", "err_", "crc", "fifo", "overrun", "overflow"),
     *("out_of_buffer", "no_buf", "nobuf", "missed", "timeout", "ecn", "cnp", "retrans", "congest", "exceeded"),
@@ -22,7 +22,7 @@ MATCH = (
 )
 ETHTOOL = MetricSet(
     "ethtool",
-    "statistics of an interface's driver that tell of congestion and loss, one a row, under the driver's own name",
+    "statistics of congestion and loss of an interface's driver, one a row, under the driver's own name",
     (
         Column("statistic", "the driver's name for it", Kind.KEY, "string"),
         Column("value_total", "as the driver counts; a few are gauges", Kind.COUNTER, "uint64", on_full=OnFull.RESET),
@@ -35,7 +35,7 @@ ETHTOOL = MetricSet(
 
 @dataclass(frozen=True, slots=True)
 class _Interface:
-    """The layout of one interface's statistics: how many there are, and the rows of those asked for."""
+    """The layout of one interface's statistics: their number, and the rows of the selected ones."""
 
     index: int
     driver: str
@@ -45,7 +45,7 @@ class _Interface:
 
 @dataclass(frozen=True)
 class EthtoolCollector:
-    """Statistics whose names hold one of `match`, of the interfaces asked for, or of all but virtual wires.
+    """Statistics whose names contain one of `match`, of `interfaces`, or of all but virtual ones.
 
     Source: linux/ethtool.h; https://docs.kernel.org/networking/statistics.html
     """
@@ -62,14 +62,14 @@ class EthtoolCollector:
         return shows_something(self.read())
 
     def read(self) -> Iterator[Sample]:
-        """One sample a statistic. Raises: UnavailableError when no driver keeps any."""
+        """Yield a sample for every statistic. Raises: UnavailableError when no driver keeps any."""
         self._learn_all_now_and_then()
         if not any(layout.rows for layout in self._learnt.values()):
             raise UnavailableError("SIOCETHTOOL: no interface of this network namespace has such statistics")
         for interface in [name for name, layout in self._learnt.items() if layout.rows]:
             try:
                 yield from self._statistics(interface)
-            except (UnavailableError, MalformedError):  # it has gone, or changes just now
+            except (UnavailableError, MalformedError):  # it has gone, or is changing
                 self._renewed.clear()
 
     def _statistics(self, interface: bytes) -> list[Sample]:
@@ -99,12 +99,12 @@ class EthtoolCollector:
         self._renewed[:] = [now]
 
     def _learn_if_changed(self, interface: bytes) -> None:
-        """A driver that was exchanged may keep the count, and even the index, of the one before."""
+        """Learn the layout again if the driver changed: a new one may have the old one's count, and even its index."""
         try:
             layout = self._learnt.get(interface)
             if layout is None or not layout.rows or self.ethtool.driver(interface).name != layout.driver:
                 self._learn(interface)
-        except (UnavailableError, MalformedError):  # a loopback, or a driver that keeps nothing
+        except (UnavailableError, MalformedError):  # a loopback, or a driver without statistics
             self._learnt.pop(interface, None)
 
     def _learn(self, interface: bytes) -> _Interface:
@@ -119,13 +119,13 @@ class EthtoolCollector:
         places: dict[str, int] = {}
         for place, name in enumerate(names):
             if name and any(part in name.lower() for part in self.match):
-                places.setdefault(name, place)  # a name that stands twice names the first
+                places.setdefault(name, place)  # a name that occurs twice names the first
         return places
 
 
 SOURCE = Source(
     "ethtool",
-    lambda host, options: EthtoolCollector(  # noqa: ARG005 - drivers are asked, no file is read
+    lambda host, options: EthtoolCollector(  # noqa: ARG005 - drivers are queried, no file is read
         tuple(part.lower() for part in options.texts("match", MATCH)), options.texts("interfaces")
     ),
     advice="a network adapter whose driver answers ethtool -S; name it in interfaces if it is a veth",

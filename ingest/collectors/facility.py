@@ -1,4 +1,4 @@
-"""Readings of the building and its racks, from files that a gateway (MQTT, Modbus, BACnet, SNMP) writes."""
+"""Building and racks: readings from files that a gateway (MQTT, Modbus, BACnet, SNMP) writes."""
 
 import logging
 import os
@@ -21,11 +21,11 @@ COLUMNS = ("time", "sensor", "value", "unit")
 CSV_ENDINGS, ENDINGS = (".csv",), (".csv", ".jsonl", ".json")
 MAX_FILES = 200
 MAX_SENSORS = 20_000
-REMEMBERED = 8  # last readings of a sensor, among which a message delivered again is found
+REMEMBERED = 8  # last readings of a sensor, by which a repeated message is recognised
 
 
 class Followed:
-    """One file with its parser, and what of it was not understood."""
+    """One file with its parser, and the count of its malformed lines."""
 
     def __init__(self, path: str, *, from_start: bool, columns: Sequence[str]) -> None:
         self.tail = Tail(path, from_start=from_start, has_header=path.endswith(CSV_ENDINGS))
@@ -49,13 +49,13 @@ class Followed:
                     self.skip(str(error))
 
     def skip(self, problem: str) -> None:
-        """Counts a line that gives no reading."""
+        """Count a line that gives no reading."""
         self.skipped += 1
         self.problem = problem
 
     def report(self) -> Sample:
         """Return how many lines gave no reading since the agent began, and the last reason."""
-        name = f"file {os.path.basename(self.tail.path)}"[:200]  # noqa: PTH119 - a name alone
+        name = f"file {os.path.basename(self.tail.path)}"[:200]  # noqa: PTH119 - only the name is needed
         return sensor(name, {SKIPPED.name: self.skipped + self.tail.long_lines}, health=self.problem[:200])
 
 
@@ -70,8 +70,8 @@ class _State:
 class FacilityCollector:
     """New readings since the last look, each with its own time, in base units.
 
-    What the files hold when the agent begins is not read: an agent before it may have. A file that comes later is read
-    from its start. The unit of a reading stands in its line or in the settings, and is never guessed.
+    The content of files at the agent's start is skipped: an earlier agent may have read it. A file that comes later is
+    read from its start. The unit of a reading is in its line or in the settings, and is never guessed.
 
     Source: mosquitto_sub(1), formats %j and %J
     """
@@ -87,7 +87,7 @@ class FacilityCollector:
         return os.path.exists(self.path)  # noqa: PTH110 - the path is a text
 
     def read(self) -> Iterator[Sample]:
-        """One sample a reading, and one a file. Raises: UnavailableError, MalformedError."""
+        """Yield a sample for every reading and every file. Raises: UnavailableError, MalformedError."""
         self._look_for_files()
         problems: list[UnavailableError | MalformedError] = []
         samples: list[Sample] = []
@@ -139,7 +139,7 @@ class FacilityCollector:
             if path in state.files:
                 continue
             renamed = followed.get(_identity(path))
-            if renamed in state.files:  # it is read on from where it was under its old name
+            if renamed in state.files:  # reading goes on where it was under its old name
                 state.files[path] = state.files.pop(renamed)
                 state.files[path].tail.path = path
             else:
@@ -148,11 +148,11 @@ class FacilityCollector:
 
     def _paths(self) -> list[str]:
         try:
-            names = sorted(os.listdir(self.path))  # noqa: PTH208 - names alone are wanted
+            names = sorted(os.listdir(self.path))  # noqa: PTH208 - only names are needed
         except NotADirectoryError:
             return [self.path]
         except OSError as error:
-            if self._state.files:  # what was written before the folder went is still to be read
+            if self._state.files:  # lines written before the folder went are still to be read
                 return []
             raise UnavailableError(f"{self.path}: {error.strerror}") from error
         return [f"{self.path}/{name}" for name in names if name.endswith(ENDINGS) and name.isprintable()][:MAX_FILES]

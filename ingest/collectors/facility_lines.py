@@ -1,4 +1,4 @@
-"""One reading of a facility's sensor, from a line of CSV or of JSON."""
+"""Readings of a facility's sensors in lines of CSV or JSON."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The reading in one line: the unit is empty where it says none."""
+    """The reading in one line: the unit is empty if the line has none."""
 
     sensor: str
     value: float
@@ -30,9 +30,9 @@ Parse = Callable[[str], Line]
 
 
 def csv_parser(header: str, columns: Sequence[str]) -> Parse:
-    """A parser for the lines under this header.
+    """Return a parser for the lines under this header.
 
-    `columns` are the names of time, sensor, value and unit; the unit need not be there. Raises: MalformedError.
+    `columns` are the names of time, sensor, value and unit; the unit is optional. Raises: MalformedError.
     """
     separator = ";" if ";" in header and "," not in header else ","
     names = [name.strip().lower() for name in _fields(header.lstrip("\ufeff"), separator)]
@@ -52,7 +52,7 @@ def csv_parser(header: str, columns: Sequence[str]) -> Parse:
 
 
 def json_line(text: str) -> Line:
-    """A message as `mosquitto_sub -F %j` writes it: topic, payload and tst, or timestamp.
+    """Parse a message as `mosquitto_sub -F %j` writes it: topic, payload and tst, or timestamp.
 
     The payload is a number, or an object of value, and perhaps unit and timestamp. Raises: MalformedError.
     """
@@ -63,7 +63,7 @@ def json_line(text: str) -> Line:
     fields: Mapping[str, object] = payload if isinstance(payload, dict) else {"value": payload}
     at = fields.get("timestamp")
     if at is None and message.get("retain") in (1, True):
-        raise MalformedError(f"a retained message does not tell when it was measured: {text!r:.80}")
+        raise MalformedError(f"a retained message has no time of its measurement: {text!r:.80}")
     if at is None:
         at = message.get("timestamp", message.get("tst"))
     unit = fields.get("unit", message.get("unit", ""))
@@ -92,7 +92,7 @@ def _number(value: object) -> float | None:
 
 
 def _nanoseconds(at: object) -> int | None:
-    """Of seconds since 1970, or of a time with its offset from UTC: without it, it would be a guess."""
+    """Return nanoseconds of seconds since 1970, or of a time with its offset from UTC; without one it is ambiguous."""
     seconds = _number(at)
     measured_ns = round(seconds * 1_000_000) * 1000 if seconds is not None else _instant(at)
     return measured_ns if measured_ns is not None and FIRST_SECOND <= measured_ns // NANOSECONDS < LAST_SECOND else None

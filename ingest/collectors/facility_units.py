@@ -1,4 +1,4 @@
-"""Units that gateways of buildings write, and the column of the sensor set that each of them means."""
+"""Units in the files of building gateways, and the column of the sensor set for each."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Space left on each file system that training reads from or writes to, and whether it answers at all."""
+"""File systems: space left on those that training reads or writes, and whether they answer."""
 
 import os
 import queue
@@ -50,7 +50,7 @@ class _Mount:
 
 
 @dataclass(frozen=True)
-class _Question:
+class _Query:
     """One `statvfs` on a thread of its own: on a dead server it never returns, and cannot be interrupted."""
 
     path: str
@@ -71,7 +71,7 @@ class _Question:
 class FilesystemCollector:
     """Blocks and files of disk, network and chosen memory file systems, or of `paths` where these are given.
 
-    A file system that does not answer is a row that says so, and is not asked again before it has answered.
+    A file system that does not answer has a row that says so, and is not queried again before it has answered.
     Source: statvfs(3), proc_pid_mounts(5)
     """
 
@@ -81,14 +81,14 @@ class FilesystemCollector:
     statvfs: Statvfs = field(default=os.statvfs, repr=False, compare=False)
     answer_seconds: float = ANSWER_SECONDS
     metric_set: ClassVar[MetricSet] = FILESYSTEM
-    _asked: dict[str, _Question] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _asked: dict[str, _Query] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
         """Return whether the kernel shows what is mounted."""
         return self.files.is_readable(str(self.root / "proc/self/mounts"))
 
     def read(self) -> Iterator[Sample]:
-        """One sample a file system. Raises: UnavailableError when none is mounted, MalformedError."""
+        """Yield a sample for every file system. Raises: UnavailableError when none is mounted, MalformedError."""
         mounts = self._mounts()
         for gone in self._asked.keys() - {mount.path for mount in mounts}:
             del self._asked[gone]
@@ -101,12 +101,12 @@ class FilesystemCollector:
             if values is not None:
                 yield Sample(_printable(mount.path), mount.facts | values)
 
-    def _ask(self, path: str) -> _Question:
-        question = self._asked[path] = _Question(str(self.root / path.lstrip("/")), self.statvfs)
+    def _ask(self, path: str) -> _Query:
+        question = self._asked[path] = _Query(str(self.root / path.lstrip("/")), self.statvfs)
         return question
 
     def _answer(self, path: str, until: float) -> dict[str, Scalar] | None:
-        """The file system's numbers; None when it has been unmounted meanwhile, or is hidden from this user."""
+        """Return the file system's numbers; None when it has been unmounted meanwhile, or is hidden from this user."""
         try:
             answer = self._asked[path].answers.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
@@ -145,7 +145,7 @@ def _values(answer: os.statvfs_result) -> dict[str, Scalar]:
 
 
 def _unescaped(text: str) -> str:
-    """A path as the kernel writes it, with blanks, tabs, newlines and backslashes as octal numbers."""
+    """Decode a path in which the kernel writes blanks, tabs, newlines and backslashes as octal numbers."""
     return re.sub(r"\\([0-3][0-7]{2})", lambda octal: chr(int(octal[1], 8)), text)
 
 

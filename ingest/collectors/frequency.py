@@ -1,4 +1,4 @@
-"""Clock of each core, and how often and how long heat slowed cores and packages down."""
+"""Clocks of cores, and throttling of cores and packages by heat."""
 
 import re
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ class FrequencyCollector:
         return any(self.files.is_readable(path) for path in paths)
 
     def read(self) -> Iterator[Sample]:
-        """One sample a core and one a package. Raises: UnavailableError."""
+        """Yield a sample for every core and every package. Raises: UnavailableError."""
         samples = self._cores.samples(self._find, self.files)
         if not samples:
             raise UnavailableError(f"{self._folder}/cpu*: no core shows cpufreq or thermal_throttle")
@@ -90,5 +90,5 @@ SOURCE = Source(
     lambda host, _: FrequencyCollector(host.sysfs, host.files),
     advice="a kernel that drives the clock (cpufreq) or an Intel processor; the hypervisor keeps both from guests",
     interval_seconds=1.0,
-    timeout_seconds=5.0,  # kernels before 5.18 may wait 10 ms a core before they tell its clock
+    timeout_seconds=5.0,  # kernels before 5.18 may wait 10 ms a core before they return its clock
 )

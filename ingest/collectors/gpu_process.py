@@ -1,4 +1,4 @@
-"""The processes that compute on each NVIDIA GPU: they join a GPU to its ranks."""
+"""Processes on NVIDIA GPUs, which connect a GPU with its ranks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ GPU_PROCESS = MetricSet(
 
 @dataclass(frozen=True)
 class GpuProcessCollector:
-    """Each computing process. A GPU that has parts (MIG) is left to them.
+    """Each computing process. A GPU that has parts (MIG) is represented by them.
 
     Source: https://docs.nvidia.com/deploy/nvml-api/ (nvmlDeviceGetComputeRunningProcesses)
     """
@@ -36,7 +36,7 @@ class GpuProcessCollector:
         return is_nvml_here(self.proc)
 
     def read(self) -> Iterator[Sample]:
-        """One sample a process and GPU; none where nobody computes. Raises: UnavailableError."""
+        """Yield a sample for every process and GPU; none where nobody computes. Raises: UnavailableError."""
         for device in self.session.devices():
             if device.has_parts:
                 continue

@@ -1,4 +1,4 @@
-"""Temperatures, fans, voltages, currents, powers and energies of the chips that the kernel has drivers for."""
+"""Hardware monitoring chips: temperatures, fans, voltages, currents, powers and energies."""
 
 import os
 import re
@@ -36,12 +36,12 @@ HWMON = MetricSet(
 )
 FILE = re.compile(r"((temp|fan|in|curr|power|energy|humidity)\d+)_(input|average)")
 NVME = re.compile(r"/nvme/nvme\d+$")  # numbered in the order of discovery; where it is plugged in stays the same
-WITHOUT = ("drivetemp",)  # asking a disk for its temperature may keep it from spinning down
+WITHOUT = ("drivetemp",)  # reading a disk's temperature may keep it from spinning down
 
 
 @dataclass(frozen=True)
 class HwmonCollector:
-    """Every channel of every chip, but of chips that are asked to be left out.
+    """Every channel of every chip, but for chips that the settings leave out.
 
     Source: Documentation/ABI/testing/sysfs-class-hwmon (millidegrees, millivolts, milliamperes, microwatts,
     microjoules, thousandths of a percent); Documentation/hwmon/drivetemp.rst
@@ -65,7 +65,7 @@ class HwmonCollector:
             return False
 
     def read(self) -> Iterator[Sample]:
-        """One sample a channel. Raises: UnavailableError."""
+        """Yield a sample for every channel. Raises: UnavailableError."""
         samples = self._channels.samples(self._find, self.files)
         if not samples:
             raise UnavailableError(f"{self._folder}: no chip shows a number")
@@ -75,7 +75,7 @@ class HwmonCollector:
         seen: set[str] = set()
         for chip in names_in(self._folder):
             for device in self._channels_of(f"{self._folder}/{chip}"):
-                if device.name not in seen:  # else two chips of one name at one place, which nothing tells apart
+                if device.name not in seen:  # else two indistinguishable chips of one name at one place
                     seen.add(device.name)
                     yield device
 

@@ -43,7 +43,7 @@ CONGESTION = {
     "rx_cnp_pkts": CNP_RECEIVED,
     "rx_cnp_pkt": CNP_RECEIVED,
 }
-# What mlx5 counts per queue pair has 32 bits and wraps, though the kernel prints it as if it had 64.
+# mlx5's counters of queue pairs have 32 bits and wrap, though the kernel prints them as if they had 64.
 MLX5 = {
     file: _count(file, description, width_bits=32)
     for file, description in {
@@ -152,7 +152,7 @@ def _is_wanted(folder: str, device: str) -> bool:
 class InfinibandCollector:
     """Counters of each port, in words, packets and events as the port counts them.
 
-    Its own counters (PortCounters) stay at their end, which is 4, 8 or 16 bits for errors. The driver's (hw_counters)
+    The port's own counters (PortCounters) saturate, those of errors at 4, 8 or 16 bits. The driver's (hw_counters)
     are as wide as the driver's: 32 bits in mlx5's queue counters, which wrap, 64 else.
 
     Source: drivers/infiniband/core/sysfs.c; drivers/infiniband/hw/: mlx5/counters.c, efa/efa_verbs.c,
@@ -173,7 +173,7 @@ class InfinibandCollector:
         return any(_is_wanted(self._folder, device) for device in names_if_any(self._folder))
 
     def read(self) -> Iterator[Sample]:
-        """One sample a port that shows something. Raises: UnavailableError."""
+        """Yield a sample for every port that shows something. Raises: UnavailableError."""
         samples = self._ports.samples(self._find, reader(self.files))
         if not samples:
             raise UnavailableError(f"{self._folder}: no port shows anything")

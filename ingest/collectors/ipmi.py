@@ -1,4 +1,4 @@
-"""Sensors of this node's management controller (BMC), asked through ipmitool."""
+"""Sensors of this node's management controller (BMC), read by ipmitool."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ POWER_SECONDS = 4.0
 
 @dataclass(frozen=True)
 class IpmiCollector:
-    """Every analogue sensor that reads, and the power of the whole node as DCMI tells it (device dcmi).
+    """Every analogue sensor with a reading, and the power of the whole node by DCMI (device dcmi).
 
     Source: ipmitool(1); its tables as ipmitool 1.8.19 prints them
     """
@@ -45,11 +45,11 @@ class IpmiCollector:
     metric_set: ClassVar[MetricSet] = SENSOR
 
     def available(self) -> bool:
-        """Return whether there is a controller to ask; it is not asked."""
+        """Return whether there is a controller; it is not queried."""
         return any((self.root / device).exists() for device in DEVICES)
 
     def read(self) -> Iterator[Sample]:
-        """One sample a sensor. Raises: UnavailableError."""
+        """Yield a sample for every sensor. Raises: UnavailableError."""
         if not self.available():
             raise UnavailableError(f"{self.root / DEVICES[0]}: no such device")
         table, refusal = self._ask(SENSORS, self.sensors_seconds)
@@ -59,7 +59,7 @@ class IpmiCollector:
         yield from samples
 
     def _ask(self, question: Sequence[str], timeout_seconds: float) -> tuple[str, str]:
-        """Return what ipmitool prints, and its complaint; it prints what it could read even where it then fails."""
+        """Return ipmitool's output and its errors; it prints what it could read even if it then fails."""
         try:
             answer = subprocess.run(
                 [self.command, *question],
@@ -70,8 +70,9 @@ class IpmiCollector:
                 env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},
             )
         except subprocess.TimeoutExpired as error:
-            asked = " ".join(question)
-            raise UnavailableError(f"{self.command} {asked}: no answer within {timeout_seconds} s") from error
+            raise UnavailableError(
+                f"{self.command} {' '.join(question)}: no answer within {timeout_seconds} s"
+            ) from error
         except OSError as error:
             raise UnavailableError(f"{self.command}: {error.strerror}") from error
         complaint = answer.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
@@ -79,7 +80,7 @@ class IpmiCollector:
 
 
 def sensors_of(table: str) -> Iterator[Sample]:
-    """The sensors in lines of `name | number | status | entity | reading`; sensors without a reading are left out."""
+    """Yield the sensors with a reading in lines of `name | number | status | entity | reading`."""
     lines = [[field.strip() for field in line.rsplit("|", 4)] for line in table.splitlines()]
     rows = [fields for fields in lines if len(fields) == 5]
     names = Counter(fields[0] for fields in rows)
@@ -93,7 +94,7 @@ def sensors_of(table: str) -> Iterator[Sample]:
 
 
 def power_of(report: str) -> Iterator[Sample]:
-    """The node's power, if the controller measures it: one that does not says 0 W, or that it is deactivated."""
+    """Yield the node's power, if the controller measures it: others report 0 W, or that it is deactivated."""
     fields = dict(line.strip().partition(":")[::2] for line in report.splitlines())
     amount, _, unit = fields.get("Instantaneous power reading", "").strip().partition(" ")
     value = number_of(amount)

@@ -1,4 +1,4 @@
-"""Devices that come and go: looked for now and then, read at every sweep."""
+"""Devices that come and go: searched for from time to time, read at every sweep."""
 
 import os
 import time
@@ -8,15 +8,15 @@ from typing import Generic, TypeVar
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.metric import Sample
 
-LISTED_NS = 9_000_000_000  # so that a device is noticed within 10 s by whoever reads once a second
+LISTED_NS = 9_000_000_000  # with a read a second, a new device is noticed within 10 s
 MAX_NAME = 200
 Device = TypeVar("Device")
 
 
 class Listing(Generic[Device]):
-    """The devices found last.
+    """The devices of the last search.
 
-    They are looked for again every few seconds, and at the next read after one showed nothing any more.
+    They are searched for again every few seconds, and at the next read after one showed nothing any more.
     """
 
     def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:
@@ -25,7 +25,7 @@ class Listing(Generic[Device]):
         self._due_ns: int | None = None
 
     def samples(self, find: Callable[[], Iterable[Device]], read: Callable[[Device], Sample | None]) -> list[Sample]:
-        """A sample of each device that shows something now. Raises: what `find` and `read` raise."""
+        """Return a sample of each device that shows something now. Raises: what `find` and `read` raise."""
         now_ns = self._clock()
         is_new = self._due_ns is None or now_ns >= self._due_ns
         if is_new:
@@ -38,7 +38,7 @@ class Listing(Generic[Device]):
 
 
 def names_in(folder: str) -> list[str]:
-    """The names in a folder that can stand in a table, sorted. Raises: UnavailableError."""
+    """Return the names in a folder that can be stored in a table, sorted. Raises: UnavailableError."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 - names alone are wanted
     except OSError as error:
@@ -47,7 +47,7 @@ def names_in(folder: str) -> list[str]:
 
 
 def names_if_any(folder: str) -> list[str]:
-    """The names in a folder that need not be there."""
+    """Return the names in a folder that may be missing."""
     try:
         return names_in(folder)
     except UnavailableError:

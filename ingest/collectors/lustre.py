@@ -1,4 +1,4 @@
-"""Operations of programs on each mounted Lustre file system, and how long they took."""
+"""Lustre file systems: operations of programs, and how long they took."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ LUSTRE = MetricSet(
     (READ, WRITTEN, *CALLS.values(), *SECONDS.values(), *STAMPS.values(), INSTANCE),
 )
 LINES = Lines(
-    # Before 2.13 reads and writes have no line of their own, but those of their bytes count them too.
+    # Before 2.13 reads and writes have no line of their own, but the lines of their bytes count them, too.
     calls={name: column.name for name, column in CALLS.items()}
     | {b"read_bytes": CALLS[b"read"].name, b"write_bytes": CALLS[b"write"].name},
     sums={b"read_bytes": READ.name, b"write_bytes": WRITTEN.name},
@@ -71,7 +71,7 @@ class LustreCollector:
         return self.stats.are_readable()
 
     def read(self) -> Iterator[Sample]:
-        """One sample a file system. Raises: UnavailableError, MalformedError."""
+        """Yield a sample for every file system. Raises: UnavailableError, MalformedError."""
         yield from (Sample(device, values) for device, values in self.stats.read())
 
 

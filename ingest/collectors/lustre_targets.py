@@ -1,4 +1,4 @@
-"""Requests of a Lustre client to each of its servers' targets, and how long the answers took."""
+"""Lustre targets: requests of this client to each of them, and how long the answers took."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class LustreTargetsCollector:
         return self.stats.are_readable()
 
     def read(self) -> Iterator[Sample]:
-        """One sample a target. Raises: UnavailableError, MalformedError."""
+        """Yield a sample for every target. Raises: UnavailableError, MalformedError."""
         yield from (Sample(device, values) for device, values in self.stats.read())
 
 

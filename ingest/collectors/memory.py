@@ -1,4 +1,4 @@
-"""Memory of the node: what is used for what, and the counters of faults, paging, swapping and reclaim."""
+"""Memory of the node by use, and counters of faults, paging, swapping and reclaim."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -122,7 +122,7 @@ class MemoryCollector:
         return self.files.is_readable(f"{self.proc}/meminfo")
 
     def read(self) -> Iterator[Sample]:
-        """One sample; event counters that this kernel lacks are missing. Raises: UnavailableError, MalformedError."""
+        """Yield one sample, without counters that this kernel lacks. Raises: UnavailableError, MalformedError."""
         path = f"{self.proc}/meminfo"
         sizes = self._sizes.read(self.files.read(path), path)
         if TOTAL not in sizes:

@@ -1,4 +1,4 @@
-"""Traffic, errors, drops and link of each network interface."""
+"""Network interfaces: traffic, errors, drops and link."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +15,8 @@ from crosswind.ingest.kernel.kernel_files import KernelFiles
 from crosswind.ingest.kernel.link_events import LinkEvents
 from crosswind.ingest.kernel.printable import printable
 
-LOOK_SECONDS: Final = 10.0  # at links of which nothing was announced
-REFRESH_SECONDS: Final = 60.0  # asking for the speed may wait for whoever configures the network just then
+LOOK_SECONDS: Final = 10.0  # at links without an announcement
+REFRESH_SECONDS: Final = 60.0  # reading the speed may wait for a change of the network's configuration
 UNKNOWN_SPEED: Final = 2**31 - 1  # some drivers write -1 without its sign
 # The place of each column in a line of /proc/net/dev.
 INTERFACE = {
@@ -67,7 +67,7 @@ class _Link:
 
 @dataclass
 class _Seen:
-    """Rows by their line, and by name the device and what its link said when all were last looked at."""
+    """Rows by their line, and by name the device and its link, as of the last look at all of them."""
 
     rows: dict[bytes, Row] = field(default_factory=dict)
     links: dict[bytes, tuple[str, tuple[Scalar, ...]]] = field(default_factory=dict)
@@ -82,8 +82,8 @@ def _always() -> bool:
 class NetworkCollector:
     """Counters of each interface; a link's state is read again when it changes, or after 60 s.
 
-    `links_changed` tells whether any link may have come, gone or changed since it was last asked; while none has, links
-    are looked at once in 10 s. The kernel tells of those alone that are switched on.
+    `links_changed` returns whether any link may have come, gone or changed since the last call; while none has, links
+    are read once in 10 s. The kernel announces only those that are switched on.
     Source: proc_pid_net(5); https://docs.kernel.org/networking/statistics.html; ABI/testing/sysfs-class-net;
     https://docs.kernel.org/networking/operstates.html
     """
@@ -101,11 +101,11 @@ class NetworkCollector:
         return self.files.is_readable(f"{self.proc}/net/dev")
 
     def read(self) -> Iterator[Sample]:
-        """One sample an interface. Raises: UnavailableError, MalformedError."""
+        """Yield a sample for every interface. Raises: UnavailableError, MalformedError."""
         return samples_of(self.read_rows(), NAMES)
 
     def read_rows(self) -> list[Row]:
-        """One row an interface; the same object as before where the kernel shows it unchanged.
+        """Return a row for every interface; the same object as before if the kernel's line did not change.
 
         Raises: UnavailableError, MalformedError.
         """
@@ -113,9 +113,9 @@ class NetworkCollector:
         lines = self.files.read(path).splitlines()
         if len(lines) < 2 or not lines[1].lstrip().startswith(b"face |bytes"):
             raise MalformedError(f"{path}: expected two lines of headings, found {lines[:2]!r:.80}")
-        # Asked for behind the table: what became another before it was read is announced by now.
+        # Called after reading the table: a change before that is announced by now.
         if self.links_changed() or time.monotonic() - seen.looked > LOOK_SECONDS:
-            self.files.forget(f"{self.sysfs}/class/net")  # an open file stays its device's, whoever has the name by now
+            self.files.forget(f"{self.sysfs}/class/net")  # open files stay those of the device that had the name
             seen.rows, seen.links, seen.looked = {}, {}, time.monotonic()
         earlier = seen.rows
         rows = {line: earlier.get(line) or self._row(line, path) for line in lines[2:]}
@@ -151,7 +151,7 @@ class NetworkCollector:
         return changes, index, *link.state
 
     def _state(self, folder: str) -> tuple[Scalar, ...]:
-        """Return what the link says of itself; one that is down has neither speed nor carrier."""
+        """Return the state of the link; one that is down has neither speed nor carrier."""
         speed, mtu, carrier = (self._number(f"{folder}/{name}") for name in ("speed", "mtu", "carrier"))
         return speed if speed and speed < UNKNOWN_SPEED else None, mtu, carrier, self._word(f"{folder}/operstate")
 
@@ -182,7 +182,7 @@ def _counters(fields: list[bytes], path: str, line: bytes) -> Sequence[int | Non
 
 
 def _made(host: Host, _: Options) -> NetworkCollector:
-    """Of this node; a recorded tree has links that nobody announces."""
+    """Make the collector of this node; links of a recorded tree are not announced."""
     changed = LinkEvents().happened if host.root == Path("/") else _always
     return NetworkCollector(host.proc, host.files, host.sysfs, changed)
 

@@ -1,4 +1,4 @@
-"""NFS clients: bytes and operations of each mount, where their time went, and what was sent twice."""
+"""NFS clients: bytes, operations, times and retransmissions of each mount."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,11 +25,11 @@ def _since_boot(name: str, description: str) -> Column:
     return Column(name, description, Kind.COUNTER, width_bits=32)
 
 
-# Behind the name of an operation, in this order.
+# After the name of an operation, in this order.
 OF_EACH = (
     ("operations_total", "done", "", 1.0),
     ("transmissions_total", "sent; what is more than those done was sent again", "", 1.0),
-    ("timeouts_total", "that took so long that the program may have been told", "", 1.0),
+    ("timeouts_total", "that took so long that an error was reported", "", 1.0),
     ("sent_bytes_total", "bytes sent, with headers", "bytes", 1.0),
     ("received_bytes_total", "bytes received, with headers", "bytes", 1.0),
     ("queue_seconds_total", "time they waited to be sent, summed", "seconds", 1e-3),
@@ -68,7 +68,7 @@ RPC = (
     _since_boot("rpc_retransmissions_total", "calls sent again"),
     _since_boot("rpc_auth_refreshes_total", "credentials renewed"),
 )
-# Places behind `proc3 22` are procedure numbers; those behind `proc4 61` are the kernel's own, of which the first
+# Places after `proc3 22` are procedure numbers; those after `proc4 61` are the kernel's own, of which the first
 # twenty have been the same since NFSv4 came.
 PROCEDURES = {
     b"proc3": {1: "getattr", 3: "lookup", 4: "access", 6: "read", 7: "write", 8: "create", 16: "readdir", 21: "commit"},
@@ -102,7 +102,7 @@ LINES = [(b"\t%12s: " % name.encode(), [column.name for column in columns]) for 
 class NfsCollector:
     """Counters of each mount since it was mounted, and of the node since boot.
 
-    Reading them asks no server, and so does not hang with one: the kernel writes them from its memory.
+    Reading them sends no request, and so does not hang with a server: the kernel has them in memory.
     Source: linux/nfs_iostat.h, linux/sunrpc/metrics.h, linux/nfs4.h; net/sunrpc/stats.c; RFC 1813; nfsiostat(8)
     """
 
@@ -115,7 +115,7 @@ class NfsCollector:
         return shows_something(self.read())
 
     def read(self) -> Iterator[Sample]:
-        """One sample a mount, and one of the node. Raises: UnavailableError where nothing is NFS, MalformedError."""
+        """Yield a sample for every mount and one for the node. Raises: UnavailableError without NFS, MalformedError."""
         mounts = dict(self._mounts())
         node = self._node()
         if not mounts and not node:
@@ -165,7 +165,7 @@ def _of_mount(mount: bytes) -> dict[str, Scalar]:
 
 
 def _line(mount: bytes, start: bytes) -> list[bytes]:
-    """The numbers of the line that starts like this; none where there is no such line."""
+    """Return the numbers of the line that starts like this; none if there is no such line."""
     begin = mount.find(b"\n" + start)
     if begin < 0:
         return []
@@ -175,7 +175,7 @@ def _line(mount: bytes, start: bytes) -> list[bytes]:
 
 
 def _taken(columns: Iterable[tuple[int, str]], numbers: list[bytes]) -> dict[str, int]:
-    """Each column's number, left out where there is none or it is none."""
+    """Return each column's number, if there is one."""
     return {
         name: int(numbers[place])
         for place, name in columns

@@ -1,4 +1,4 @@
-"""Energy, load, memory, clocks, throttling, links and errors of each NVIDIA GPU."""
+"""NVIDIA GPUs: energy, load, memory, clocks, throttling, links and errors."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ FACTS = (
     Column("mig_instance", "GPU instance/compute instance of this part (MIG)", Kind.FACT, "string"),
     Column("driver_epoch", "another number after every load of the driver", Kind.EPOCH),
 )
-# One call answers them all: field, scope. From 251 on, numbers mean different things to different drivers.
+# Read by one call: field, scope. From 251 on, numbers mean different things to different drivers.
 FIELDS = {
     (83, NO_SCOPE): _counter("energy_joules_total", "used since the driver was loaded", unit="joules", scale=MILLI),
     (186, NO_SCOPE): Column("instant_power_watts", "power of this moment", unit="watts", scale=MILLI),
@@ -70,7 +70,7 @@ FIELDS = {
 class Question:
     """One call: the names of its constants, and the columns of its answer by attribute.
 
-    An answer above `most` is not believed.
+    An answer above `most` is discarded.
     """
 
     call: str
@@ -177,7 +177,7 @@ GPU = MetricSet(
 
 @dataclass(frozen=True)
 class NvmlCollector:
-    """Each GPU by NVML. What a model, driver or user may not know is missing, and asked for again once a minute.
+    """Each GPU by NVML. Values that a model, driver or user lacks are missing, and tried again once a minute.
 
     Source: nvml.h, https://docs.nvidia.com/deploy/nvml-api/ (nvmlDeviceGetFieldValues, nvmlViolationTime_t)
     """
@@ -194,7 +194,7 @@ class NvmlCollector:
         return is_nvml_here(self.proc)
 
     def read(self) -> Iterator[Sample]:
-        """One sample a GPU that answers. Raises: UnavailableError."""
+        """Yield a sample for every GPU that answers. Raises: UnavailableError."""
         samples = self._listing.samples(self.session.devices, self._sample)
         if not samples:
             raise UnavailableError("NVML: no GPU answers")
@@ -205,7 +205,7 @@ class NvmlCollector:
         values.update(module_epoch(self.sysfs, "nvidia"))
         questions = (*QUESTIONS, *PCIE_QUESTIONS) if self.pcie else QUESTIONS
         try:
-            if device.is_part:  # whatever else it were to tell would be the whole GPU's
+            if device.is_part:  # its other values would be the whole GPU's
                 questions = (MEMORY_QUESTION,)
             else:
                 values.update(self._fields(device))

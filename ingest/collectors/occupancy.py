@@ -1,4 +1,4 @@
-"""The jobs seen on the node at the time of the sweep: a guard against wrong end times and clocks.
+"""Jobs seen on the node at the time of the sweep: a check of end times and clocks.
 
 No other sample names a job: they are joined by node, device and time.
 """
@@ -33,17 +33,17 @@ OCCUPANCY = MetricSet(
 
 @dataclass(frozen=True)
 class OccupancyCollector:
-    """The outcome of the agent's look at jobs and ranks; it looks at nothing itself."""
+    """The outcome of the agent's last look at jobs and ranks."""
 
     occupancy: Occupancy
     metric_set: ClassVar[MetricSet] = OCCUPANCY
 
     def available(self) -> bool:
-        """Return whether there was something to look at."""
+        """Return whether the agent can see jobs and ranks."""
         return self.occupancy.seen.reason is None
 
     def read(self) -> Iterator[Sample]:
-        """One sample. Raises: UnavailableError."""
+        """Yield one sample. Raises: UnavailableError."""
         seen = self.occupancy.seen
         if seen.reason is not None:
             raise UnavailableError(seen.reason)

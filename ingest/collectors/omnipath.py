@@ -15,11 +15,11 @@ from crosswind.ingest.kernel.kernel_files import KernelFiles
 
 
 def _kept(name: str, description: str) -> Column:
-    """A counter of the driver's."""
+    """Return a column for a counter of the driver."""
     return Column(f"{name}_total", description, Kind.COUNTER, dtype="uint64", on_full=OnFull.SATURATE)
 
 
-# The driver puts ",32" behind the name of a 32-bit register; of those, it makes 64 bits of what it calls synthetic.
+# The driver writes ",32" after the name of a 32-bit register; of those, it extends the "synthetic" ones to 64 bits.
 PORT = {
     "TxWords": words("driver_transmit_bytes_total", "data sent, headers included"),
     "RxWords": words("driver_receive_bytes_total", "data received, headers included"),
@@ -81,7 +81,7 @@ class OmnipathCollector:
         return any(is_omnipath(self._folder, device) for device in names_if_any(self._folder))
 
     def read(self) -> Iterator[Sample]:
-        """One sample a port that shows something. Raises: UnavailableError."""
+        """Yield a sample for every port that shows something. Raises: UnavailableError."""
         samples = self._ports.samples(self._find, reader(self.files))
         if not samples:
             raise UnavailableError(f"{self._folder}: no port of hfi1 shows anything")
@@ -95,6 +95,6 @@ SOURCE = Source(
     "omnipath",
     lambda host, _: OmnipathCollector(host.sysfs, host.files),
     advice="the kernel driver hfi1, and its devices in this container or namespace",
-    interval_seconds=1.0,  # the adapter is asked for all its counters at once
+    interval_seconds=1.0,  # the adapter reads all its counters at once
     timeout_seconds=5.0,
 )

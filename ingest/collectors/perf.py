@@ -1,4 +1,4 @@
-"""Cycles, instructions, cache and branch misses, faults and switches of each watched rank and of each core."""
+"""Performance counters of watched ranks and cores: cycles, instructions, cache and branch misses, faults, switches."""
 
 import errno
 import time
@@ -48,8 +48,8 @@ def _counted(place: tuple[int, int], name: str, description: str, unit: str = ""
     return _Counted(Event(name, *place, is_of_kernel=place in OF_KERNEL), column)
 
 
-# Groups are small enough for the four counters that a core may have; what does not fit at once takes turns. They are
-# in the order in which descriptors are given to them.
+# Groups are small enough for the four counters that a core may have; more groups take turns. They are in the order in
+# which descriptors are given to them.
 GROUPS = {
     "hardware": (
         _counted((HARDWARE, 0), "cycles_total", "cycles at the core's present frequency", "cycles"),
@@ -105,7 +105,7 @@ EVENTS = sum(len(group) for group in GROUPS.values())
 
 
 def _descriptors() -> int:
-    """A quarter of what this process may open: kept files take their share, too."""
+    """Return a quarter of the files that this process may open: kept files take their share, too."""
     return share_of_descriptors(4)
 
 
@@ -113,7 +113,7 @@ def _descriptors() -> int:
 class _Watch:
     """The counters of one device: a group of each name for each thread that it had when counting began."""
 
-    generation: int  # start of the process, which tells it from a later one of the same pid
+    generation: int  # start of the process: a later one of the same pid differs
     began_ns: int
     with_kernel: bool
     threads: int
@@ -122,7 +122,7 @@ class _Watch:
 
     def __post_init__(self) -> None:
         refusals = {event: code for group in self.all_groups for event, code in group.refusals.items()}
-        self.not_counted = _told(refusals)
+        self.not_counted = _summary(refusals)
 
     @property
     def all_groups(self) -> list[Group]:
@@ -135,7 +135,7 @@ class _Watch:
     def values(self) -> dict[str, Scalar]:
         values: dict[str, Scalar] = {"began_seconds": self.began_ns, "includes_kernel": self.with_kernel}
         for name, groups in self.groups.items():
-            with suppress(OSError):  # the kernel could not sum over what the threads started: no value
+            with suppress(OSError):  # the kernel could not sum over started threads: no value
                 values |= self._summed(name, [group for group in groups if group.fds])
         return values | ({NOT_COUNTED.name: self.not_counted} if self.not_counted else {})
 
@@ -164,8 +164,8 @@ class PerfCollector:
     """Counters of a core's performance monitoring unit and of the scheduler.
 
     Counted of a rank are the threads that it has when it is first seen, and the threads and processes that any of them
-    starts from then on; what it did before is not. A thread that starts in the milliseconds in which the others are
-    being opened may be missed. Raw counts are kept beside the times enabled and running, never extrapolated ones.
+    starts from then on; nothing before. A thread that starts in the milliseconds in which the others are being opened
+    may be missed. Raw counts are kept with the times enabled and running, never extrapolated ones.
     Needs Linux 4.13, which sums groups over inherited counters (commit ba5213ae6b88).
     Source: perf_event_open(2); https://docs.kernel.org/admin-guide/perf-security.html
     """
@@ -192,7 +192,7 @@ class PerfCollector:
         return True
 
     def read(self) -> Iterator[Sample]:
-        """One sample a living rank, and one a core where that is allowed. Raises: UnavailableError."""
+        """Yield a sample for every living rank, and for every core where that is allowed. Raises: UnavailableError."""
         self._refuse_unless_allowed()
         targets = self._targets()
         self._keep_only(targets)
@@ -200,13 +200,13 @@ class PerfCollector:
         for device, target in targets.items():
             try:
                 yield Sample(device, self._values(device, target))
-            except OutOfFilesError:  # says nothing of the rank, which stays counted
+            except OutOfFilesError:  # no fault of the rank: it stays counted
                 raise
             except UnavailableError:  # it has ended
                 self._drop(device)
             except OSError as error:
                 self._drop(device)
-                if _is_told(error, target):
+                if _is_reported(error, target):
                     refused[device] = f"all: {_name_of(error.errno)}, {error.strerror}"[:200]
                 elif isinstance(error, PermissionError):  # and so would be every other core
                     break
@@ -219,7 +219,7 @@ class PerfCollector:
             self._watches.pop(gone).close()
 
     def _targets(self) -> dict[str, Target]:
-        """Ranks and cores by device, ranks first."""
+        """Return ranks and cores by device, ranks first."""
         cores = self._cores() if self.with_cores else []
         return {str(pid): Target(pid) for pid in self.pids()} | {f"cpu{core}": Target(-1, core) for core in cores}
 
@@ -248,7 +248,7 @@ class PerfCollector:
             return _Watch(generation, began_ns, False, len(targets), self._opened(targets, left, with_kernel=False))
 
     def _opened(self, targets: Sequence[Target], left: int, *, with_kernel: bool) -> dict[str, list[Group]]:
-        """Groups of each name, one a target, as long as descriptors are left for all targets."""
+        """Open groups of each name, one a target, as long as descriptors are left for all targets."""
         groups: dict[str, list[Group]] = {name: [] for name in GROUPS}
         try:
             for name, counted in GROUPS.items():
@@ -266,7 +266,7 @@ class PerfCollector:
         return groups
 
     def _cores(self) -> list[int]:
-        """Cores that are online; none where that is not told."""
+        """Return the cores that are online; none if that is unknown."""
         path = f"{self.sysfs}/devices/system/cpu/online"
         with suppress(UnavailableError, MalformedError):
             parts = [part.partition(b"-") for part in self.files.read(path).strip().split(b",")]
@@ -300,18 +300,18 @@ def _threads(proc: Path, pid: int) -> list[Target]:
     try:
         return [Target(int(folder.name)) for folder in (proc / str(pid) / "task").iterdir()]
     except OSError as error:
-        if error.errno in OUT_OF_FILES:  # says nothing of the rank
+        if error.errno in OUT_OF_FILES:  # no fault of the rank
             raise
         raise UnavailableError(f"{proc}/{pid}/task: {error.strerror}") from error
 
 
-def _is_told(error: OSError, target: Target) -> bool:
-    """Return whether a row should show it; what is gone has no row, and few may count on cores."""
+def _is_reported(error: OSError, target: Target) -> bool:
+    """Return whether to report this error: a target that is gone has no row, and few may count on cores."""
     return error.errno in OUT_OF_FILES or (error.errno in REFUSED and target.cpu < 0)
 
 
-def _told(refusals: Mapping[str, int]) -> str:
-    """Such as `ENOENT: cycles, instructions`."""
+def _summary(refusals: Mapping[str, int]) -> str:
+    """Return a summary such as `ENOENT: cycles, instructions`."""
     by_code: dict[int, list[str]] = {}
     for event, code in refusals.items():
         by_code.setdefault(code, []).append(event.removesuffix("_total"))
@@ -334,5 +334,5 @@ SOURCE = Source(
     ),
     advice=ADVICE,
     interval_seconds=1.0,  # the kernel interrupts each core to read its counters
-    options=("cores",),  # off unless asked for: every read of a core interrupts it
+    options=("cores",),  # off by default: every read of a core interrupts it
 )

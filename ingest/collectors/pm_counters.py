@@ -1,4 +1,4 @@
-"""Energy, power and temperature of HPE Cray nodes, as the blade controller measures them ten times a second."""
+"""HPE Cray nodes: energy, power and temperature, measured by the blade controller ten times a second."""
 
 import re
 import time
@@ -55,9 +55,9 @@ class _Listing:
 
 @dataclass(frozen=True)
 class PmCountersCollector:
-    """The values that the controller wrote at one instant: a look during which it wrote anew is thrown away.
+    """The values that the controller wrote at one instant: a read during which it wrote again is discarded.
 
-    Source: HPE CSM, "User Access to Compute Node Power Data", which tells that `generation` counts changes of power
+    Source: HPE CSM, "User Access to Compute Node Power Data", which says that `generation` counts changes of power
     limits (so it is no epoch of the energy), that a limit of 0 means none, and that node energy holds that of
     accelerators. Form `<value> <unit> <microseconds> us` as LDMS, ReFrame and HLRS recorded it.
     """
@@ -76,7 +76,7 @@ class PmCountersCollector:
         return self.files.is_readable(f"{self._folder}/freshness")
 
     def read(self) -> Iterator[Sample]:
-        """One sample a device. Raises: UnavailableError."""
+        """Yield a sample for every device. Raises: UnavailableError."""
         path = f"{self._folder}/freshness"
         try:
             rows = self._rows(path)

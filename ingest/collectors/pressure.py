@@ -1,4 +1,4 @@
-"""Pressure stall information: for how long tasks of this node had to wait for cpu, io and memory."""
+"""Pressure stall information: how long tasks of this node waited for cpu, io and memory."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class PressureCollector:
         return self.files.is_readable(f"{self.proc}/pressure/cpu")
 
     def read(self) -> Iterator[Sample]:
-        """One sample a resource. Raises: UnavailableError, MalformedError."""
+        """Yield a sample for every resource. Raises: UnavailableError, MalformedError."""
         for resource in RESOURCES:
             path = f"{self.proc}/pressure/{resource}"
             lines = dict(line.partition(b" ")[::2] for line in self.files.read(path).splitlines())

@@ -1,4 +1,4 @@
-"""Resources that processes of watched runs used, and for how long they waited for a core."""
+"""Processes of watched runs: resources used, and the time that they waited for a core."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -71,16 +71,16 @@ NAMES = tuple(column.name for column in PROCESS.columns)
 class _Ledger:
     """Nanoseconds that the threads of one process ran and waited.
 
-    The kernel tells only of living threads. What an ended one was last seen with is kept, so that the sums never fall.
+    The kernel shows only living threads. The last values of ended ones are kept, so that the sums never fall.
     """
 
     start_ticks: int
     living: Mapping[str, Nanoseconds] = field(default_factory=dict)
     ended: Nanoseconds = (0, 0)
-    thread_count: int = 0  # how many threads the process last said that it has
+    thread_count: int = 0  # the number of threads at the last look
 
     def totals(self, living: Mapping[str, Nanoseconds], thread_count: int) -> Nanoseconds:
-        """Run and wait over all threads seen so far, given those that live now."""
+        """Return run and wait over all threads seen so far, given those that live now."""
         self.thread_count = thread_count
         run, waited = self.ended
         for thread, seen in self.living.items():
@@ -110,11 +110,11 @@ class ProcessCollector:
         return self.proc.is_dir()
 
     def read(self) -> Iterator[Sample]:
-        """One sample a living process; what the kernel hides is missing. Raises: UnavailableError, MalformedError."""
+        """Yield a sample for every living process, without hidden values. Raises: UnavailableError, MalformedError."""
         return samples_of(self.read_rows(), NAMES)
 
     def read_rows(self) -> list[Row]:
-        """One row a living process. Raises: UnavailableError, MalformedError."""
+        """Return a row for every living process. Raises: UnavailableError, MalformedError."""
         if not self.proc.is_dir():
             raise UnavailableError(f"{self.proc}: expected the kernel's process files")
         pids = list(self.pids())
@@ -125,7 +125,7 @@ class ProcessCollector:
         for pid in pids:
             try:
                 rows.append(self._row(pid))
-            except OutOfFilesError:  # says nothing of the process
+            except OutOfFilesError:  # no fault of the process
                 raise
             except UnavailableError:  # it has ended
                 self._ledgers.pop(pid, None)
@@ -135,7 +135,7 @@ class ProcessCollector:
     def _row(self, pid: int) -> Row:
         device = str(pid)
         folder = f"{self.proc}/{device}"
-        # What may be hidden comes first: once the last file is read, the process was there all the while.
+        # Files that may be hidden come first: when the last file is read, the process was there all the while.
         ledger = self._ledgers.get(pid)
         threads = self._threads(folder, ledger)
         status = self._lines(f"{folder}/status", STATUS_LINES)
@@ -162,10 +162,10 @@ class ProcessCollector:
         return lines.read(content, path)
 
     def _threads(self, folder: str, ledger: _Ledger | None) -> dict[str, Nanoseconds]:
-        """Nanoseconds run and waited by each living thread; the process's own file tells of its main thread alone.
+        """Return nanoseconds run and waited by each living thread; the process's own file has its main thread alone.
 
-        They are listed when they are not as many as known, or one of them cannot be read: one that is listed all the
-        same stands as it was last seen.
+        They are listed when their number changed, or one of them cannot be read: one that is listed all the same keeps
+        its last values.
         """
         living = ledger.living if ledger else {}
         if ledger is not None and len(living) == ledger.thread_count:

@@ -1,4 +1,4 @@
-"""Counters of TCP, UDP and IP over all interfaces: segments sent again, datagrams and packets lost."""
+"""TCP, UDP and IP over all interfaces: traffic, retransmissions, datagrams and packets lost."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class ProtocolCollector:
         return self.files.is_readable(f"{self.proc}/net/snmp")
 
     def read(self) -> Iterator[Sample]:
-        """One sample a protocol. Raises: UnavailableError, MalformedError."""
+        """Yield a sample for every protocol. Raises: UnavailableError, MalformedError."""
         values: dict[str, dict[str, int]] = {}
         for name in ("snmp", "netstat"):
             path = f"{self.proc}/net/{name}"

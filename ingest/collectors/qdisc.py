@@ -1,4 +1,4 @@
-"""Queues of each interface: what they sent, dropped, marked and hold back."""
+"""Queueing disciplines: bytes and packets that they sent, dropped, marked and hold back."""
 
 import os
 import socket
@@ -30,7 +30,7 @@ BASIC = struct.Struct("=QI")  # struct gnet_stats_basic: bytes, packets
 QUEUE = struct.Struct("=IIIII")  # struct gnet_stats_queue: length, backlog, drops, requeues, overlimits
 WORD = struct.Struct("=I")
 WHOLE = struct.Struct("=Q")
-# Where each kind's own statistics count the packets that it marked instead of dropping them.
+# The place, in each kind's own statistics, of the count of packets that it marked instead of dropping them.
 MARKS = {b"fq_codel": 12, b"codel": 24, b"red": 12}
 
 
@@ -60,7 +60,7 @@ QDISC = MetricSet(
 
 @dataclass(slots=True)
 class _Generation:
-    """A queue that is replaced under its own handle counts anew: its 64-bit counters fall, which none ever does."""
+    """The generation of a queue: one that replaces another under its handle starts from 0, so the counters fall."""
 
     sent: tuple[int, int] = (0, 0)
     number: int = 0
@@ -74,7 +74,7 @@ class _Generation:
 
 @dataclass(frozen=True)
 class QdiscCollector:
-    """One row a queueing discipline, but for those of kind noqueue, which hold and count nothing.
+    """One row for every queueing discipline, but for those of kind noqueue, which hold and count nothing.
 
     Source: linux/rtnetlink.h, linux/gen_stats.h, linux/pkt_sched.h; net/core/gen_stats.c for when packets have 64 bits
     """
@@ -90,7 +90,7 @@ class QdiscCollector:
         return shows_something(self.read())
 
     def read(self) -> Iterator[Sample]:
-        """One sample a queue. Raises: UnavailableError when there is none, MalformedError."""
+        """Yield a sample for every queue. Raises: UnavailableError when there is none, MalformedError."""
         messages = self.netlink.table(RTM_GETQDISC, EVERY_QUEUE)
         samples = [sample for message in messages for sample in self._sample(message)]
         if not samples:
@@ -118,7 +118,7 @@ class QdiscCollector:
         yield Sample(device, values)
 
     def _name(self, index: int) -> str | None:
-        """The interface's name, asked for anew when it is not known, and now and then since names change."""
+        """Return the interface's name, looked up again when it is unknown, and from time to time as names change."""
         now = time.monotonic()
         if index not in self._names or now - self._renewed[0] > REFRESH_SECONDS:
             names = {number: printable(os.fsencode(name)) for number, name in socket.if_nameindex()}
@@ -129,12 +129,12 @@ class QdiscCollector:
 
 
 def _statistics(message: bytes, kind: bytes, begin: int, end: int) -> dict[str, int]:
-    """Return the values of the nested statistics; what is shorter than its structure is missing."""
+    """Return the values of the nested statistics; those shorter than their structure are missing."""
     parts = attributes(message, begin, end)
     values: dict[str, int] = {}
     if (place := _held(parts, TCA_STATS_BASIC, BASIC.size)) is not None:
         values["sent_bytes_total"], values["sent_packets_total"] = BASIC.unpack_from(message, place)
-        if (whole := _held(parts, TCA_STATS_PKT64, WHOLE.size)) is not None:  # told only where 32 bits do not hold it
+        if (whole := _held(parts, TCA_STATS_PKT64, WHOLE.size)) is not None:  # present only if 32 bits do not hold it
             values["sent_packets_total"] = WHOLE.unpack_from(message, whole)[0]
     if (place := _held(parts, TCA_STATS_QUEUE, QUEUE.size)) is not None:
         length, backlog, drops, requeues, overlimits = QUEUE.unpack_from(message, place)
@@ -161,6 +161,6 @@ def _parent(parent: int) -> str:
 
 SOURCE = Source(
     "qdisc",
-    lambda host, options: QdiscCollector(),  # noqa: ARG005 - the kernel is asked, no file is read
+    lambda host, options: QdiscCollector(),  # noqa: ARG005 - the kernel is queried, no file is read
     advice="a kernel with CONFIG_NET_SCHED and an interface that has a queue",
 )

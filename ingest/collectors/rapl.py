@@ -1,4 +1,4 @@
-"""Energy of processor packages, memory and platform, as the processor itself counts it (RAPL)."""
+"""Energy of processor packages, memory and platform, counted by the processor itself (RAPL)."""
 
 import re
 from collections.abc import Iterator
@@ -40,13 +40,13 @@ RAPL = MetricSet(
         *LIMITS.values(),
     ),
 )
-# Zones of intel-rapl-mmio are the same registers by another way; AMD's processors stand under intel-rapl as well.
+# Zones of intel-rapl-mmio are the same registers by another way; AMD's processors are under intel-rapl as well.
 ZONE = re.compile(r"intel-rapl:\d+(:\d+)*")
 
 
 @dataclass(frozen=True)
 class RaplCollector:
-    """Microjoules of each zone, with the range after which the counter begins anew.
+    """Microjoules of each zone, with the range after which the counter starts again.
 
     Source: https://docs.kernel.org/power/powercap/powercap.html; drivers/powercap/intel_rapl_common.c: a register of
     32 bits in energy units, hence the odd range; intel_rapl_tpmi.c registers under intel-rapl too
@@ -69,7 +69,7 @@ class RaplCollector:
             return False
 
     def read(self) -> Iterator[Sample]:
-        """One sample a zone. Raises: UnavailableError, also where the kernel keeps the energy for root."""
+        """Yield a sample for every zone. Raises: UnavailableError, also where the kernel keeps the energy for root."""
         samples = self._zones.samples(self._find, self.files)
         if not samples:
             raise UnavailableError(f"{self._folder}/intel-rapl:*/energy_uj: no zone's energy can be read")

@@ -1,7 +1,7 @@
-"""Counters of RDMA devices' ports, how wide and how written they are: for InfiniBand, RoCE and Omni-Path.
+"""Counters of RDMA devices' ports, their width and format: for InfiniBand, RoCE and Omni-Path.
 
 Source: Documentation/ABI/stable/sysfs-class-infiniband; drivers/infiniband/core/sysfs.c, which has the widths;
-InfiniBand Architecture Specification 1, PortCounters: they stay at their end until somebody clears them.
+InfiniBand Architecture Specification 1, PortCounters: they saturate until somebody clears them.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,12 +16,12 @@ Parse = Callable[[bytes], int | str | None]
 
 
 def saturating(name: str, description: str, width_bits: int) -> Column:
-    """A counter that stays at its end."""
+    """Return a column for a counter that saturates."""
     return Column(name, description, Kind.COUNTER, dtype="uint64", width_bits=width_bits, on_full=OnFull.SATURATE)
 
 
 def words(name: str, description: str, range_from: str = "") -> Column:
-    """A counter of 4-octet words."""
+    """Return a column for a counter of 4-octet words."""
     return Column(
         name,
         description,
@@ -35,14 +35,14 @@ def words(name: str, description: str, range_from: str = "") -> Column:
 
 
 def packets(name: str, description: str) -> Column:
-    """A counter of packets, as wide as the port's data counters."""
+    """Return a column for a counter of packets, as wide as the port's data counters."""
     return Column(name, description, Kind.COUNTER, dtype="uint64", on_full=OnFull.SATURATE, range_from="packets_range")
 
 
 REGISTRATION = Column(
     "registration", "the driver's entry for the port; another after its reload", Kind.EPOCH, dtype="uint64"
 )
-# Ports without extended counters count to 2^32; nothing in these columns means 2^64.
+# Ports without extended counters count to 2^32; an empty cell in these columns means 2^64.
 RANGES = (
     Column("data_range_bytes", "end of the data counters", Kind.FACT, unit="bytes", scale=WORD_BYTES),
     Column("packets_range", "end of the packet counters", Kind.FACT),
@@ -98,7 +98,7 @@ LIFESPAN = Column("lifespan_seconds", "for how long the driver gives the same hw
 
 
 def number(content: bytes) -> int | None:
-    """The whole number of at most 64 bits that a file holds; None for anything else, such as `N/A (no PMA)`."""
+    """Return the whole number of at most 64 bits in a file; None for anything else, such as `N/A (no PMA)`."""
     digits = content.strip()
     if not digits.isdigit() or len(digits) > 20:
         return None
@@ -107,13 +107,13 @@ def number(content: bytes) -> int | None:
 
 
 def state(content: bytes) -> int | None:
-    """The number in front of a state, as in `4: ACTIVE`."""
+    """Return the number before a state, as in `4: ACTIVE`."""
     digits, mark, _ = content.partition(b":")
     return int(digits) if mark and len(digits) <= 3 and digits.isdigit() else None
 
 
 def megabits(content: bytes) -> int | None:
-    """A rate such as `100 Gb/sec (4X EDR)` or `2.5 Gb/sec (1X SDR)` in Mbit/s."""
+    """Return a rate such as `100 Gb/sec (4X EDR)` or `2.5 Gb/sec (1X SDR)` in Mbit/s."""
     value, _, rest = content.partition(b" Gb/sec")
     whole, _, tenths = value.partition(b".")
     if not rest or len(whole) > 6 or len(tenths) > 1 or not whole.isdigit() or not (tenths or b"0").isdigit():
@@ -122,7 +122,7 @@ def megabits(content: bytes) -> int | None:
 
 
 def text(content: bytes) -> str | None:
-    """One line of printable text."""
+    """Return one line of printable text."""
     line = content.decode("ascii", "replace").strip()
     return line if 0 < len(line) <= MAX_TEXT and line.isascii() and line.isprintable() else None
 
@@ -139,7 +139,7 @@ STATES: Mapping[str, tuple[Column, Parse]] = {
 
 
 def columns(hardware: Mapping[str, Column]) -> tuple[Column, ...]:
-    """The columns of a set of ports whose driver shows these hw_counters, by file."""
+    """Return the columns of a set of ports whose driver has these hw_counters, by file."""
     own = dict.fromkeys(hardware.values())  # several files may fill one column
     states = [column for column, _ in STATES.values()]
     return (REGISTRATION, *states, *COUNTERS.values(), *RANGES, LIFESPAN, *own)

@@ -32,11 +32,11 @@ class Port:
     folder: str
     states: tuple[tuple[str, str, Parse], ...]  # path, column, how to read it
     numbers: tuple[tuple[str, str], ...]  # path, column
-    is_narrow: bool = False  # nothing says that it has 64-bit counters
+    is_narrow: bool = False  # no sign of 64-bit counters
 
 
 def find_ports(folder: str, hardware: Mapping[str, Column], *, is_wanted: Callable[[str, str], bool]) -> Iterator[Port]:
-    """Every port of the devices in a folder that are wanted. Raises: UnavailableError."""
+    """Yield every port of the wanted devices in a folder. Raises: UnavailableError."""
     for device in names_in(folder):
         if is_wanted(folder, device):
             path = f"{folder}/{device}"
@@ -58,10 +58,10 @@ def is_omnipath(folder: str, device: str) -> bool:
 
 
 def read_port(port: Port, files: KernelFiles) -> Sample | None:
-    """Return what the port shows now; None when it is gone, or shows nothing.
+    """Return the port's values; None when it is gone, or has none.
 
     The registration is the inode of its folder. The kernel gives each entry of sysfs a number of its own, and a driver
-    makes its entries anew whenever it registers its device.
+    creates new entries whenever it registers its device.
     """
     try:
         registration = os.stat(port.folder).st_ino  # noqa: PTH116 - at every sweep
@@ -79,7 +79,7 @@ def read_port(port: Port, files: KernelFiles) -> Sample | None:
 
 
 def reader(files: KernelFiles) -> Callable[[Port], Sample | None]:
-    """Reads ports through these files."""
+    """Return a function that reads ports through these files."""
     return partial(read_port, files=files)
 
 

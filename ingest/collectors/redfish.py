@@ -1,4 +1,4 @@
-"""Sensors that a Redfish service tells of: the controller of a node, a rack, a power strip or a cooling unit."""
+"""Sensors of a Redfish service: the controller of a node, a rack, a power strip or a cooling unit."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ JOULES, PERCENT = Unit(sensor_set.ENERGY.name), Unit(sensor_set.RATIO.name, 0.01
 VOLTS, AMPERES, RPM = (Unit(column.name) for column in (sensor_set.VOLTAGE, sensor_set.CURRENT, sensor_set.SPEED))
 PASCALS, LITERS = Unit(sensor_set.PRESSURE.name), Unit(sensor_set.FLOW.name)
 HUMIDITY = Unit(sensor_set.HUMIDITY.name, 0.01)
-# By ReadingType: what ReadingUnits must say, in UCUM, where it says something.
+# By ReadingType: the ReadingUnits, in UCUM, that must be there if there are any.
 TYPES: Mapping[str, tuple[tuple[str, ...], Unit]] = {
     "Temperature": (("Cel",), CELSIUS),
     "Humidity": (("%",), HUMIDITY),
@@ -44,7 +44,7 @@ ENVIRONMENT = {
     "HumidityPercent": HUMIDITY,
     "PowerWatts": WATTS,
     "EnergykWh": Unit(JOULES.column, KILOWATT_HOUR),
-    "EnergyJoules": JOULES,  # the finer one, where both are told
+    "EnergyJoules": JOULES,  # the finer one, if there are both
     "CurrentAmps": AMPERES,
     "Voltage": VOLTS,
 }
@@ -62,8 +62,8 @@ FAN_UNITS = {"RPM": RPM, "Percent": PERCENT}
 class RedfishCollector:
     """Every sensor of the chassis named, or of all: `chassis/sensor`, and `chassis` for its totals.
 
-    PowerSubsystem and ThermalSubsystem hold excerpts of the same sensors, so they are not asked. Services older than
-    sensors are asked for Power and Thermal.
+    PowerSubsystem and ThermalSubsystem hold excerpts of the same sensors, so they are not read. Of services older than
+    sensors, Power and Thermal are read.
 
     Source: DMTF DSP0268, Redfish Data Model: Chassis, EnvironmentMetrics 1.5, Sensor 1.11, Power 1.7, Thermal 1.7
     """
@@ -74,13 +74,13 @@ class RedfishCollector:
     _refused: list[Mapping[str, str]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
-        """Return True: the settings give the service's address; nobody is asked."""
+        """Return True: the settings give the service's address; no request is sent."""
         return True
 
     def read(self) -> Iterator[Sample]:
-        """One sample a sensor. Raises: UnavailableError, MalformedError, InvalidInputError."""
+        """Yield a sample for every sensor. Raises: UnavailableError, MalformedError, InvalidInputError."""
         headers = self.access.headers()
-        if headers in self._refused:  # asking on would lock the account
+        if headers in self._refused:  # further requests would lock the account
             raise RefusedError(f"{self.access.url}: refused this user and password; waits until they change")
         try:
             with RedfishClient(self.access, headers) as client:
@@ -112,7 +112,7 @@ def _chassis(client: RedfishClient, path: str) -> Iterator[Sample]:
 
 
 def _sensors(client: RedfishClient, chassis: str, link: str) -> Iterator[Sample]:
-    """One request tells of all of them where the service can expand a collection; else each is asked for."""
+    """Yield all sensors: by one request if the service can expand a collection, else by one for each."""
     collection = client.get(f"{link}?$expand=.") or client.get(link) or {}
     for member in _objects(collection.get("Members"))[:MAX_MEMBERS]:
         path = _link(member)
@@ -137,13 +137,13 @@ def _named(chassis: str, name: str, resource: Resource, values: Mapping[str, Sca
     status = resource.get("Status")
     status = status if isinstance(status, dict) else {}
     device = f"{chassis}/{name}"
-    # A sensor that is absent or switched off may still tell its last reading.
+    # A sensor that is absent or switched off may still report its last reading.
     if values and name and is_nameable(device) and status.get("State") in ("Enabled", None):
         yield sensor(device, values, health=status.get("Health"), measured_ns=_instant(resource.get("ReadingTime")))
 
 
 def _labelled(items: object) -> list[tuple[str, Resource]]:
-    """Members of an array by name; where two have the same, by their number as well."""
+    """Return the members of an array by name; if two have the same, by their number as well."""
     members = _objects(items)[:MAX_MEMBERS]
     names = Counter(_text(item, "Name") for item in members)
     return [
@@ -153,7 +153,7 @@ def _labelled(items: object) -> list[tuple[str, Resource]]:
 
 
 def _merged(samples: list[Sample]) -> Iterator[Sample]:
-    """One sample a device: a processor's temperature and its voltage may have one name."""
+    """Yield a sample for every device: a processor's temperature and its voltage may have one name."""
     rows: dict[str, dict[str, Scalar]] = {}
     for sample in samples:
         rows.setdefault(sample.device, {}).update(sample.values)
@@ -171,7 +171,7 @@ def _links(collection: Resource | None) -> Iterator[str]:
 
 
 def _link(item: object) -> str | None:
-    """The path of another resource of this very service; anything else is no link."""
+    """Return the path of another resource of this service; None for anything else."""
     path = item.get("@odata.id") if isinstance(item, dict) else None
     if isinstance(path, str) and path.startswith("/redfish/") and len(path) < 1000 and _is_plain(path):
         return path

@@ -1,4 +1,4 @@
-"""Asks one Redfish service for resources: over one connection, bounded in bytes and time, and never elsewhere."""
+"""Client of one Redfish service: over one connection, bounded in bytes and time, without redirects."""
 
 import base64
 import http
@@ -19,13 +19,13 @@ from crosswind.data.schema.errors import InvalidInputError, MalformedError, Unav
 MAX_BYTES = 4 * 1024 * 1024
 CHUNK_BYTES = 64 * 1024
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-REFUSALS = (403, 429, 503)  # of whoever asks, rather than of this resource
+REFUSALS = (403, 429, 503)  # the caller's fault, rather than the resource's
 Resource = Mapping[str, object]
 
 
 @dataclass(frozen=True)
 class Access:
-    """The address of the service and the way in; the password is read anew each time, so that it can change."""
+    """The address of the service and the credentials; the password is read every time, so that it can change."""
 
     url: str
     user: str = ""
@@ -52,11 +52,11 @@ class Access:
 
 
 class RefusedError(UnavailableError):
-    """The service does not take this user and password."""
+    """The service refuses this user and password."""
 
 
 class RedfishClient:
-    """One look at a service: as long as its time lasts.
+    """One round of requests to a service, limited in time.
 
     Source: DMTF DSP0266, Redfish Specification (HTTP Basic authentication, `@odata.id` links)
     """
@@ -74,9 +74,9 @@ class RedfishClient:
         self._connection.close()
 
     def get(self, path: str) -> Resource | None:
-        """The resource; None where the service has none of that name, or cannot tell of this one.
+        """Return the resource; None if the service has none of that name, or no data of it.
 
-        Raises: RefusedError; UnavailableError when it is not there, has no time or takes too long; MalformedError for
+        Raises: RefusedError; UnavailableError when it is not there, is busy or takes too long; MalformedError for
         anything but a JSON object of bounded size.
         """
         place = f"{self._access.url}{path}"
@@ -108,7 +108,7 @@ class RedfishClient:
             return response.status, body
 
     def _hurry(self) -> None:
-        """Lets the next wait last no longer than the time that is left. Raises: TimeoutError."""
+        """Limit the next wait to the time that is left. Raises: TimeoutError."""
         left = self._until - time.monotonic()
         if left <= 0:
             raise TimeoutError(f"no answer within {self._access.timeout_seconds} s")
@@ -118,7 +118,7 @@ class RedfishClient:
 
 
 def secret_in(path: str) -> str:
-    """The one line of a file that is nobody else's. Raises: UnavailableError, InvalidInputError."""
+    """Return the one line of a file that nobody else may read. Raises: UnavailableError, InvalidInputError."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -139,11 +139,11 @@ def secret_in(path: str) -> str:
 
 def _is_origin(parts: SplitResult) -> bool:
     try:
-        is_told = bool(parts.hostname) and parts.port != 0
+        has_host = bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
     rest = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
-    return parts.scheme in ("https", "http") and is_told and not rest
+    return parts.scheme in ("https", "http") and has_host and not rest
 
 
 def _connection(access: Access) -> http.client.HTTPConnection:

@@ -1,4 +1,4 @@
-"""Whole rows: what a collector of many values gives without a mapping for every sample."""
+"""Whole rows, which spare a collector of many values a mapping for every sample."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
@@ -13,11 +13,11 @@ class GivesRows(Protocol):
     """A collector that knows the order of its columns."""
 
     def read_rows(self) -> Sequence[Row]:
-        """Return what `read` gives, as rows; an unchanged one may be the same object. Raises: as `read`."""
+        """Return the samples of `read` as rows; an unchanged one may be the same object. Raises: as `read`."""
         ...
 
 
 def samples_of(rows: Iterable[Row], names: Sequence[str]) -> Iterator[Sample]:
-    """The same as samples, without what is missing."""
+    """Yield the rows as samples, without missing values."""
     for device, *values in rows:
         yield Sample(str(device), {name: value for name, value in zip(names, values, strict=True) if value is not None})

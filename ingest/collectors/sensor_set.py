@@ -1,4 +1,4 @@
-"""The one table of sensors around the node: of its management controller, its rack and its building."""
+"""The set of sensors around the node: of its management controller, its rack and its building."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
 
 MAX_TEXT = 200
-LARGEST = 1e18  # no sensor measures more of anything
+LARGEST = 1e18  # larger than any sensor's reading
 
 
 def _gauge(name: str, description: str, unit: str) -> Column:
@@ -36,7 +36,7 @@ HEALTH = Column("health", "what the source itself thinks of the reading, in its 
 MEASURED = Column("measured_ns", "when the source says that it measured, ns UTC; missing where it does not", Kind.FACT)
 SKIPPED = Column(
     "skipped_lines_total",
-    "lines of a gateway's file (the device) that gave no reading; health says why the last one did not",
+    "lines of a gateway's file (the device) that gave no reading; health has the reason of the last one",
     Kind.COUNTER,
     on_full=OnFull.RESET,
 )
@@ -64,7 +64,7 @@ KELVIN = Unit(TEMPERATURE.name, 1.0, -273.15)
 
 
 def readings(values: Mapping[Unit, object]) -> dict[str, Scalar]:
-    """Columns in base units; what is no finite number is left out."""
+    """Return the columns in base units, without values that are no finite numbers."""
     return {
         unit.column: value * unit.scale + unit.offset
         for unit, value in values.items()
@@ -78,7 +78,7 @@ def is_possible(value: float) -> bool:
 
 
 def number_of(text: str) -> float | None:
-    """A decimal number, if the text is one and nothing else."""
+    """Return a decimal number, if the text is one and nothing else."""
     try:
         value = float(text)
     except ValueError:
@@ -87,7 +87,7 @@ def number_of(text: str) -> float | None:
 
 
 def sensor(name: str, values: Mapping[str, Scalar], *, health: object = None, measured_ns: int | None = None) -> Sample:
-    """One sensor's row; a health that cannot be shown is left out."""
+    """Return one sensor's row, without a health text that cannot be shown."""
     row = dict(values)
     if isinstance(health, str) and 0 < len(health) <= MAX_TEXT and health.isprintable():
         row[HEALTH.name] = health
@@ -103,15 +103,15 @@ def is_nameable(text: object) -> bool:
 
 @dataclass(frozen=True)
 class NotConfigured:
-    """A source of sensors while its settings do not say where to ask."""
+    """A source of sensors while its settings name no address."""
 
     option: str
     metric_set: ClassVar[MetricSet] = SENSOR
 
     def available(self) -> bool:
-        """No."""
+        """Return False."""
         return False
 
     def read(self) -> Iterator[Sample]:
-        """Nothing. Raises: UnavailableError."""
+        """Yield nothing. Raises: UnavailableError."""
         raise UnavailableError(f"{self.option}: not set")

@@ -1,4 +1,4 @@
-"""Packets that each core took from the network, dropped, or had no time left for."""
+"""Receive path of cores: packets taken from the network, dropped, or left for later."""
 
 import struct
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ SOFTNET = MetricSet("softnet", "packets received by each core, before any protoc
 class SoftnetCollector:
     """Counters of 32 bits of each core's receive path.
 
-    The core's number and its backlog stand there since Linux 5.10. Before, cores are numbered in the order of the
+    The core's number and its backlog are there since Linux 5.10. Before, cores are numbered in the order of the
     lines, which leave out cores that are offline.
     Source: softnet_seq_show in Linux net/core/net-procfs.c
     """
@@ -47,7 +47,7 @@ class SoftnetCollector:
         return self.files.is_readable(f"{self.proc}/net/softnet_stat")
 
     def read(self) -> Iterator[Sample]:
-        """One sample a core that is online. Raises: UnavailableError, MalformedError."""
+        """Yield a sample for every core that is online. Raises: UnavailableError, MalformedError."""
         path = f"{self.proc}/net/softnet_stat"
         lines = self.files.read(path).splitlines()
         if not lines:
@@ -60,7 +60,7 @@ class SoftnetCollector:
 
 
 def _numbers(line: bytes, path: str) -> tuple[int, ...]:
-    """The numbers of a line: eight hexadecimal digits each, one blank between two."""
+    """Return the numbers of a line: eight hexadecimal digits each, one blank between two."""
     numbers = (len(line) + 1) // 9
     try:
         if not 9 <= numbers <= 64 or line[8::9].strip():

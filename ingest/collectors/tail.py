@@ -1,4 +1,4 @@
-"""Follows a text file that others write: each complete line once, through rotation and truncation."""
+"""Following a text file that others write: every complete line once, through rotation and truncation."""
 
 import os
 from collections.abc import Iterator
@@ -7,20 +7,19 @@ from crosswind.data.schema.errors import UnavailableError
 
 MAX_BYTES = 4 * 1024 * 1024  # of one look; the rest is taken by the next
 MAX_LINE = 64 * 1024
-MARK_BYTES = 64  # before the place where reading goes on, by which a file written anew is known
+MARK_BYTES = 64  # before the present place, by which a rewritten file is recognised
 
 
 class Tail:
-    """The place in one file up to which its lines were given.
+    """A reader of new lines in one file.
 
-    What a file holds when it is first looked at was another's to read, unless `from_start`. With `has_header` the first
-    line is kept apart.
+    The content at the first look is skipped, unless `from_start`. With `has_header` the first line is kept apart.
     """
 
     def __init__(self, path: str, *, from_start: bool, has_header: bool) -> None:
         self.path = path
         self.header: bytes | None = None
-        self.long_lines = 0  # that were passed over
+        self.long_lines = 0  # that were skipped
         self._from_start = from_start
         self._has_header = has_header
         self._fd = -1
@@ -30,14 +29,14 @@ class Tail:
 
     @property
     def identity(self) -> tuple[int, int] | None:
-        """The file's device and inode, which stay whatever its name; None where none is open."""
+        """Return the file's device and inode, which survive renaming; None if none is open."""
         if self._fd < 0:
             return None
         status = os.fstat(self._fd)
         return status.st_dev, status.st_ino
 
     def lines(self) -> list[bytes]:
-        """The lines that were completed since the last look. Raises: UnavailableError when there is no file."""
+        """Return the lines that were completed since the last look. Raises: UnavailableError when there is no file."""
         try:
             if self._fd < 0:
                 self._open()
@@ -47,7 +46,7 @@ class Tail:
             raise UnavailableError(f"{self.path}: {error.strerror}") from error
 
     def close(self) -> None:
-        """Lets go of the file; the next look begins with what is there by then."""
+        """Close the file; the next look begins with the file of that time."""
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
@@ -87,7 +86,7 @@ class Tail:
         return os.pread(self._fd, len(self._mark), self._offset - len(self._mark)) == self._mark
 
     def _last_end(self) -> int:
-        """Behind the last complete line."""
+        """Return the place after the last complete line."""
         size = os.fstat(self._fd).st_size
         start = max(0, size - MAX_LINE)
         return start + os.pread(self._fd, MAX_LINE, start).rfind(b"\n") + 1
@@ -120,17 +119,17 @@ class Tail:
 
     def _was_replaced(self) -> bool:
         try:
-            status = os.stat(self.path)  # noqa: PTH116 - asked at every look
+            status = os.stat(self.path)  # noqa: PTH116 - called at every look
         except FileNotFoundError:
             if os.fstat(self._fd).st_nlink == 0:
                 raise
-            return False  # moved away, and nothing is there yet
+            return False  # moved away, and not replaced yet
         return (status.st_dev, status.st_ino) != self.identity
 
     def _is_at_end(self) -> bool:
         return os.fstat(self._fd).st_size - self._offset <= MAX_LINE
 
     def _last_line(self) -> list[bytes]:
-        """Return what stands behind the last line end of a file that nobody writes any more."""
+        """Return the text after the last line end of a file that nobody writes any more."""
         rest = os.pread(self._fd, MAX_LINE, self._offset)
         return [rest] if rest and not self._is_inside_long_line else []

@@ -1,4 +1,4 @@
-"""Temperature of each thermal zone that the kernel watches over."""
+"""Temperatures of the kernel's thermal zones."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class ThermalCollector:
             return False
 
     def read(self) -> Iterator[Sample]:
-        """One sample a zone. Raises: UnavailableError."""
+        """Yield a sample for every zone. Raises: UnavailableError."""
         samples = self._zones.samples(self._find, self.files)
         if not samples:
             raise UnavailableError(f"{self._folder}/thermal_zone*/temp: no zone shows its temperature")

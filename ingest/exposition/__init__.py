@@ -1,1 +1,1 @@
-"""The agent's last readings in the text that Prometheus reads; imported only where an address to serve it on is set."""
+"""The agent's last readings in Prometheus's text formats; imported only where an address to serve them is set."""

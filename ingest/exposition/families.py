@@ -1,4 +1,4 @@
-"""The last rows of every source as families of samples, each sample once."""
+"""The last rows of every source as families of samples, every sample once."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from crosswind.ingest.exposition.own_names import OWN_NAMES
 from crosswind.ingest.spool.segment import SweepRows
 
 NAMES: Mapping[str, Mapping[str, Name]] = {**NODE_NAMES, **GPU_NAMES, **OWN_NAMES}
-DERIVED = {"collector": {"up", "duration_seconds"}}  # told of every source, from how it was read
+DERIVED = {"collector": {"up", "duration_seconds"}}  # for every source, from its readings
 KINDS = {Kind.COUNTER: "counter", Kind.GAUGE: "gauge", Kind.FACT: "gauge"}
 KEYS = len(NODE_KEYS)
 
@@ -31,7 +31,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """One column to show: its place in a row, and its names; rows without a place under the first have the second."""
+    """One column to show: its place in a row, and its names; rows that the first does not fit have the second."""
 
     place: int
     column: Column
@@ -40,20 +40,20 @@ class _Shown:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The columns of a set to show, and where in a row stands what names it."""
+    """The columns of a set to show, and the places of the columns that name a row."""
 
     shown: tuple[_Shown, ...]
     facts: tuple[tuple[int, str], ...]
 
 
 class Families:
-    """Turns rows into families; what is worked out about a set is kept."""
+    """Turns rows into families; the plan of a set is kept."""
 
     def __init__(self) -> None:
         self._plans: dict[str, tuple[MetricSet, _Plan]] = {}
 
     def of(self, latest: Mapping[str, LatestReading]) -> list[Family]:
-        """The families of all that the sources showed last, sorted by name; of two equal samples the first stays."""
+        """Return the families of the last readings, sorted by name; of two equal samples the first stays."""
         families: dict[str, Family] = {}
         if agent := latest.get(AGENT):
             _tell_of_sweep(families, agent.rows.ts_ns)
@@ -69,7 +69,7 @@ class Families:
             named = _NamedRow(Row(str(row[0]), {name: row[place] for place, name in plan.facts}))
             for shown in plan.shown:
                 if row[shown.place] is not None:
-                    _tell(families, shown, named, row[shown.place])
+                    _add(families, shown, named, row[shown.place])
 
     def _plan(self, source: str, metric_set: MetricSet) -> _Plan:
         cached = self._plans.get(source)
@@ -79,14 +79,14 @@ class Families:
 
 
 class _NamedRow:
-    """A row and the labels that were worked out for it."""
+    """A row with the labels that were worked out for it."""
 
     def __init__(self, row: Row) -> None:
         self.row = row
         self._labels: dict[LabelsOf, Labels | None] = {}
 
     def labels(self, name: Name) -> Labels | None:
-        """The labels under this name; None where the row has no place under it."""
+        """Return the labels under this name; None if the name does not fit the row."""
         if name.of not in self._labels:
             self._labels[name.of] = name.of(self.row)
         own = self._labels[name.of]
@@ -124,7 +124,7 @@ def _planned(metric_set: MetricSet) -> _Plan:
 
 
 def _is_shown(column: Column) -> bool:
-    """Numbers are, but for stamps of time and of epochs."""
+    """Return whether to show a column: numbers, but for times and epochs."""
     is_stamp = column.kind is Kind.FACT and column.name.endswith("_ns")
     return column.kind in KINDS and column.dtype != "string" and not is_stamp
 
@@ -145,7 +145,7 @@ def _labels_by(keys: tuple[str, ...]) -> LabelsOf:
     return of_keys if keys else of_device
 
 
-def _tell(families: dict[str, Family], shown: _Shown, row: _NamedRow, value: Scalar) -> None:
+def _add(families: dict[str, Family], shown: _Shown, row: _NamedRow, value: Scalar) -> None:
     for name in shown.names:
         labels, family_name = row.labels(name), _family_name(name, row.row.device)
         if labels is None or family_name is None:
@@ -185,7 +185,7 @@ def _number(value: Scalar, column: Column, *, is_raw: bool) -> str | None:
 
 
 def without_totals(families: Iterable[Family]) -> Iterator[Family]:
-    """As OpenMetrics has them: a counter's family lacks `_total`, unless another family has that name."""
+    """Yield the families as OpenMetrics has them: a counter's lacks `_total`, unless another family has that name."""
     families = list(families)
     taken = {family.name for family in families}
     for family in families:

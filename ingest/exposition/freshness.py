@@ -12,7 +12,7 @@ PACES = 3  # sweeps that may be late before the agent is
 
 
 class Freshness:
-    """Looks now and then at the agent's row; the time between the last two that it saw is the pace."""
+    """Watches the agent's row; the time between the last two rows seen is the pace."""
 
     def __init__(self, latest: Callable[[], Mapping[str, LatestReading]]) -> None:
         self._latest = latest
@@ -22,7 +22,7 @@ class Freshness:
         self._pace_ns = 0
 
     def look(self) -> None:
-        """Takes in whether there is a newer row."""
+        """Look for a newer row."""
         shown = self._latest().get(AGENT)
         if shown is not None:
             with self._looking:
@@ -34,7 +34,7 @@ class Freshness:
         self._newest_ns = mono_ns
 
     def problem(self, now_ns: int | None = None) -> str | None:
-        """Why the agent is taken for stuck; None while its sweeps come."""
+        """Return why the agent seems stuck; None while its sweeps come."""
         self.look()
         now_ns = time.monotonic_ns() if now_ns is None else now_ns
         since_ns = self._started_ns if self._newest_ns is None else self._newest_ns

@@ -1,4 +1,4 @@
-"""The last reading of each source, which the agent keeps and this server shows."""
+"""The last reading of every source, kept by the agent and served to Prometheus."""
 
 from dataclasses import dataclass
 

@@ -12,7 +12,7 @@ from crosswind.ingest.collectors.network import INTERFACE
 from crosswind.ingest.exposition.names import Labels, LabelsOf, Name, Row, of_node
 from crosswind.ingest.kernel.protocols import IP, TCP, UDP
 
-# What node_exporter leaves out: partitions, and devices that are no disk.
+# Left out by node_exporter: partitions, and devices that are no disk.
 NO_DISK = re.compile(r"(ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+")
 PLACES = {  # of /proc/net/dev
     0: "receive_bytes",

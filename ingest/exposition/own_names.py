@@ -1,4 +1,4 @@
-"""The names of what the agent reports of itself, and of everything that has no name in use."""
+"""Names of the agent's metrics of itself, and of everything without an established name."""
 
 from collections.abc import Mapping
 

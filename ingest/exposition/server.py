@@ -25,7 +25,7 @@ from crosswind.ingest.exposition.text import Renderer, media_type_for
 LOG = logging.getLogger("crosswind.agent")
 MOST_AT_ONCE = 8  # connections; another one is closed
 WHOLE_SECONDS = 10.0  # for one connection from beginning to end, however busy it keeps
-PATIENCE_SECONDS = 5.0  # with a connection that says nothing, or does not take what it asked for
+PATIENCE_SECONDS = 5.0  # for a connection that is silent, or does not take its answer
 LOOK_SECONDS = 0.5  # between looks at whether to stop
 UNIX = "unix:"
 
@@ -41,13 +41,13 @@ def serve(
     *,
     whole_seconds: float = WHOLE_SECONDS,
 ) -> threading.Thread:
-    """Serves what `latest` gives on `127.0.0.1:9750`, `[::1]:9750` or `unix:/path` until `stop` is set.
+    """Serve the readings of `latest` on `127.0.0.1:9750`, `[::1]:9750` or `unix:/path` until `stop` is set.
 
-    With a token `/metrics` is for those who send it as `Authorization: Bearer`; then other addresses are served too.
-    A connection ends after `whole_seconds` at the latest. `/healthz` is 503 when the agent sweeps no more.
-    The thread has begun to listen when it is returned. `latest` is called on other threads than the agent's.
+    With a token, `/metrics` requires it as `Authorization: Bearer`, and other addresses may be served too.
+    A connection ends after `whole_seconds` at the latest. `/healthz` is 503 when the agent has stopped sweeping.
+    The thread listens already when it is returned. `latest` is called on other threads than the agent's.
     Raises: InvalidInputError for an address that makes no sense, or that others can reach without a token;
-    UnavailableError when it cannot be had.
+    UnavailableError when it cannot be bound.
     """
     family, address = _parsed(listen, is_guarded=token is not None)
     try:
@@ -93,10 +93,10 @@ def _parsed(listen: str, *, is_guarded: bool) -> tuple[socket.AddressFamily, Any
 
 
 def _clear(path: Path) -> None:
-    """Removes a socket that nobody listens on any more. Raises: UnavailableError when somebody does."""
+    """Remove a socket that nobody listens on any more. Raises: UnavailableError when somebody does."""
     try:
         if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise UnavailableError(f"metrics.listen unix:{path}: something that is no socket stands there")
+            raise UnavailableError(f"metrics.listen unix:{path}: something that is no socket is there")
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX) as probe:
@@ -134,13 +134,13 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         super().__init__(address, _Handler)
 
     def lets_in(self, path: str, authorization: str) -> bool:
-        """Return whether the sender of this header may see what stands there."""
+        """Return whether the sender of this header may read the path."""
         if self._asked_for is None or path == "/healthz":
             return True
         return hmac.compare_digest(authorization.encode("utf-8", "surrogateescape"), self._asked_for)
 
     def answer(self, path: str, accept: str) -> Answer:
-        """Status, media type and body for a path."""
+        """Return status, media type and body for a path."""
         if path == "/healthz":
             problem = self._freshness.problem()
             return 503 if problem else 200, "text/plain; charset=utf-8", f"{problem or 'ok'}\n".encode()
@@ -151,7 +151,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             return 200, media_type, self._renderer.render(dict(self._latest()), media_type)
 
     def look_around(self) -> None:
-        """Cuts connections that have lasted too long, and sees whether the agent still sweeps."""
+        """Cut connections that have lasted too long, and check that the agent still sweeps."""
         for request, end in list(self._ends.items()):
             if time.monotonic() > end:
                 with suppress(OSError):  # it has just ended
@@ -159,23 +159,23 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         try:
             self._freshness.look()
         except Exception:
-            LOG.debug("metrics: the agent's row cannot be had", exc_info=True)
+            LOG.debug("metrics: the agent's row cannot be read", exc_info=True)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Gives the connection a thread, or closes it when there are too many."""
+        """Give the connection a thread, or close it when there are too many."""
         if not self._places.acquire(blocking=False):
             self.shutdown_request(request)
             return
         self._ends[request] = time.monotonic() + self._whole_seconds
         try:
             super().process_request(request, client_address)
-        except RuntimeError:  # no thread can be had
+        except RuntimeError:  # no thread can be started
             self._ends.pop(request, None)
             self._places.release()
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serves the connection, and gives its place back."""
+        """Serve the connection, and free its place."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -183,7 +183,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - given by the base class
-        """Logs what went wrong with a connection, which a caller that goes away is enough for."""
+        """Log a failed connection at debug level: a caller that leaves is enough to fail one."""
         LOG.debug("metrics: a connection failed", exc_info=True)
 
 
@@ -194,7 +194,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Answers /metrics and /healthz."""
+        """Answer /metrics and /healthz."""
         status, media_type, body = self._answer()
         packed = "gzip" in self.headers.get("Accept-Encoding", "").lower()
         body = gzip.compress(body, 3) if packed else body
@@ -220,8 +220,8 @@ class _Handler(BaseHTTPRequestHandler):
             return 500, "text/plain; charset=utf-8", b"cannot be written; the agent's log says why\n"
 
     def address_string(self) -> str:
-        """Return who asks, which a Unix socket does not say."""
+        """Return the caller's address, which a Unix socket does not have."""
         return str(self.client_address)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's signature
-        """Nothing: a line for every scrape helps nobody."""
+        """Log nothing: a line for every scrape helps nobody."""

@@ -15,12 +15,12 @@ HELP_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n"})
 
 @dataclass(frozen=True)
 class Renderer:
-    """Writes what the sources showed last; keep one, as it remembers what it worked out about each set."""
+    """Renders the last readings; keep one, as it remembers the plan of every set."""
 
     families: Families
 
     def render(self, latest: Mapping[str, LatestReading], media_type: str = PLAIN) -> bytes:
-        """The text of this media type, families sorted by name.
+        """Return the text of this media type, families sorted by name.
 
         Source: https://prometheus.io/docs/instrumenting/exposition_formats/; OpenMetrics 1.0
         """
@@ -32,12 +32,12 @@ class Renderer:
 
 
 def render(latest: Mapping[str, LatestReading], media_type: str = PLAIN) -> bytes:
-    """Return what the sources showed last, in one of the two formats."""
+    """Return the last readings in one of the two formats."""
     return Renderer(Families()).render(latest, media_type)
 
 
 def media_type_for(accept: str) -> str:
-    """The format that an Accept header asks for; the older one in doubt."""
+    """Return the format that an Accept header asks for; the older one in doubt."""
     wanted: dict[str, float] = {}
     for item in accept.lower().split(","):
         media, *parameters = (part.strip() for part in item.split(";"))

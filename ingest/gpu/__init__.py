@@ -1,1 +1,1 @@
-"""The vendors' GPU libraries, apart from collectors: sessions, remembered refusals, epochs."""
+"""Access to the vendors' GPU libraries: sessions, remembered refusals, epochs of the driver."""

@@ -1,4 +1,4 @@
-"""AMD SMI, opened when first needed and kept open; what it refuses is remembered."""
+"""A session of AMD SMI: opened when first needed, kept open; refused calls are remembered."""
 
 import io
 import time
@@ -30,7 +30,7 @@ class AmdDevice:
 
 
 class AmdSession:
-    """Asks AMD SMI. Not for several threads at once.
+    """Calls AMD SMI. Not for several threads at once.
 
     Source: https://rocm.docs.amd.com/projects/amdsmi/en/docs-7.0.1/reference/amdsmi-py-api.html
     """
@@ -44,7 +44,7 @@ class AmdSession:
         self._is_open = False
 
     def devices(self) -> list[AmdDevice]:
-        """Every GPU that is listed. Raises: UnavailableError when there is none."""
+        """Return every GPU that is listed. Raises: UnavailableError when there is none."""
         self._open()
         handles = self._asked("amdsmi_get_processor_handles") or []
         devices: dict[str, AmdDevice] = {}
@@ -56,12 +56,12 @@ class AmdSession:
         return list(devices.values())
 
     def ask(self, device: AmdDevice, call: str, *arguments: Any) -> Any:
-        """The answer to a call about a device; None where there is none. Raises: UnavailableError."""
+        """Return the answer to a call about a device; None if there is none. Raises: UnavailableError."""
         question = (device.name, call, arguments)
         return None if self.refusals.holds(question) else self._asked(call, device.handle, *arguments, note=question)
 
     def close(self) -> None:
-        """Gives AMD SMI up; the next question opens it again."""
+        """Close AMD SMI; the next call opens it again."""
         if self._is_open:
             self._is_open = False
             with suppress(self.library.AmdSmiException):

@@ -1,14 +1,14 @@
-"""Since when a driver has been loaded, as a number that is another one after every load."""
+"""The epoch of a driver: a number that changes whenever the driver is loaded."""
 
 import os
 from pathlib import Path
 
 
 def module_epoch(sysfs: Path, module: str) -> dict[str, int]:
-    """The number of the module's folder in sysfs as a `driver_epoch`; nothing where the module is not to be seen.
+    """Return the number of the module's folder in sysfs as a `driver_epoch`; nothing if there is no such module.
 
     The kernel numbers such folders once, as they are made, and never uses a number again before all were used. Their
-    times cannot serve: they tell when somebody looked at the folder for the first time since it was last forgotten.
+    times do not serve: they are those of the first look at the folder since it was last dropped from the cache.
     Source: fs/kernfs/dir.c (__kernfs_new_node), fs/kernfs/inode.c (kernfs_init_inode)
     """
     try:

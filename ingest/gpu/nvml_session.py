@@ -1,4 +1,4 @@
-"""NVML, opened when first needed and kept open: what it refuses is remembered, a GPU that is lost is told apart."""
+"""A session of NVML: opened when first needed, kept open; refused calls are remembered, lost GPUs recognised."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ ENABLED = 1
 
 
 def driver_file(proc: Path) -> Path:
-    """Return the file that is there while NVIDIA's driver is loaded."""
+    """Return the file that exists while NVIDIA's driver is loaded."""
     return proc / "driver/nvidia/version"
 
 
@@ -42,7 +42,7 @@ class NvmlDevice:
 
 
 class NvmlSession:
-    """Asks NVML. Not for several threads at once.
+    """Calls NVML. Not for several threads at once.
 
     Source: https://docs.nvidia.com/deploy/nvml-api/
     """
@@ -58,7 +58,7 @@ class NvmlSession:
         self._has_lost_one = False
 
     def devices(self) -> list[NvmlDevice]:
-        """Every GPU that answers, and behind it its parts. Raises: UnavailableError when there is none."""
+        """Return every GPU that answers, with its parts behind it. Raises: UnavailableError when there is none."""
         self._open()
         count = self._asked("nvmlDeviceGetCount") or 0
         driver = _text(self._asked("nvmlSystemGetDriverVersion"))
@@ -68,7 +68,7 @@ class NvmlSession:
         return devices
 
     def ask(self, device: NvmlDevice, call: str, *arguments: Any) -> Any:
-        """The answer to a call about a device; None where there is none. Raises: LostError, UnavailableError."""
+        """Return the answer to a call about a device; None if there is none. Raises: LostError, UnavailableError."""
         question = (device.uuid, call, arguments)
         if self.refusals.holds(question):
             return None
@@ -83,7 +83,7 @@ class NvmlSession:
         return None
 
     def judge_code(self, code: int, name: str) -> None:
-        """Says what a return code means beyond the value that it stands for. Raises: LostError, UnavailableError."""
+        """Raise the error that a return code stands for. Raises: LostError, UnavailableError."""
         if code in CLOSED:
             self.close()
             raise UnavailableError(f"NVML: {name}")
@@ -92,7 +92,7 @@ class NvmlSession:
             raise LostError(name)
 
     def close(self) -> None:
-        """Gives NVML up; the next question opens it again."""
+        """Close NVML; the next call opens it again."""
         if self._opened_ns is not None:
             self._opened_ns = None
             with suppress(self.library.NVMLError):

@@ -1,4 +1,4 @@
-"""Questions that a driver does not answer: asked again now and then, as a driver may be replaced."""
+"""Calls that a driver refuses: repeated from time to time, as a driver may be replaced."""
 
 import time
 from collections.abc import Callable, Hashable
@@ -7,14 +7,14 @@ AGAIN_NS = 60_000_000_000
 
 
 class Refusals:
-    """The refused questions, and until when they are not asked again."""
+    """The refused calls, and until when they are not repeated."""
 
     def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._clock = clock
         self._until_ns: dict[Hashable, int] = {}
 
     def note(self, question: Hashable) -> None:
-        """Remembers that this was refused."""
+        """Note that this call was refused."""
         self._until_ns[question] = self._clock() + AGAIN_NS
 
     def holds(self, question: Hashable) -> bool:

@@ -1,4 +1,4 @@
-"""Hooks where PyTorch shows what the training loop does: optimizers, loaders of data, and models in data parallel."""
+"""Hooks in PyTorch that show a training loop's steps: optimizers, data loaders, data-parallel models."""
 
 import functools
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from crosswind.ingest.injected.loop import WatchedLoop
 
 
 def install(mark: Callable[[], None]) -> None:
-    """Has the loop of this process watched from now on; torch must be imported. `mark` is called when it trains.
+    """Watch the loop of this process from now on; torch must be imported. `mark` is called when it trains.
 
     Source: torch.optim.Optimizer, "register_optimizer_step_post_hook" (PyTorch 2.0 and later).
     """

@@ -1,8 +1,8 @@
-"""A training loop that nobody told us of, put together from what PyTorch does in it.
+"""A training loop recorded without the script's help, from the calls of PyTorch in it.
 
-A step ends with the optimizer's and the next one begins there. What comes before the next batch is asked for (logging,
-a checkpoint) counts as `other`, the time until that batch is there as `input`. The end of the data ends the row of
-steps, so that an evaluation between two epochs is in none, and neither are batches that were gathered for no step.
+A step ends with the optimizer's and the next one begins there. The time until the next batch is requested
+(logging, a checkpoint) counts as `other`, the time until that batch is there as `input`. The end of the data ends the
+series of steps: an evaluation between two epochs is in none, nor are batches that were fetched for no step.
 """
 
 import atexit
@@ -26,20 +26,20 @@ Arguments = ParamSpec("Arguments")
 def _noted(
     note: Callable[Concatenate["WatchedLoop", Arguments], None],
 ) -> Callable[Concatenate["WatchedLoop", Arguments], None]:
-    """Takes note of what the program's main thread does, raises nothing, and stops where the script has a probe."""
+    """Wrap a method: called on the main thread alone, it raises nothing, and stops if the script has a probe."""
 
     @functools.wraps(note)
     def noted(loop: "WatchedLoop", /, *arguments: Arguments.args, **options: Arguments.kwargs) -> None:
         if loop.is_over or threading.get_ident() != loop.thread or os.getpid() != loop.pid:
             return
         try:
-            if loop.is_told_by_script():
+            if loop.is_recorded_by_script():
                 loop.give_way()
             else:
                 note(loop, *arguments, **options)
-        except Exception as error:  # noqa: BLE001 - the user's training goes on whatever we get wrong
+        except Exception as error:  # noqa: BLE001 - no error of ours may stop the user's training
             loop.is_over = True
-            logger.warning("crosswind does not see this loop any more: %s", error)
+            logger.warning("crosswind stops watching this loop: %s", error)
 
     return noted
 
@@ -48,8 +48,8 @@ class WatchedLoop:
     """The steps of this process's main thread, recorded once it trains; the script's own `crosswind.run` has priority.
 
     Args:
-        learns: whether what is computed now is learnt from; else it is an evaluation.
-        mark: called when this process turns out to train.
+        learns: whether the program trains now, rather than evaluates.
+        mark: called once this process trains.
     """
 
     def __init__(self, *, learns: Callable[[], bool], mark: Callable[[], None]) -> None:
@@ -69,13 +69,13 @@ class WatchedLoop:
         self._fetches_every_step = True
         self._exits: list[object] = []
 
-    def is_told_by_script(self) -> bool:
+    def is_recorded_by_script(self) -> bool:
         """Return whether the script itself has entered `crosswind.run`."""
         threads = (thread for thread in threading.enumerate() if thread.name == PROBE_THREAD)
         return any(thread is not self._own_thread for thread in threads)
 
     def give_way(self) -> None:
-        """Leaves recording to the script, from now on."""
+        """Leave the recording to the script from now on."""
         self.is_over = True
         if probe := self._probe:
             probe.abandon_step()
@@ -83,11 +83,11 @@ class WatchedLoop:
 
     @_noted
     def waits(self) -> None:
-        """The loop asks for data, or begins to."""
+        """Note that the loop requests data, or begins to."""
         if not self._learns():
             return
         self._leave_gap()
-        if self._is_past_data:  # an epoch later: whatever was gathered or computed since belongs to no step
+        if self._is_past_data:  # an epoch later: nothing fetched or computed since belongs to a step
             self._opened().abandon_step()
             self._is_past_data = self._is_step_open = False
         if not self._is_step_open:
@@ -96,14 +96,14 @@ class WatchedLoop:
 
     @_noted
     def pauses(self) -> None:
-        """The loader is ready, no data were asked for yet."""
+        """Note that the loader is ready, and no data were requested yet."""
         if self._is_waiting and self._is_step_open and not self._batches:
             self._enter_gap()
         self._is_waiting = False
 
     @_noted
     def arrived(self) -> None:
-        """The data are there."""
+        """Note that the data are there."""
         if not self._is_waiting:
             return
         self._is_waiting = False
@@ -114,7 +114,7 @@ class WatchedLoop:
 
     @_noted
     def exhausted(self) -> None:
-        """There are no more data. Whoever asks one batch ahead has a last step to do all the same."""
+        """Note that there are no more data. A loop that fetches one batch ahead still has a last step to do."""
         if not self._is_waiting:
             return
         self._is_waiting = False
@@ -126,7 +126,7 @@ class WatchedLoop:
 
     @_noted
     def stepped(self, optimizer: object) -> None:
-        """An optimizer has made its step; of several, the first one's count."""
+        """Note that an optimizer has made its step; of several, the first one's count."""
         chosen = self._optimizer()
         if chosen is None:
             self._optimizer = weakref.ref(optimizer)
@@ -134,7 +134,7 @@ class WatchedLoop:
             return
         probe = self._opened()
         self._exits.clear()  # somebody caught them
-        if self._is_in_gap:  # no data were asked for: many steps a batch
+        if self._is_in_gap:  # no data were requested: many steps a batch
             self._fetches_every_step = False
             self._leave_gap()
         probe.end_step()
@@ -148,7 +148,7 @@ class WatchedLoop:
 
     @_noted
     def built(self, model: object) -> None:
-        """A model in data parallel is there; it is watched once it trains, when the script has set it up."""
+        """Note a data-parallel model; it is watched once it trains, when the script has set it up."""
         self._models.append(weakref.ref(model))
 
     def _begin(self) -> None:
@@ -188,7 +188,7 @@ class WatchedLoop:
 
 
 def _note_exits(codes: list[object]) -> None:
-    """Notes what `sys.exit` is called with from now on: nobody tells it when the interpreter ends."""
+    """Note the argument of `sys.exit` from now on: it is not available when the interpreter ends."""
     original = sys.exit
 
     @functools.wraps(original)

@@ -1,1 +1,1 @@
-"""Reading the kernel: its files, its sockets and its system calls, by the standard library alone."""
+"""Access to the kernel: its files, sockets and system calls, by the standard library alone."""

@@ -1,4 +1,4 @@
-"""The files of a control group, each with the columns that it fills, alike for both versions."""
+"""The files of a control group and the columns that they fill, the same for both versions."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ Parse = Callable[[bytes, str], dict[str, Scalar]]
 
 
 def _number(name: str, below: int = 1 << 64) -> Parse:
-    """A number alone; nothing for `max` or from `below` on, which mean that there is no limit."""
+    """Return a parser of a number alone; `max`, and numbers from `below` on, mean that there is no limit."""
 
     def parse(content: bytes, path: str) -> dict[str, Scalar]:
         text = content.strip()
@@ -27,7 +27,7 @@ def _number(name: str, below: int = 1 << 64) -> Parse:
 
 
 def _keyed(columns: Mapping[bytes, str], scales: Mapping[bytes, int] | None = None) -> Parse:
-    """Lines of a key and a number; `scales` make nanoseconds of microseconds and ticks, exactly."""
+    """Return a parser of lines of a key and a number; `scales` turn microseconds and ticks into exact nanoseconds."""
     factors = {key: (scales or {}).get(key, 1) for key in columns}
 
     def parse(content: bytes, path: str) -> dict[str, Scalar]:
@@ -53,7 +53,7 @@ def _pressure(resource: str) -> Parse:
 
 
 def _pairs(columns: Mapping[bytes, str]) -> Parse:
-    """A line a device: its name, then `key=number` again and again; summed over the devices."""
+    """Return a parser of lines of a device's name and `key=number` pairs; summed over the devices."""
 
     def parse(content: bytes, path: str) -> dict[str, Scalar]:
         sums: dict[str, int] = {}
@@ -66,13 +66,13 @@ def _pairs(columns: Mapping[bytes, str]) -> Parse:
 
 
 def _cpu_max(content: bytes, path: str) -> dict[str, Scalar]:
-    """The quota, or `max`, and the period."""
+    """Return the quota, unless it is `max`, and the period."""
     quota, _, period = content.strip().partition(b" ")
     return {} if quota == b"max" else {QUOTA: count(quota, path), PERIOD: count(period, path)}
 
 
 def _blkio(read: str, written: str) -> Parse:
-    """A line a disk and direction: `8:0 Read 123`; at the end `Total 123`, which is 0 when nothing was done."""
+    """Return a parser of lines such as `8:0 Read 123`; the last one is `Total 123`, or 0 when nothing was done."""
     names = {b"Read": read, b"Write": written}
 
     def parse(content: bytes, path: str) -> dict[str, Scalar]:
@@ -140,7 +140,7 @@ MEMORY_EVENTS = {
     b"oom": "ooms_total",
     b"oom_kill": "oom_kills_total",
 }
-# What each file of a group says, by controller; UNIFIED is version 2.
+# The parser of each file of a group, by controller; UNIFIED is version 2.
 FILES: Mapping[str, Mapping[str, Parse]] = {
     UNIFIED: {
         "cpu.max": _cpu_max,
@@ -186,6 +186,6 @@ FILES: Mapping[str, Mapping[str, Parse]] = {
 }
 
 
-OF_LEAVES = {  # these tell of the group itself alone: of use on older kernels, where no group is below it
+OF_LEAVES = {  # without the groups below: of use on older kernels, where there are none
     f"{name}_recursive": name for name in ("blkio.throttle.io_service_bytes", "blkio.throttle.io_serviced")
 }

@@ -1,4 +1,4 @@
-"""The control groups of a process, and where the kernel shows them: one tree of version 2, many of version 1."""
+"""The control groups of processes and their folders: in one tree of version 2, or many of version 1."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.ingest.kernel.kernel_files import KernelFiles
 
 UNIFIED: Final = ""  # the name of version 2's tree, as in /proc/<pid>/cgroup
-CONTROLLERS: Final = ("cpu", "cpuacct", "memory", "blkio", "pids", "rdma")  # of version 1 that have something to tell
+CONTROLLERS: Final = ("cpu", "cpuacct", "memory", "blkio", "pids", "rdma")  # of version 1 that have files for us
 # slurmd puts its node name before or behind its own where several run on a node.
 SLURM_SCOPE: Final = re.compile(r"(.+_)?slurmstepd\.scope")
 SLURM_ROOT: Final = re.compile(r"slurm(_.+)?")
@@ -25,7 +25,7 @@ class Trees:
 
     @classmethod
     def mounted(cls, root: Path, files: KernelFiles) -> "Trees":
-        """As this process sees them. Raises: UnavailableError when there are none, MalformedError."""
+        """Return the trees mounted for this process. Raises: UnavailableError when there are none, MalformedError."""
         path = str(root / "proc/self/mounts")
         folders: dict[str, str] = {}
         for line in files.read(path).decode("utf-8", "backslashreplace").splitlines():
@@ -41,9 +41,9 @@ class Trees:
 
 
 def groups_of(pids: Iterable[int], proc: Path, files: KernelFiles) -> dict[str, set[str]]:
-    """Controllers by path of the groups that the processes are in, and of the job and step around them.
+    """Return the controllers by path of the processes' groups, and of the job and step around them.
 
-    The root is none of them: it tells of the whole node. Groups outside of the agent's namespace cannot be read.
+    The root is left out: it is the whole node. Groups outside of the agent's namespace cannot be read.
     """
     groups: dict[str, set[str]] = {}
     for pid in pids:
@@ -69,7 +69,7 @@ def is_readable_place(place: str) -> bool:
 
 
 def jobs_and_steps(place: str) -> list[str]:
-    """Paths of the batch system's job and of its step among a group's ancestors, the group itself included.
+    """Return the paths of the batch system's job and step among a group's ancestors, the group itself included.
 
     Version 2 of Slurm's: system.slice/[<node>_]slurmstepd.scope/<job>/step_<s>/user/task_<t>, where the job is
     job_<id>, or since Slurm 26.05 an id that does not show the number. Version 1: slurm[_<node>]/uid_<u>/job_<id>/...

@@ -1,4 +1,4 @@
-"""The quality of this node's clock: what the kernel learnt of it from chrony or ntpd."""
+"""The quality of this node's clock, as the kernel has it from chrony or ntpd."""
 
 import ctypes
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class _Timex(ctypes.Structure):
         ("precision", ctypes.c_long),
         ("tolerance", ctypes.c_long),
         ("time", _Timeval),
-        ("rest", ctypes.c_long * 32),  # what we do not read, with room for longer structures
+        ("rest", ctypes.c_long * 32),  # fields that we do not read, with room for longer structures
     )
 
 
@@ -39,7 +39,7 @@ class ClockState:
 
 
 class Clock:
-    """Asks the kernel about its clock, without any right to set it.
+    """Reads the state of the kernel's clock, which needs no privilege.
 
     Source: adjtimex(2); with modes 0 it only reads.
     """
@@ -49,7 +49,7 @@ class Clock:
         self._timex = _Timex()
 
     def state(self) -> ClockState | None:
-        """Return the state of the clock; None where the kernel refuses, as some sandboxes do."""
+        """Return the state of the clock; None if the kernel refuses, as in some sandboxes."""
         self._timex.modes = 0
         answer = self._library.adjtimex(ctypes.byref(self._timex))
         if answer < 0:

@@ -1,4 +1,4 @@
-"""A network driver's own statistics, asked for by the ethtool ioctl."""
+"""A network driver's own statistics, read by the ethtool ioctl."""
 
 import ctypes
 import fcntl
@@ -30,8 +30,8 @@ COUNT = struct.Struct("@IIQI")
 STRINGS = struct.Struct("@III")
 NUMBERS = struct.Struct("@II")
 MOST: Final = 65_536  # statistics; the largest adapters have some ten thousand
-# The kernel writes as many statistics as the driver has by now, whatever room was asked for: there is far more than
-# enough. Pages that nothing touches cost nothing.
+# The kernel writes as many statistics as the driver has by now, whatever the size of the buffer, so it is far larger
+# than needed. Untouched pages cost nothing.
 BUFFER_BYTES: Final = 4 * 1024 * 1024
 
 Ioctl = Callable[[socket.socket, int, bytes], bytes]
@@ -46,7 +46,7 @@ class Driver:
 
 
 class Ethtool:
-    """Asks about interfaces of the network namespace in which it was first used. Not for several threads at once.
+    """Queries interfaces of the network namespace in which it was first used. Not for several threads at once.
 
     Source: linux/ethtool.h; net/ethtool/ioctl.c
     """
@@ -64,7 +64,7 @@ class Ethtool:
         return opened
 
     def index(self, interface: bytes) -> int:
-        """The number that an interface keeps while it exists. Raises: UnavailableError when it is gone."""
+        """Return the number that an interface keeps while it exists. Raises: UnavailableError when it is gone."""
         try:
             answer = self._ioctl(self._socket, SIOCGIFINDEX, INDEX.pack(interface, 0))
         except OSError as error:
@@ -72,13 +72,13 @@ class Ethtool:
         return int(INDEX.unpack(answer)[1])
 
     def driver(self, interface: bytes) -> Driver:
-        """Its driver. Raises: UnavailableError."""
+        """Return its driver. Raises: UnavailableError."""
         self._ask(interface, GDRVINFO, bytes(DRIVER.size))
         name, version = DRIVER.unpack_from(self._memory)
         return Driver(_text(name), _text(version))
 
     def names(self, interface: bytes) -> tuple[str, ...]:
-        """Its driver's names of the statistics, in their order; none where it keeps none.
+        """Return its driver's names of the statistics, in their order.
 
         Raises: UnavailableError, MalformedError.
         """
@@ -94,9 +94,9 @@ class Ethtool:
         return tuple(_text(self._memory[place : place + NAME_BYTES]) for place in places)
 
     def values(self, interface: bytes, expected: int) -> Sequence[int]:
-        """The statistics in the order of their names, valid until the next question.
+        """Return the statistics in the order of their names, valid until the next call.
 
-        There may be more or fewer than are expected: then the names have changed.
+        There may be more or fewer than expected: then the names have changed.
         Raises: UnavailableError, MalformedError.
         """
         self._ask(interface, GSTATS, NUMBERS.pack(0, expected))

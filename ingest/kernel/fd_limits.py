@@ -1,4 +1,4 @@
-"""Failures to open a file that say nothing of the file: this process or the node has nothing left to open one with."""
+"""File descriptors that ran out: failures to open a file that do not depend on the file."""
 
 import errno
 

@@ -1,4 +1,4 @@
-"""The kernel's files, kept open: read again and again at the cost of one `pread` each."""
+"""The kernel's files, kept open: every further read costs one `pread`."""
 
 import os
 import resource
@@ -11,24 +11,24 @@ from crosswind.ingest.kernel.fd_limits import OUT_OF_FILES
 from crosswind.ingest.kernel.procfs import rest_of
 
 PAGE_BYTES: Final = 4096  # the first guess: a larger buffer costs more than the read of a small file
-WHOLE_BYTES: Final = 2048  # a shorter answer is whole: the kernel fills a page, but for a last record that did not fit
+WHOLE_BYTES: Final = 2048  # a shorter answer is complete: the kernel fills a page, except for a record's length
 KEPT: Final = 4096  # descriptors at most, and at most this share of what the process may open
 FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 KEPT_SHARE: Final = 8
 
 
 class OutOfFilesError(UnavailableError):
-    """No file could be opened, whatever it is: nothing is known of this one."""
+    """No file at all could be opened: this one may exist."""
 
 
 def share_of_descriptors(part: int) -> int:
-    """One part in so many of the files that this process may have open."""
+    """Return a fraction of the number of files that this process may have open."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return (KEPT * KEPT_SHARE if limit == resource.RLIM_INFINITY else limit) // part
 
 
 def unavailable(path: str, error: OSError) -> UnavailableError:
-    """Return what a refused path means: that it is not there or hidden, or that no file can be opened at all."""
+    """Return the error for a refused path: it is missing or hidden, or no file can be opened at all."""
     kind = OutOfFilesError if error.errno in OUT_OF_FILES else UnavailableError
     return kind(f"{path}: {error.strerror}")
 
@@ -36,9 +36,9 @@ def unavailable(path: str, error: OSError) -> UnavailableError:
 class KernelFiles:
     """Descriptors of kernel files by path.
 
-    Kept are files whose size is not that of their content: the kernel makes their content anew for whoever reads from
-    the start. They stay those of their device when another takes its name: whoever learns of that forgets them. Others,
-    such as recorded trees, are opened each time, so that a file replaced by another is seen.
+    Kept are files whose size is not that of their content: the kernel generates it for every read from the start. They
+    remain those of their device when another takes its name, until `forget`. Others, such as recorded trees, are
+    opened every time, so that a replaced file is noticed.
     Not for several threads at once.
     """
 
@@ -49,7 +49,7 @@ class KernelFiles:
         weakref.finalize(self, _close, self._fds)
 
     def read(self, path: str) -> bytes:
-        """The whole content.
+        """Return the whole content.
 
         Raises: UnavailableError when it is missing or refused, as OutOfFilesError when no file can be opened at all;
         MalformedError when it is longer than any kernel's.
@@ -60,7 +60,7 @@ class KernelFiles:
         try:
             content = os.pread(fd, self._sizes.get(path, PAGE_BYTES), 0)
             return content if 0 < len(content) < WHOLE_BYTES else self._whole(fd, content, path)
-        except OSError:  # the device behind it is gone; another of that name may be there
+        except OSError:  # its device is gone; another may have that name
             self._forget(path)
             return self._open(path)
 
@@ -72,16 +72,16 @@ class KernelFiles:
             return False
 
     def close(self) -> None:
-        """Lets go of every descriptor; the next read opens anew."""
+        """Close every descriptor; the next read opens the file again."""
         _close(self._fds)
 
     def forget(self, folder: str) -> None:
-        """Lets go of what lies below a folder, such as that of a process that has ended."""
+        """Close the files below a folder, such as that of a process that has ended."""
         for path in [path for path in self._fds if path.startswith(f"{folder}/")]:
             self._forget(path)
 
     def forget_file(self, path: str) -> None:
-        """Lets go of one file, if it is kept."""
+        """Close one file, if it is kept."""
         if path in self._fds:
             self._forget(path)
 
@@ -100,7 +100,7 @@ class KernelFiles:
                 os.close(fd)
 
     def _descriptor(self, path: str) -> int:
-        """Opens the file, at the cost of those that are kept where there are too many."""
+        """Open the file; if there are too many open ones, close the kept ones."""
         try:
             return os.open(path, FLAGS)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""The kernel's announcements, to all who listen, that a network interface came, went or changed."""
+"""The kernel's announcements that a network interface came, went or changed."""
 
 import socket
 import weakref
@@ -8,13 +8,13 @@ from typing import Final
 
 RTMGRP_LINK: Final = 1
 MOST: Final = 1000  # announcements taken at once; where there are more, a new socket begins with none
-ENOUGH_BYTES: Final = 64  # of an announcement: that it came is all that is asked
+ENOUGH_BYTES: Final = 64  # of an announcement: its content does not matter
 
 Connect = Callable[[], socket.socket]
 
 
 def link_socket() -> socket.socket:
-    """A socket that hears of every interface of this network namespace."""
+    """Return a socket that receives announcements of every interface of this network namespace."""
     opened = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
     try:
         opened.bind((0, RTMGRP_LINK))
@@ -25,7 +25,7 @@ def link_socket() -> socket.socket:
 
 
 class LinkEvents:
-    """Tells at the cost of one call whether any link may have changed since last asked. Not for several threads.
+    """Tests by one system call whether any link may have changed since the last call. Not for several threads.
 
     The kernel announces a link that comes or goes at once, and a carrier that flaps again and again once a second.
     Source: rtnetlink(7); linkwatch in https://docs.kernel.org/networking/operstates.html
@@ -37,7 +37,7 @@ class LinkEvents:
         weakref.finalize(self, _close, self._open)
 
     def happened(self) -> bool:
-        """Return whether something was announced, or nobody can tell: at first, and where too much came."""
+        """Return whether a change was announced, or may have been: at first, and after too many announcements."""
         if not self._open:
             with suppress(OSError):
                 self._open.append(self._connect())
@@ -52,7 +52,7 @@ class LinkEvents:
         return True
 
     def _taken(self) -> bool:
-        """Takes one announcement, if there is one."""
+        """Take one announcement, if there is one."""
         try:
             self._open[0].recv(ENOUGH_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Lustre's files of counters: where they stand, and what their lines say."""
+"""Lustre's files of counters: their places and their lines."""
 
 import os
 import re
@@ -14,14 +14,14 @@ from crosswind.ingest.kernel.kernel_files import KernelFiles
 from crosswind.ingest.kernel.printable import printable
 
 REFRESH_SECONDS: Final = 10.0
-PLACES = ("kernel/debug/lustre", "fs/lustre")  # below /sys; /proc/fs/lustre, of before 2.12, is asked first
+PLACES = ("kernel/debug/lustre", "fs/lustre")  # below /sys; /proc/fs/lustre, of before 2.12, is tried first
 STAMP = re.compile(rb"(\d{1,10})\.(\d{9})")  # older versions write microseconds without leading zeros: no stamp
 MICROSECONDS = (b"[usec]", b"[usecs]")
 STAMPS = {
-    b"snapshot_time": Column("measured_ns", "time that Lustre gives these counters, UTC", Kind.FACT),
-    b"start_time": Column("cleared_ns", "when these counters began or were cleared, UTC", Kind.EPOCH),
+    b"snapshot_time": Column("measured_ns", "Lustre's own time of these counters, UTC", Kind.FACT),
+    b"start_time": Column("cleared_ns", "start or last clearing of these counters, UTC", Kind.EPOCH),
 }
-INSTANCE = Column("instance", "stands for the mount: another after each", Kind.EPOCH, "string")
+INSTANCE = Column("instance", "number of the mount: changes with every mount", Kind.EPOCH, "string")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class StatsFile:
 
 @dataclass(frozen=True)
 class LustreStats:
-    """The `stats` files of some kinds, such as llite, of every place where a version of Lustre has them.
+    """The `stats` files of some kinds, such as llite, in every place where a version of Lustre has them.
 
     Source: lustre/obdclass/lprocfs_status.c; https://wiki.lustre.org/Lustre_Monitoring_and_Statistics_Guide
     """
@@ -57,11 +57,11 @@ class LustreStats:
     _renewed: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def are_readable(self) -> bool:
-        """Return whether any is there and open to this user."""
+        """Return whether there is any that this user may read."""
         return any(self.files.is_readable(file.path) for file in self._found().values())
 
     def read(self) -> Iterator[tuple[str, dict[str, int | str]]]:
-        """The device and the values of each file that can be read. Raises: UnavailableError, MalformedError."""
+        """Yield the device and the values of each file that can be read. Raises: UnavailableError, MalformedError."""
         self._renew_now_and_then()
         failure: UnavailableError | MalformedError | None = None
         readings = []
@@ -85,7 +85,7 @@ class LustreStats:
         return values
 
     def _take(self, fields: list[bytes], values: dict[str, int | str]) -> None:
-        """Of a line `name count samples [unit] least most sum squares`, of which the last four may be missing."""
+        """Take a line `name count samples [unit] least most sum squares`, of which the last four may be missing."""
         name = fields[0] if len(fields) > 1 else b""
         if name in STAMPS:
             if (stamp := STAMP.fullmatch(fields[1])) is not None:
@@ -114,7 +114,7 @@ class LustreStats:
         return [f"{self.proc}/fs/lustre", *(f"{self.sysfs}/{place}" for place in PLACES)]
 
     def _found(self) -> dict[str, StatsFile]:
-        """Files by device: the name without the mount's address, unless a file system is mounted twice."""
+        """Return files by device: the name without the mount's address, unless a file system is mounted twice."""
         files: dict[str, StatsFile] = {}
         seen: set[str] = set()
         for root in self._roots():
@@ -130,14 +130,14 @@ class LustreStats:
 
 def _with_stats(folder: str) -> list[str]:
     try:
-        entries = sorted(os.listdir(folder))  # noqa: PTH208 - texts are wanted
+        entries = sorted(os.listdir(folder))  # noqa: PTH208 - texts are needed
     except OSError:  # no Lustre, or hidden from this user
         return []
     return [entry for entry in entries if os.path.exists(f"{folder}/{entry}/stats")]  # noqa: PTH110 - see above
 
 
 def _split(kind: str, entry: str) -> tuple[str, str]:
-    """`scratch-ffff9440f1003000` of llite is scratch, `scratch-OST0000-osc-ffff9440f1003000` of osc scratch-OST0000."""
+    """Split off the mount: `scratch-ffff94...` of llite is scratch, `scratch-OST0000-osc-ffff94...` scratch-OST0000."""
     name, _, instance = entry.rpartition("-")
     return (name.removesuffix(f"-{kind}"), instance) if name else (entry, "")
 
@@ -147,16 +147,16 @@ def _is_whole(field: bytes) -> bool:
 
 
 def calls(prefix: str, description: str) -> Column:
-    """Return the column of how often something was done since the counters began, or were cleared by hand."""
+    """Return a column that counts operations since the mount, or since a clearing by hand."""
     return Column(f"{prefix}_calls_total", description, Kind.COUNTER, on_full=OnFull.RESET)
 
 
 def seconds(prefix: str, description: str) -> Column:
-    """Return the column of how long it took, summed."""
+    """Return the column of the operations' summed durations."""
     text = f"{description}: the time they took, summed"
     return Column(f"{prefix}_seconds_total", text, Kind.COUNTER, unit="seconds", scale=1e-6, on_full=OnFull.RESET)
 
 
 def moved(prefix: str, description: str) -> Column:
-    """Return the column of how many bytes were moved."""
+    """Return a column of the bytes moved."""
     return Column(f"{prefix}_bytes_total", description, Kind.COUNTER, unit="bytes", on_full=OnFull.RESET)

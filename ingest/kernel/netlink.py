@@ -1,4 +1,4 @@
-"""The kernel's tables of network objects, asked for over a netlink socket that stays open."""
+"""The kernel's tables of network objects, read over a netlink socket that stays open."""
 
 import os
 import socket
@@ -27,12 +27,12 @@ Connect = Callable[[], socket.socket]
 
 
 def route_socket() -> socket.socket:
-    """A socket that asks about interfaces, addresses, routes and queues of this network namespace."""
+    """Return a socket for queries of interfaces, addresses, routes and queues of this network namespace."""
     return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
 
 
 class Netlink:
-    """Asks the kernel for whole tables. Not for several threads at once.
+    """Reads whole tables of the kernel. Not for several threads at once.
 
     Source: netlink(7), rtnetlink(7); https://docs.kernel.org/userspace-api/netlink/intro.html
     """
@@ -45,9 +45,9 @@ class Netlink:
         weakref.finalize(self, _close, self._open)
 
     def table(self, request: int, body: bytes) -> list[bytes]:
-        """The content of each message of a table, asked for again when it changed while being read.
+        """Return the content of each message of a table, read again if it changed meanwhile.
 
-        Raises: UnavailableError when it is refused, late, or never at rest; MalformedError for what is no netlink.
+        Raises: UnavailableError when it is refused, late, or keeps changing; MalformedError if it is not netlink.
         """
         try:
             for _ in range(ATTEMPTS):
@@ -55,7 +55,7 @@ class Netlink:
                 if messages is not None:
                     return messages
         except OSError as error:
-            self.close()  # what is still to come must not answer the next question
+            self.close()  # late messages must not answer the next query
             raise UnavailableError(f"netlink request {request}: {error.strerror}") from error
         except (UnavailableError, MalformedError):
             self.close()
@@ -63,7 +63,7 @@ class Netlink:
         raise UnavailableError(f"netlink request {request}: changed {ATTEMPTS} times while being read")
 
     def close(self) -> None:
-        """Lets go of the socket; the next question opens another."""
+        """Close the socket; the next query opens another."""
         _close(self._open)
 
     def _asked(self, request: int, body: bytes) -> list[bytes] | None:
@@ -76,7 +76,7 @@ class Netlink:
         return self._answer(self._open[0])
 
     def _answer(self, source: socket.socket) -> list[bytes] | None:
-        """The messages up to the last; none at all when the kernel says that they do not fit together."""
+        """Return the messages up to the last; None when the kernel says that they are inconsistent."""
         messages: list[bytes] = []
         whole = True
         for _ in range(MOST_DATAGRAMS):
@@ -89,7 +89,7 @@ class Netlink:
         raise MalformedError(f"netlink: expected an end within {MOST_DATAGRAMS} datagrams")
 
     def _messages(self, source: socket.socket) -> Iterator[tuple[int, int, bytes]]:
-        """Type, flags and content of each message of one datagram that answers the last question."""
+        """Yield type, flags and content of each message of one datagram that answers the last query."""
         size, _, flags, sender = source.recvmsg_into([self._buffer])
         if flags & socket.MSG_TRUNC:
             raise MalformedError(f"netlink: a datagram of more than {DATAGRAM_BYTES} bytes")
@@ -108,7 +108,7 @@ class Netlink:
 
 
 def attributes(content: bytes, begin: int, end: int) -> dict[int, tuple[int, int]]:
-    """Return where each attribute between `begin` and `end` has its content: from, up to. Raises: MalformedError."""
+    """Return the range of the content of each attribute between `begin` and `end`. Raises: MalformedError."""
     places: dict[int, tuple[int, int]] = {}
     while end - begin >= ATTRIBUTE.size:
         length, kind = ATTRIBUTE.unpack_from(content, begin)

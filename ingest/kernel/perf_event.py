@@ -1,4 +1,4 @@
-"""Groups of counters that the kernel keeps for a thread or a core, by perf_event_open(2) without any package.
+"""Groups of performance counters of a thread or a core, by perf_event_open(2) without any package.
 
 Source: perf_event_open(2); Linux include/uapi/linux/perf_event.h
 """
@@ -37,53 +37,53 @@ ATTRIBUTES: Final = struct.Struct("=IIQQQQQIIQ")
 
 @dataclass(frozen=True)
 class Event:
-    """The event to count, and its name."""
+    """An event to count, and its name."""
 
     name: str
     kind: int
     config: int
-    is_of_kernel: bool = False  # happens in the kernel alone: without a right to count there it would stay 0
+    is_of_kernel: bool = False  # happens in the kernel alone: without permission to count there it would stay 0
 
 
 @dataclass(frozen=True)
 class Target:
-    """A thread on any core (`cpu` -1), or a core whoever runs there (`pid` -1)."""
+    """A thread on any core (`cpu` -1), or a core with all that runs there (`pid` -1)."""
 
     pid: int
     cpu: int = -1
 
     @property
     def flags(self) -> int:
-        """The flags: what a thread starts, threads and processes, is counted with it; a core starts nothing."""
+        """Return the flags: threads and processes that a thread starts are counted with it."""
         return INHERIT if self.cpu < 0 else 0
 
 
 class PerfKernel(Protocol):
-    """The calls of the kernel that counting needs; each raises OSError."""
+    """The system calls that counting needs; each raises OSError."""
 
     def open(self, attributes: bytes, target: Target, leader: int) -> int:
-        """A descriptor of a new counter in the group of `leader`, or with -1 of a group of its own."""
+        """Return a descriptor of a new counter in the group of `leader`, or with -1 of a group of its own."""
         ...
 
     def identity(self, fd: int) -> int:
-        """The id under which the counter stands in what its group reads."""
+        """Return the counter's id in the readings of its group."""
         ...
 
     def enable(self, leader: int) -> None:
-        """Lets the whole group count."""
+        """Start the whole group."""
         ...
 
     def read(self, leader: int, size: int) -> bytes:
-        """Numbers of the group."""
+        """Read the group's numbers."""
         ...
 
     def close(self, fd: int) -> None:
-        """Ends the counter."""
+        """Close the counter."""
         ...
 
 
 class LinuxPerf:
-    """This machine's kernel. On a machine whose numbers are not known, no counter can be opened (ENOSYS)."""
+    """This machine's kernel. On an unknown architecture no counter can be opened (ENOSYS)."""
 
     def __init__(self) -> None:
         self._number, self._enable, self._identity = CALLS.get(os.uname().machine, (-1, 0, 0))
@@ -118,7 +118,7 @@ class LinuxPerf:
 
 @dataclass(frozen=True)
 class Counts:
-    """Numbers of a group as the kernel gave them, and the nanoseconds that it was meant to count and did count."""
+    """The numbers of a group, and the nanoseconds for which it was enabled and for which it ran."""
 
     values: Mapping[str, int]
     enabled: int
@@ -127,25 +127,25 @@ class Counts:
 
 @dataclass(frozen=True)
 class Group:
-    """Counters of one target that count at the same instants or not at all."""
+    """Counters of one target that count during the same time."""
 
     kernel: PerfKernel
     fds: Sequence[int]
     names: Mapping[int, str]  # by id
-    refusals: Mapping[str, int]  # errno of what could not be opened, by name
+    refusals: Mapping[str, int]  # errno of events that could not be opened, by name
 
     def read(self) -> Counts:
-        """Return what was counted since the group was opened. Raises: OSError."""
+        """Return the counts since the group was opened. Raises: OSError."""
         return decoded(self.kernel.read(self.fds[0], 24 + 16 * len(self.fds)), self.names)
 
     def close(self) -> None:
-        """Ends its counters."""
+        """Close its counters."""
         for fd in self.fds:
             self.kernel.close(fd)
 
 
 def encoded(event: Event, flags: int) -> bytes:
-    """`struct perf_event_attr` in its first published size, which every kernel takes: counting, not sampling."""
+    """Return `struct perf_event_attr` in its first published size, which every kernel takes: counting, not sampling."""
     return ATTRIBUTES.pack(event.kind, ATTRIBUTES.size, event.config, 0, 0, READ_FORMAT, flags, 0, 0, 0)
 
 
@@ -160,7 +160,7 @@ def decoded(content: bytes, names: Mapping[int, str]) -> Counts:
 
 
 def opened(kernel: PerfKernel, events: Iterable[Event], target: Target, *, with_kernel: bool) -> Group:
-    """A group that counts those of the events that this machine has.
+    """Open a group that counts those of the events that this machine has.
 
     Raises: OSError when the target is gone, descriptors run out, or counting there is refused.
     """

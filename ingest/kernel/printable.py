@@ -1,4 +1,4 @@
-"""Names that the kernel, drivers and administrators chose, made fit to stand in a row."""
+"""Printable forms of names chosen by the kernel, drivers and administrators."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ MAX_LENGTH: Final = 200
 
 
 def printable(raw: bytes) -> str:
-    """The text with whatever cannot be printed escaped, at most 200 characters long."""
+    """Return the text with unprintable characters escaped, at most 200 characters long."""
     text = raw.decode("utf-8", "backslashreplace")
     if not text.isprintable():
         text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

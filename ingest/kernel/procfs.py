@@ -1,4 +1,4 @@
-"""Reading the kernel's text files: bounded, exact, with errors that name the file, the value and the expectation."""
+"""Reading the kernel's text files: bounded, exact, with errors that name file, value and expectation."""
 
 import os
 import re
@@ -11,11 +11,11 @@ STAT_FIELDS: Final = 22  # that every kernel writes, from the state on; the rest
 MAX_FILE_BYTES = 4 * 1024 * 1024  # /proc/stat of the largest nodes has a few hundred kilobytes
 CHUNK_BYTES = 64 * 1024
 MOST_DIGITS: Final = 4000  # Python refuses to make an integer of more
-BEYOND: Final = 10**20  # one more digit than any number of 64 bits has
+BEYOND: Final = 10**20  # one digit more than any number of 64 bits has
 
 
 def read_file(path: str) -> bytes:
-    """The whole content of a kernel file.
+    """Return the whole content of a kernel file.
 
     Raises: UnavailableError when it is missing or refused; MalformedError when it is longer than any kernel's.
     """
@@ -32,7 +32,7 @@ def read_file(path: str) -> bytes:
 
 
 def rest_of(fd: int, content: bytes, path: str) -> bytes:
-    """Return what was read of a file, to its end: one read of a kernel file may return a part of it.
+    """Return a file's content to its end: one read of a kernel file may return a part of it.
 
     Raises: MalformedError when it is longer than any kernel's; OSError.
     """
@@ -46,9 +46,9 @@ def rest_of(fd: int, content: bytes, path: str) -> bytes:
 
 
 def count(field: bytes | None, path: str) -> int:
-    """A whole number that is not negative.
+    """Return a whole number that is not negative.
 
-    Raises: MalformedError naming the file and what stands there instead.
+    Raises: MalformedError naming the file and the text found instead.
     """
     if field is None or not field.isdigit() or len(field) > 20:
         raise MalformedError(f"{path}: expected a whole number, found {field!r:.80}")
@@ -56,7 +56,7 @@ def count(field: bytes | None, path: str) -> int:
 
 
 def counts(fields: Sequence[bytes], path: str) -> list[int]:
-    """The same of several, of which none is empty. Raises: as `count`."""
+    """Return several such numbers, of which none is empty. Raises: as `count`."""
     digits = b"".join(fields)
     if digits.isdigit() and len(digits) < MOST_DIGITS:
         numbers = list(map(int, fields))
@@ -66,7 +66,7 @@ def counts(fields: Sequence[bytes], path: str) -> list[int]:
 
 
 class NamedLines:
-    """Whole numbers of lines of `name: number [kB]` that stand in this order, among others."""
+    """Whole numbers in lines of `name: number [kB]`, in this order, among others."""
 
     def __init__(self, names: Iterable[bytes]) -> None:
         self._words = tuple(b"\n%b:" % name for name in names)
@@ -77,7 +77,7 @@ class NamedLines:
         return len(self._words)
 
     def read(self, content: bytes, path: str) -> Sequence[int | None]:
-        """Return what stands behind each name, None for those that the file does not have.
+        """Return the number of each name, None for names that the file does not have.
 
         Raises: MalformedError naming the file, also when it has none of the names.
         """
@@ -108,7 +108,7 @@ def start_ticks(pid: int, proc: str = "/proc") -> int:
 
 
 def started_ticks(content: bytes, path: str) -> int:
-    """The same from what /proc/<pid>/stat says. Raises: as `start_ticks`."""
+    """Return the same from the content of /proc/<pid>/stat. Raises: as `start_ticks`."""
     fields = stat_fields(content, path)
     if fields[0] in b"ZX":
         raise UnavailableError(f"{path}: the process has ended")
@@ -116,7 +116,7 @@ def started_ticks(content: bytes, path: str) -> int:
 
 
 def stat_fields(content: bytes, path: str) -> list[bytes]:
-    """The first fields of /proc/<pid>/stat from the third (state) on; the second may hold blanks and parentheses.
+    """Return the first fields of /proc/<pid>/stat from the third (state) on; the second may hold blanks and brackets.
 
     Raises: MalformedError when there are fewer than any kernel writes.
     """

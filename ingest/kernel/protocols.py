@@ -25,7 +25,7 @@ TCP = (
             (b"PassiveOpens", "passive_opens_total", "connections begun by others"),
             (b"AttemptFails", "failed_opens_total", "connections that did not come about"),
             (b"EstabResets", "reset_connections_total", "open connections that were cut off"),
-            (b"OutRsts", "sent_resets_total", "times that TCP told another end to give up"),
+            (b"OutRsts", "sent_resets_total", "resets sent: connections refused or cut off by this node"),
             (b"InErrs", "received_broken_segments_total", "TCP segments with a wrong checksum or header"),
         )
     }
@@ -41,9 +41,9 @@ TCP = (
             (b"TCPSpuriousRTOs", "spurious_timeouts_total", "time-outs that turn out to have been too early"),
             (b"TCPLossProbes", "loss_probes_total", "probes sent for a lost tail"),
             (b"TCPLossProbeRecovery", "loss_probe_recoveries_total", "lost tails that a probe repaired"),
-            (b"TCPSackRecovery", "sack_recoveries_total", "losses that selective acknowledgements told of"),
-            (b"TCPSACKReorder", "sack_reorders_total", "reorderings that selective acknowledgements told of"),
-            (b"TCPTSReorder", "timestamp_reorders_total", "reorderings that time stamps told of"),
+            (b"TCPSackRecovery", "sack_recoveries_total", "losses found by selective acknowledgements"),
+            (b"TCPSACKReorder", "sack_reorders_total", "reorderings found by selective acknowledgements"),
+            (b"TCPTSReorder", "timestamp_reorders_total", "reorderings found by time stamps"),
             (b"TCPLossUndo", "loss_undos_total", "window reductions taken back after a time-out"),
             (b"TCPDSACKRecv", "duplicates_reported_total", "reports of the other end that data came twice"),
             (b"TCPOFOQueue", "out_of_order_segments_total", "segments that came before their turn and were kept"),
@@ -139,12 +139,12 @@ class _Plan:
 
 @dataclass(frozen=True)
 class Protocols:
-    """Reads pairs of lines: the names, then the numbers. The names hardly ever change, so what they say is kept."""
+    """Reads pairs of lines: the names, then the numbers. The names hardly ever change, so their plan is kept."""
 
     _plans: dict[bytes, _Plan | None] = field(default_factory=dict)
 
     def read(self, content: bytes, path: str) -> Mapping[str, Mapping[str, int]]:
-        """The columns of each device. Raises: MalformedError naming the file."""
+        """Return the columns of each device. Raises: MalformedError naming the file."""
         columns: dict[str, dict[str, int]] = {}
         lines = content.splitlines()
         for names, numbers in zip(lines[::2], lines[1::2], strict=False):
@@ -163,7 +163,7 @@ class Protocols:
 
 
 def without_overflow(values: dict[str, int]) -> dict[str, int]:
-    """The counters but for those that an error of a driver or the kernel has made negative: almost 2 ** 64."""
+    """Return the counters without those that an error of a driver or the kernel made negative: almost 2 ** 64."""
     if max(values.values()) < OVERFLOWN:
         return values
     return {name: value for name, value in values.items() if value < OVERFLOWN}

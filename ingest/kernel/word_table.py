@@ -1,4 +1,4 @@
-"""Numbers behind words in a kernel file whose words keep their order from one read to the next."""
+"""Numbers after words in a kernel file whose words keep their order from one read to the next."""
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
@@ -13,8 +13,8 @@ Getter = Callable[[Sequence[bytes]], tuple[bytes, ...]]
 class WordTable:
     """Whole numbers by column, from a file of `word number` or `word number kB`.
 
-    Where each word stands is learnt once, and learnt again when one is not there any more: then a read takes a few
-    calls, however many columns are wanted. `sizes` are followed by kB.
+    The place of each word is learnt once, and again when one has moved: so a read takes a few calls, however many
+    columns there are. `sizes` are followed by kB.
     """
 
     def __init__(self, numbers: Mapping[bytes, str], sizes: Mapping[bytes, str] | None = None) -> None:
@@ -26,7 +26,7 @@ class WordTable:
         self._number_places: Getter = itemgetter(0, 0)
 
     def read(self, content: bytes, path: str) -> dict[str, int]:
-        """Return what stands behind those of the words that the file has.
+        """Return the numbers of those of the words that the file has.
 
         Raises: MalformedError naming the file, also when it has none of the words.
         """

@@ -1,1 +1,1 @@
-"""Known conditions and faults: measurements whose truth we set ourselves."""
+"""The fault lab: hosts on one machine, training between them, and faults whose truth is known (`crosswind[lab]`)."""

@@ -1,14 +1,14 @@
-"""The casting of a run: the orders of its ranks, and the workers who carry them out."""
+"""The assignment of a run's ranks to workers, with their orders."""
 
 import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crosswind.ingest.lab.crew import Crew, Worker
-from crosswind.ingest.lab.hosts import Host
-from crosswind.ingest.lab.order import Order
-from crosswind.ingest.lab.plan import Cohort
+from crosswind.ingest.lab.hosts.hosts import Host
+from crosswind.ingest.lab.plans.plan import Cohort
+from crosswind.ingest.lab.workers.crew import Crew, Worker
+from crosswind.ingest.lab.workers.order import Order
 
 PORTS = range(29_500, 32_000)  # of rank 0's store; the next run takes the next one
 
@@ -27,19 +27,19 @@ class Task:
 
 @dataclass(frozen=True)
 class Part:
-    """One run's ranks with the workers who play them."""
+    """One run's ranks with their workers."""
 
     run_id: str
     ranks: tuple[tuple[Worker, Order], ...]
 
     @property
     def nodes(self) -> list[str]:
-        """The nodes of its ranks, each once."""
+        """Return the nodes of its ranks, each once."""
         return sorted({worker.post.node for worker, _ in self.ranks})
 
 
 class Casting:
-    """Gives runs their workers."""
+    """Assigns workers to runs."""
 
     def __init__(self, net: Sequence[Host]) -> None:
         self._hosts = net
@@ -47,7 +47,7 @@ class Casting:
         self._cores = sorted(os.sched_getaffinity(0))
 
     def part(self, crew: Crew, task: Task) -> Part:
-        """The ranks of one run, their workers waiting for the order. Raises: UnavailableError."""
+        """Return the ranks of one run; their workers wait for the order. Raises: UnavailableError."""
         cohort = task.cohort
         address, port = self._hosts[cohort.hosts[0]].address, next(self._ports)
         orders = [
@@ -74,6 +74,6 @@ class Casting:
         return Part(task.run_id, tuple(zip(crew.ready(cohort.places()), orders, strict=True)))
 
     def _cores_of(self, cohort: Cohort, rank: int) -> tuple[int, ...]:
-        """Ranks take turns on the cores, so that each has its own where there are enough."""
+        """Return the cores of a rank: ranks take turns, so that each has its own if there are enough."""
         first = rank * cohort.threads
         return tuple(self._cores[(first + thread) % len(self._cores)] for thread in range(cohort.threads))

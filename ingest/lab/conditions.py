@@ -1,4 +1,4 @@
-"""Conditions that a training program is to impose on itself: a small file in shared memory, read in every step.
+"""Delays that a training program imposes on itself: a small file in shared memory, read in every step.
 
 Reading one takes a fifth of a microsecond: no system call, no lock. A float64 at a multiple of eight bytes is written
 in one piece.
@@ -19,7 +19,7 @@ PLACES = {knob: index * VALUE.size for index, knob in enumerate(KNOBS)}
 
 
 class Conditions:
-    """Milliseconds per rank and knob; whoever has attached the file sees a change at once."""
+    """Milliseconds per rank and knob; all who have attached the file see a change at once."""
 
     def __init__(self, path: Path) -> None:
         """Raises: UnavailableError, MalformedError."""
@@ -37,7 +37,7 @@ class Conditions:
 
     @classmethod
     def create(cls, path: Path, ranks: int) -> Self:
-        """A new file in which nothing is disturbed. Raises: InvalidInputError, UnavailableError."""
+        """Create a file in which nothing is disturbed. Raises: InvalidInputError, UnavailableError."""
         if ranks < 1:
             raise InvalidInputError(f"ranks {ranks}: expected 1 or more")
         try:
@@ -48,11 +48,11 @@ class Conditions:
 
     @classmethod
     def attach(cls, path: Path) -> Self:
-        """The file that another process has created. Raises: UnavailableError, MalformedError."""
+        """Attach a file that another process has created. Raises: UnavailableError, MalformedError."""
         return cls(path)
 
     def set(self, rank: int, knob: str, value: float) -> None:
-        """Tells a rank what to do from now on. Raises: InvalidInputError."""
+        """Set a delay of a rank from now on. Raises: InvalidInputError."""
         if not (0 <= rank < self.ranks and knob in PLACES and 0 <= value < float("inf")):
             raise InvalidInputError(
                 f"rank {rank}, knob {knob!r}, value {value}: expected a rank below {self.ranks}, "
@@ -61,12 +61,12 @@ class Conditions:
         VALUE.pack_into(self._memory, rank * RANK_BYTES + PLACES[knob], value)
 
     def get(self, rank: int, knob: str) -> float:
-        """Milliseconds that this rank is told now, 0 for nothing. Raises: KeyError, struct.error."""
+        """Return the present delay of this rank in milliseconds, 0 for none. Raises: KeyError, struct.error."""
         value: float = VALUE.unpack_from(self._memory, rank * RANK_BYTES + PLACES[knob])[0]
         return value
 
     def close(self) -> None:
-        """Lets the file go; it stays."""
+        """Detach the file; it stays."""
         self._memory.close()
 
     def __enter__(self) -> Self:

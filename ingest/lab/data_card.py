@@ -1,4 +1,4 @@
-"""The README beside exported runs: what was measured, how, on what, and what it is good for."""
+"""The README of exported runs: what was measured, how, on which machine, and its limits."""
 
 import os
 import platform
@@ -13,8 +13,8 @@ from crosswind.data.schema.injection import Injected
 from crosswind.data.schema.run import Run, RunState
 from crosswind.ingest.lab.laboratory import LINK_MEGABITS
 from crosswind.ingest.lab.node_agents import INTERVAL_SECONDS
-from crosswind.ingest.lab.order import STEPS_A_CHECKPOINT
-from crosswind.ingest.lab.plan import SHARES, STEPS
+from crosswind.ingest.lab.plans.plan import SHARES, STEPS
+from crosswind.ingest.lab.workers.order import STEPS_A_CHECKPOINT
 
 TITLE = "# Training runs under known faults"
 CARD = """{title}
@@ -69,7 +69,7 @@ NAMED = re.compile(r"^\| `(?P<file>\w+\.parquet)` \|", re.MULTILINE)
 
 
 def data_card(runs: Sequence[Run], injections: Iterable[Injected], tables: Mapping[str, pa.Table]) -> str:
-    """The README's text."""
+    """Return the README's text."""
     planned = [run for run in runs if "position" in run.tags]
     times = [run.started_ns for run in runs if run.started_ns is not None]
     return CARD.format(
@@ -96,7 +96,7 @@ def data_card(runs: Sequence[Run], injections: Iterable[Injected], tables: Mappi
 
 
 def files_named_in(card: str) -> set[str]:
-    """The tables that an earlier card names; of another text, none."""
+    """Return the tables that an earlier card names; none for another text."""
     return {match["file"] for match in NAMED.finditer(card)} if card.startswith(f"{TITLE}\n") else set()
 
 

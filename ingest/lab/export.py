@@ -1,4 +1,4 @@
-"""The lab's runs from a store into a folder of small files: the sample data that ships with the package."""
+"""Export of the lab's runs from a store into small files: the sample data that ships with the package."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
@@ -20,7 +20,7 @@ from crosswind.ingest.lab.data_card import data_card, files_named_in
 
 CARD_FILE = "README.md"
 OF_RUNS = ("step", "collective")
-OF_NODES = {  # and which devices: others tell of this machine, not of the run
+OF_NODES = {  # and the devices: others are about the machine, not the run
     "process": "device = w.pid::varchar",
     "cpu": "device <> 'all'",
     "pressure": "true",
@@ -36,7 +36,7 @@ OF_MEMORY = (
     *("page_faults_total", "major_page_faults_total", "paged_in_bytes_total", "paged_out_bytes_total"),
 )
 LEFT_OUT = ("mono_ns",)  # a third of all bytes; nobody set the clock
-AROUND_NS = 300_000_000  # kept before and after a run: counters need a row before its begin
+AROUND_NS = 300_000_000  # kept before and after a run: counters need a row before it begins
 _WITHIN = """
 select rows.* from rows where exists (
     select 1 from windows w where w.node = rows.node and rows.ts_ns between w.begin_ns and w.end_ns and {devices}
@@ -46,7 +46,7 @@ _OF_RUNS = "select rows.* from rows semi join runs using (run_id) order by run_i
 
 
 def export(store: Store, folder: Path) -> dict[str, int]:
-    """Writes runs that the lab measured, with their truth and what was sampled meanwhile; bytes of each file.
+    """Write the lab's runs with their truth and their samples. Return the bytes of each file.
 
     Raises: NotFoundError when the store holds no such runs; ConflictError when the folder holds something that no
     earlier export wrote; UnavailableError.
@@ -71,7 +71,7 @@ def export(store: Store, folder: Path) -> dict[str, int]:
 
 
 def tables_of_earlier(folder: Path) -> set[str]:
-    """The files that an earlier export left there. Raises: ConflictError when others did."""
+    """Return the files of an earlier export there. Raises: ConflictError when there are others."""
     if not folder.is_dir() or not any(folder.iterdir()):
         return set()
     card = folder / CARD_FILE
@@ -82,7 +82,7 @@ def tables_of_earlier(folder: Path) -> set[str]:
 
 
 def _replaced(folder: Path, earlier: Set[str], tables: Mapping[str, pa.Table], card: str) -> dict[str, int]:
-    """Writes all files, then puts them in place of the earlier ones; bytes of each."""
+    """Write all files, then put them in place of the earlier ones. Return the bytes of each."""
     names = [CARD_FILE, *(f"{name}.parquet" for name in tables)]
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".export-", dir=folder) as unfinished:
@@ -91,19 +91,19 @@ def _replaced(folder: Path, earlier: Set[str], tables: Mapping[str, pa.Table], c
         Path(unfinished, CARD_FILE).write_text(card, "utf-8")
         for name in earlier - set(names):
             (folder / name).unlink(missing_ok=True)
-        for name in names:  # the card first: it tells the next export that the others are ours
+        for name in names:  # the card first: by it the next export recognises our files
             Path(unfinished, name).rename(folder / name)
     return {name: (folder / name).stat().st_size for name in names}
 
 
 def _of_runs(store: Store, name: str, runs: Sequence[Run]) -> pa.Table:
-    """The set's rows of these runs."""
+    """Return the set's rows of these runs."""
     ids = pd.DataFrame({"run_id": [run.run_id for run in runs]})
     return _chosen(_raw(store, name), _OF_RUNS, {"runs": ids})
 
 
 def _of_nodes(store: Store, name: str, runs: Sequence[Run], ranks: Sequence[Rank]) -> pa.Table:
-    """The set's rows of these runs' nodes while they ran."""
+    """Return the set's rows of these runs' nodes while they ran."""
     windows = pd.DataFrame(_windows(runs, ranks), columns=["node", "pid", "begin_ns", "end_ns"])
     table = _chosen(_raw(store, name), _WITHIN.format(devices=OF_NODES[name]), {"windows": windows})
     rest = [column for column in table.column_names if name == "memory" and column.endswith(("_bytes", "_total"))]
@@ -111,7 +111,7 @@ def _of_nodes(store: Store, name: str, runs: Sequence[Run], ranks: Sequence[Rank
 
 
 def _windows(runs: Iterable[Run], ranks: Iterable[Rank]) -> Iterator[tuple[str, int, int, int]]:
-    """Node and process of each rank, from a little before its run to a little after it."""
+    """Yield node and process of each rank, from a little before its run to a little after it."""
     times = {run.run_id: (run.started_ns, run.ended_ns) for run in runs}
     for rank in ranks:
         begin_ns, end_ns = times[rank.run_id]
@@ -123,16 +123,16 @@ def _raw(store: Store, name: str) -> pa.Table:
     return store.lake.counters(name, list(store.lake.columns(name)))
 
 
-def _chosen(rows: pa.Table, sql: str, beside: Mapping[str, pd.DataFrame]) -> pa.Table:
+def _chosen(rows: pa.Table, sql: str, others: Mapping[str, pd.DataFrame]) -> pa.Table:
     with duckdb.connect(":memory:") as connection:
-        for name, frame in {"rows": rows, **beside}.items():
+        for name, frame in {"rows": rows, **others}.items():
             connection.register(name, frame)
         chosen: pa.Table = connection.sql(sql).to_arrow_table()
     return chosen.cast(rows.schema)
 
 
 def _write(table: pa.Table, path: Path) -> None:
-    """Integers as differences of neighbours, texts by number: a third of what plain columns take."""
+    """Write integers as differences, texts by number: a third of the size of plain columns."""
     integers = [field.name for field in table.schema if pa.types.is_integer(field.type)]
     texts = [field.name for field in table.schema if pa.types.is_string(field.type)]
     pq.write_table(

@@ -1,4 +1,4 @@
-"""Disturbances that need no root, with known truth: what, on which rank, how strong.
+"""Faults that need no root, of known kind, rank and strength.
 
 `cpu_hog` competes for the rank's core, `slow_input` delays its batches, `memory_traffic` has it touch fresh memory in
 every step. Each is real: a process that spins, a wait, pages that the kernel has to clear.
@@ -34,7 +34,7 @@ class Fault:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The fault that `kind:rank:strength` names, such as `cpu_hog:1:2`. Raises: InvalidInputError."""
+        """Return the fault of `kind:rank:strength`, such as `cpu_hog:1:2`. Raises: InvalidInputError."""
         try:
             kind, rank, strength = text.split(":")
             fault = cls(kind, int(rank), float(strength))
@@ -61,18 +61,18 @@ class Disturbance:
         self._fault = fault if fault and fault.rank == rank else None
 
     def in_loader(self) -> None:
-        """Called once a batch, where batches are made."""
+        """Disturb the input; call it once a batch, where batches are made."""
         if self._fault and self._fault.kind == "slow_input":
             time.sleep(self._fault.strength / 1000)
 
     def in_step(self) -> None:
-        """Called once a step, within its computation."""
+        """Disturb the computation; call it once a step."""
         if self._fault and self._fault.kind == "memory_traffic":
             touch_fresh_memory(int(self._fault.strength * 2**20))
 
     @contextmanager
     def around_loop(self) -> Iterator[None]:
-        """Holds what lasts as long as the loop: the processes that compete for this rank's core."""
+        """Run the processes that compete for this rank's core as long as the loop."""
         count = int(self._fault.strength) if self._fault and self._fault.kind == "cpu_hog" else 0
         hogs = [subprocess.Popen([sys.executable, "-S", "-c", SPIN], preexec_fn=die_with_parent) for _ in range(count)]  # noqa: PLW1509
         try:
@@ -84,21 +84,21 @@ class Disturbance:
 
 
 def touch_fresh_memory(size_bytes: int) -> None:
-    """Maps, touches and unmaps this much memory: the kernel clears every page, as it does under allocator churn."""
+    """Map, touch and unmap this much memory: the kernel clears every page, as under allocator churn."""
     with mmap.mmap(-1, size_bytes) as fresh:
         for offset in range(0, size_bytes, mmap.PAGESIZE):
             fresh[offset] = 1
 
 
 def pin_to_core(local_rank: int, *, threads: int = 1) -> None:
-    """Keeps this process, and what it starts from now on, on cores of its own: rank 0 on the first, rank 1 on the next.
+    """Pin this process, and those that it starts from now on, to its own cores: rank 0 to the first, 1 to the next.
 
-    Each rank has as many as it has threads; where there are not enough, ranks share.
+    Each rank has as many as it has threads; if there are not enough, ranks share.
     """
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[(local_rank * threads + thread) % len(cores)] for thread in range(threads)})
 
 
 def die_with_parent() -> None:
-    """Asks the kernel to kill this process when the one that started it ends. Source: PR_SET_PDEATHSIG, prctl(2)."""
+    """Make the kernel kill this process when its parent ends. Source: PR_SET_PDEATHSIG, prctl(2)."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

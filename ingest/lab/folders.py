@@ -1,4 +1,4 @@
-"""The folders of a laboratory below its store, and which of them it may delete."""
+"""The folders of a laboratory below its store, and safe deletion of its scratch folder."""
 
 import shutil
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 from crosswind.data.schema.errors import ConflictError
 
 SCRATCH = ".crosswind-lab-scratch"
-MARKER = "made-by-crosswind-lab"  # root deletes the folder, and --store may name any: it must be ours for sure
+MARKER = "made-by-crosswind-lab"  # root deletes the folder, and --store may name any: it must be certainly ours
 
 
 @dataclass(frozen=True)
@@ -18,34 +18,34 @@ class Folders:
 
     @property
     def spools(self) -> Path:
-        """The folder of what is to be stored."""
+        """Return the folder of the spools to store."""
         return self.home / "spools"
 
     @property
     def logs(self) -> Path:
-        """The folder of the agents' and workers' logs, a folder for each node; they stay."""
+        """Return the folder of the agents' and workers' logs, a folder for each node; they stay."""
         return self.home / "lab-logs"
 
     @property
     def scratch(self) -> Path:
-        """The folder of what goes with the laboratory."""
+        """Return the folder of files that are deleted with the laboratory."""
         return self.home / SCRATCH
 
     def renew_scratch(self) -> None:
-        """Makes the scratch folder, in place of an earlier one. Raises: ConflictError as `remove_scratch`."""
+        """Make the scratch folder, in place of an earlier one. Raises: ConflictError as `remove_scratch`."""
         self.remove_scratch()
         self.scratch.mkdir(parents=True)
         (self.scratch / MARKER).touch()
 
     def remove_scratch(self) -> bool:
-        """Deletes the scratch folder; whether there was one. Raises: ConflictError when no laboratory made it."""
+        """Delete the scratch folder. Return whether there was one. Raises: ConflictError when no laboratory made it."""
         if not self.scratch.is_symlink() and not self.scratch.exists():
             return False
         marker = self.scratch / MARKER
         if self.scratch.is_symlink() or not marker.is_file():
             raise ConflictError(f"{self.scratch}: holds no {MARKER}, so it is not a laboratory's: move it away")
         for path in self.scratch.iterdir():
-            if path != marker:  # it goes last: what is left of a deletion that was interrupted is still ours
+            if path != marker:  # last: the rest of an interrupted deletion is still recognised
                 _delete(path)
         marker.unlink()
         self.scratch.rmdir()

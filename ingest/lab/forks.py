@@ -15,10 +15,10 @@ from crosswind.ingest.lab.faults import die_with_parent
 def in_forks(ranks: int, work: Callable[[], None]) -> int:
     """Run `work` in as many forks, with the environment that torchrun gives a rank; the first failure ends the others.
 
-    Returns the exit code of the first rank that failed, 0 where none did.
+    Returns the exit code of the first rank that failed, 0 if none did.
     """
     port = _free_port()
-    gc.freeze()  # a fork whose garbage collector looks through PyTorch would copy it
+    gc.freeze()  # a garbage collection in a fork would copy PyTorch's memory
     running = {_fork(rank, ranks, port, work) for rank in range(ranks)}
     failed = 0
     while running:

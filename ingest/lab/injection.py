@@ -1,21 +1,21 @@
-"""The fault that is wanted, how strong, and what was really done."""
+"""Injections: planned faults, and the truth of what was done."""
 
 from dataclasses import dataclass
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
-from crosswind.ingest.lab.companion import EndedEarlyError
+from crosswind.ingest.lab.hosts.companion import EndedEarlyError
 from crosswind.ingest.lab.injectors import INJECTORS, Injector, Target
 
 WHOLE = frozenset({"processes", "streams", "writers"})
 
 
 class FaultRemainsError(UnavailableError):
-    """A fault could not be switched off: it would disturb whatever is measured next."""
+    """A fault could not be switched off: it would disturb the next measurements."""
 
 
 @dataclass(frozen=True)
 class Injection:
-    """One fault that is wanted, on a rank and its host."""
+    """One planned fault, on a rank and its host."""
 
     kind: str
     strength: float
@@ -42,7 +42,7 @@ class Injection:
 
 @dataclass(frozen=True)
 class Truth:
-    """One fault as it was: really there from the start to the end, in nanoseconds UTC, on this rank."""
+    """One fault as it was: present from the start to the end, in nanoseconds UTC, on this rank."""
 
     kind: str
     strength: float
@@ -57,7 +57,7 @@ class Applied:
     """An injection at work."""
 
     def __init__(self, injection: Injection, target: Target, node: str) -> None:
-        """Switches the fault on, or leaves nothing of it. Raises: UnavailableError, FaultRemainsError."""
+        """Switch the fault on, or leave nothing of it. Raises: UnavailableError, FaultRemainsError."""
         self._injection, self._node = injection, node
         self._injector: Injector = INJECTORS[injection.kind]()
         try:
@@ -67,7 +67,7 @@ class Applied:
             raise
 
     def end(self) -> Truth:
-        """Switches it off, if it is still on; what was done.
+        """Switch it off, if it is still on. Return what was done.
 
         Raises: EndedEarlyError when it had ended by itself; FaultRemainsError when it is still there.
         """

@@ -1,4 +1,4 @@
-"""The laboratory: hosts with agents and warm workers, in which planned runs are measured with what is done to them."""
+"""The laboratory: hosts with agents and warm workers, in which planned runs are measured under their faults."""
 
 import logging
 import shutil
@@ -11,17 +11,17 @@ from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.run import new_ulid
 from crosswind.ingest.lab.casting import Casting, Part, Task
 from crosswind.ingest.lab.conditions import Conditions
-from crosswind.ingest.lab.crew import Crew, Post, Worker, WorkerLostError
 from crosswind.ingest.lab.folders import Folders
-from crosswind.ingest.lab.hosts import Host, hosts
+from crosswind.ingest.lab.hosts.hosts import Host, hosts
 from crosswind.ingest.lab.injection import FaultRemainsError
-from crosswind.ingest.lab.neighbours import neighbour_truths, stays
+from crosswind.ingest.lab.neighbours import neighbour_truths, node_intervals
 from crosswind.ingest.lab.node_agents import AgentPost, agents
-from crosswind.ingest.lab.order import Order
-from crosswind.ingest.lab.plan import HOSTS, RELAYED, Cohort, PlannedRun
+from crosswind.ingest.lab.plans.plan import HOSTS, RELAYED, Cohort, PlannedRun
 from crosswind.ingest.lab.run_records import LabRun, neighbour_tags, tags_of, write_ended, write_failed
 from crosswind.ingest.lab.stage import Scene, Stage, node_name
-from crosswind.ingest.lab.watch import Trained, train
+from crosswind.ingest.lab.workers.crew import Crew, Post, Worker, WorkerLostError
+from crosswind.ingest.lab.workers.order import Order
+from crosswind.ingest.lab.workers.watch import Trained, train
 
 LOG = logging.getLogger("crosswind.lab")
 SYSTEM = "fault-lab"
@@ -29,8 +29,8 @@ LINK_MEGABITS = 2000.0  # of every link: fast for a gradient, slow enough that n
 RANKS = 4  # at most, of one run
 WORKERS = 2  # at most, of one host
 NEIGHBOUR_USER = "nobody"
-LIMIT_SECONDS, LIMIT_SLOWDOWN = 20.0, 10.0  # of one run: some seconds, and so many times what it should take
-PACE_STEPS, WARM_STEPS = 24, 4  # of runs that are not recorded: they warm a cohort up and tell how long its steps take
+LIMIT_SECONDS, LIMIT_SLOWDOWN = 20.0, 10.0  # of one run: some seconds, and so many times its expected time
+PACE_STEPS, WARM_STEPS = 24, 4  # of runs that are not recorded: they warm a cohort up and time its steps
 
 
 class Laboratory:
@@ -45,7 +45,7 @@ class Laboratory:
         self._paces: dict[Cohort, float] = {}
 
     def measure(self, planned: PlannedRun, plan: str) -> str:
-        """Measures one run, and its neighbour, and spools them with the truth; the run's id.
+        """Measure one run and its neighbour, and spool them with the truth. Return the run's id.
 
         A run whose workers die or hang, or whose fault cannot be switched, is spooled as failed. Workers that are lost
         before it begins are started once more. Raises: FaultRemainsError, after which nothing may be measured here;
@@ -54,7 +54,7 @@ class Laboratory:
         try:
             return self._measure(planned, plan)
         except WorkerLostError as error:
-            LOG.warning("run %d begins anew: %s", planned.number, error)
+            LOG.warning("run %d is started again: %s", planned.number, error)
             self.dismiss()
             return self._measure(planned, plan)
 
@@ -62,11 +62,11 @@ class Laboratory:
         seconds = self.pace(planned.cohort) * planned.steps
         task = Task(planned.cohort, new_ulid(), planned.steps, planned.seed, planned.marks())
         own = self._casting.part(self._ranks, task)
-        beside = self._beside(planned, seconds)
-        runs = [LabRun(own, SYSTEM, tags_of(planned, plan, beside.run_id if beside else None))]
-        runs += [LabRun(beside, SYSTEM, neighbour_tags(plan, own.run_id))] if beside else []
+        neighbour = self._neighbour(planned, seconds)
+        runs = [LabRun(own, SYSTEM, tags_of(planned, plan, neighbour.run_id if neighbour else None))]
+        runs += [LabRun(neighbour, SYSTEM, neighbour_tags(plan, own.run_id))] if neighbour else []
         stage = Stage(self._scene, own.ranks)
-        ranks = [*own.ranks, *(beside.ranks if beside else ())]
+        ranks = [*own.ranks, *(neighbour.ranks if neighbour else ())]
         began_ns = time.time_ns()
         try:
             trained = _play(planned, stage, ranks, LIMIT_SECONDS + LIMIT_SLOWDOWN * seconds)
@@ -76,14 +76,18 @@ class Laboratory:
             write_failed(self._spool, runs, began_ns, stage.truths)
         else:
             count = len(own.ranks)
-            met = neighbour_truths(stays(own, trained[:count]), stays(beside, trained[count:])) if beside else []
+            met = (
+                neighbour_truths(node_intervals(own, trained[:count]), node_intervals(neighbour, trained[count:]))
+                if neighbour
+                else []
+            )
             write_ended(self._spool, runs, [*stage.truths, *met])
         if isinstance(stage.refusal, FaultRemainsError):
             raise stage.refusal
         return own.run_id
 
     def pace(self, cohort: Cohort) -> float:
-        """Seconds of a step of this cohort when nothing disturbs it, measured once. Raises: UnavailableError."""
+        """Return the seconds of an undisturbed step of this cohort, measured once. Raises: UnavailableError."""
         if cohort not in self._paces:
             for steps in (WARM_STEPS, PACE_STEPS):
                 run_id = f"pace-{new_ulid()}"
@@ -93,12 +97,12 @@ class Laboratory:
         return self._paces[cohort]
 
     def dismiss(self) -> None:
-        """Ends all workers; the next run starts them anew."""
+        """End all workers; the next run starts new ones."""
         self._ranks.dismiss()
         self._neighbours.dismiss()
 
-    def _beside(self, planned: PlannedRun, seconds: float) -> Part | None:
-        """The neighbour's ranks, with steps enough for about the same time."""
+    def _neighbour(self, planned: PlannedRun, seconds: float) -> Part | None:
+        """Return the neighbour's ranks, with enough steps for about the same time."""
         if planned.neighbour is None:
             return None
         steps = max(1, round(seconds / self.pace(planned.neighbour)))
@@ -108,7 +112,7 @@ class Laboratory:
 def _play(
     planned: PlannedRun, stage: Stage, ranks: Sequence[tuple[Worker, Order]], limit_seconds: float
 ) -> list[Trained]:
-    """Trains while faults come and go. Raises: UnavailableError."""
+    """Train while faults come and go. Raises: UnavailableError."""
     try:
         trained = train(ranks, stage.moments(planned), limit_seconds)
     finally:
@@ -119,7 +123,7 @@ def _play(
 
 
 def _owned(folder: Path) -> Path:
-    """A folder in which neighbours may write."""
+    """Return a folder in which neighbours may write."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.chown(folder, NEIGHBOUR_USER)
     return folder
@@ -127,7 +131,7 @@ def _owned(folder: Path) -> Path:
 
 @contextmanager
 def laboratory(folders: Folders) -> Iterator[Laboratory]:
-    """A laboratory, from its hosts to its agents; workers come with the first run.
+    """Make a laboratory, from its hosts to its agents; workers come with the first run.
 
     Raises: ConflictError when the scratch folder is somebody else's; UnavailableError.
     """
@@ -141,14 +145,14 @@ def laboratory(folders: Folders) -> Iterator[Laboratory]:
 
 @contextmanager
 def _equipped(folders: Folders, net: Sequence[Host]) -> Iterator[Laboratory]:
-    """The laboratory between these hosts, which ends with its workers and agents."""
+    """Make the laboratory in these hosts; it ends with its workers and agents."""
     scene = Scene(net, Conditions.create(folders.scratch / "conditions", RANKS), folders.scratch)
     undisturbed = Conditions.create(_owned(folders.scratch / NEIGHBOUR_USER) / "conditions", RANKS)
     shutil.chown(undisturbed.path, NEIGHBOUR_USER)
     ranks = Crew({post.place: post for post in _posts(folders, net, scene.conditions)}, SYSTEM)
-    beside = Crew({post.place: post for post in _posts(folders, net, undisturbed, NEIGHBOUR_USER)}, SYSTEM)
+    neighbours = Crew({post.place: post for post in _posts(folders, net, undisturbed, NEIGHBOUR_USER)}, SYSTEM)
     with agents([_agent(folders, host) for host in net]):
-        lab = Laboratory(scene, folders.spools / "lab", ranks, beside)
+        lab = Laboratory(scene, folders.spools / "lab", ranks, neighbours)
         try:
             yield lab
         finally:

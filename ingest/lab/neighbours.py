@@ -1,17 +1,17 @@
-"""The truth about neighbours: another user's job on the nodes of a run."""
+"""Neighbours: the truth about another user's job on the nodes of a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crosswind.ingest.lab.casting import Part
 from crosswind.ingest.lab.injection import Truth
-from crosswind.ingest.lab.watch import Trained
+from crosswind.ingest.lab.workers.watch import Trained
 
-KIND, UNIT = "neighbour_job", "ranks a node"  # in the truth, beside the injectors' kinds
+KIND, UNIT = "neighbour_job", "ranks a node"  # in the truth, next to the injectors' kinds
 
 
 @dataclass(frozen=True)
-class Stay:
+class NodeInterval:
     """One rank on its node, from when to when in ns UTC."""
 
     node: str
@@ -20,20 +20,20 @@ class Stay:
     ended_ns: int
 
 
-def stays(part: Part, trained: Sequence[Trained]) -> list[Stay]:
-    """Return where a job's ranks trained, and when."""
+def node_intervals(part: Part, trained: Sequence[Trained]) -> list[NodeInterval]:
+    """Return the nodes and times of a job's ranks."""
     return [
-        Stay(worker.post.node, order.rank, span.began_ns, span.ended_ns)
+        NodeInterval(worker.post.node, order.rank, span.began_ns, span.ended_ns)
         for (worker, order), span in zip(part.ranks, trained, strict=True)
     ]
 
 
-def neighbour_truths(own: Sequence[Stay], beside: Sequence[Stay]) -> list[Truth]:
-    """The neighbour's job as each rank of the run had it on its node, while both were there."""
+def neighbour_truths(own: Sequence[NodeInterval], neighbours: Sequence[NodeInterval]) -> list[Truth]:
+    """Return the neighbour's job for each rank of the run that had it on its node, while both were there."""
     met = [
         (mine, max(mine.began_ns, other.began_ns), min(mine.ended_ns, other.ended_ns))
         for mine in own
-        for other in beside
+        for other in neighbours
         if mine.node == other.node
     ]
     return [

@@ -1,4 +1,4 @@
-"""An agent in every host of the lab, alive through all runs: what it samples is what that host shows."""
+"""Agents of the lab: one in every host, alive through all runs."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab.hosts import Host
+from crosswind.ingest.lab.hosts.hosts import Host
 
 INTERVAL_SECONDS = 0.2
 SEGMENT_SECONDS = 60.0
@@ -23,7 +23,7 @@ UNINTERESTING = ("filesystem", "frequency", "perf", "hwmon", "thermal", "rapl", 
 
 @dataclass(frozen=True)
 class AgentPost:
-    """One host's agent: its node name, and the folder that is its spool and where ranks announce themselves."""
+    """One host's agent: its node name, and the folder of its spool and of its ranks' announcements."""
 
     host: Host
     node: str
@@ -31,12 +31,12 @@ class AgentPost:
     folder: Path  # for its settings and log
 
     def command(self) -> list[str]:
-        """The agent's command line, inside its host."""
+        """Return the agent's command line, inside its host."""
         words = [sys.executable, "-m", "crosswind.cli.main", "agent", "--config", str(self.folder / "agent.toml")]
         return self.host.command([*ENDS_WITH_LAB, *words])
 
     def settings(self) -> str:
-        """The agent's settings, as TOML."""
+        """Return the agent's settings, as TOML."""
         off = "".join(f"\n[sources.{name}]\nenabled = false\n" for name in UNINTERESTING)
         return (
             f'node = "{self.node}"\nspool = "{self.spool}"\nrun_directory = "{self.spool}"\n'
@@ -46,7 +46,7 @@ class AgentPost:
 
 @contextmanager
 def agents(posts: Sequence[AgentPost], environment: Mapping[str, str] = os.environ) -> Iterator[None]:
-    """An agent at each post, from its first sweep to its last. Raises: UnavailableError."""
+    """Run an agent at each post, from its first sweep to its last. Raises: UnavailableError."""
     processes: list[subprocess.Popen[bytes]] = []
     try:
         for post in posts:

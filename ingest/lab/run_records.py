@@ -1,4 +1,4 @@
-"""The lab's own account of a run: how it was planned, how it ended, and what was really done to it."""
+"""The lab's records of a run: its plan, its end, and the truth of its faults."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 from crosswind.data.schema.run import RunState
 from crosswind.ingest.lab.casting import Part
 from crosswind.ingest.lab.injection import Truth
-from crosswind.ingest.lab.plan import PlannedRun
+from crosswind.ingest.lab.plans.plan import PlannedRun
 from crosswind.ingest.spool.spool import SpoolWriter
 
 NO_INJECTION = "none"
@@ -16,14 +16,14 @@ NO_INJECTION = "none"
 
 @dataclass(frozen=True)
 class LabRun:
-    """One run as the lab knows it; the tags say why it was made."""
+    """One run as the lab has it; the tags say why it was made."""
 
     part: Part
     system: str
     tags: dict[str, str]
 
     def record(self, state: RunState, **facts: object) -> dict[str, object]:
-        """Return what goes into the spool."""
+        """Return the record for the spool."""
         _, order = self.part.ranks[0]
         return {
             "run_id": order.run_id,
@@ -39,7 +39,7 @@ class LabRun:
 
 
 def tags_of(planned: PlannedRun, plan: str, neighbour: str | None) -> dict[str, str]:
-    """Why a run was made: its place in the plan, and what was wanted; the truth stands in the injections."""
+    """Return the purpose of a run: its place in the plan, and the planned faults; the truth is in the injections."""
     tags = {
         "lab": "yes",
         "plan": plan,
@@ -51,17 +51,17 @@ def tags_of(planned: PlannedRun, plan: str, neighbour: str | None) -> dict[str, 
 
 
 def neighbour_tags(plan: str, run_id: str) -> dict[str, str]:
-    """A neighbour is there because of the run that it stands beside."""
+    """Return the tags of a neighbour: the run for which it is there."""
     return {"lab": "yes", "plan": plan, "neighbour_of": run_id}
 
 
 def write_ended(spool: Path, runs: Sequence[LabRun], truths: Sequence[Truth]) -> None:
-    """Writes runs that came to their end; the truth is that of the first. Raises: UnavailableError."""
+    """Write runs that came to their end; the truth is that of the first. Raises: UnavailableError."""
     _write(spool, runs[0].part.run_id, [run.record(RunState.COMPLETED) for run in runs], truths)
 
 
 def write_failed(spool: Path, runs: Sequence[LabRun], began_ns: int, truths: Sequence[Truth]) -> None:
-    """Writes runs whose workers died or hung, or whose faults could not be switched, with what was switched on and off.
+    """Write runs whose workers died or hung, or whose faults could not be switched, with the faults of theirs.
 
     Raises: UnavailableError.
     """

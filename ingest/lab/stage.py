@@ -1,4 +1,4 @@
-"""Faults that come and go while a run trains, and the truth of what was done."""
+"""Faults that come and go while a run trains, and their truth."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -7,17 +7,17 @@ from pathlib import Path
 
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.lab.conditions import Conditions
-from crosswind.ingest.lab.crew import Worker
-from crosswind.ingest.lab.hosts import Host
+from crosswind.ingest.lab.hosts.hosts import Host
 from crosswind.ingest.lab.injection import Applied, FaultRemainsError, Injection, Truth
 from crosswind.ingest.lab.injectors import Target
-from crosswind.ingest.lab.order import Order
-from crosswind.ingest.lab.plan import PlannedRun
-from crosswind.ingest.lab.watch import Moment
+from crosswind.ingest.lab.plans.plan import PlannedRun
+from crosswind.ingest.lab.workers.crew import Worker
+from crosswind.ingest.lab.workers.order import Order
+from crosswind.ingest.lab.workers.watch import Moment
 
 
 def node_name(host: Host) -> str:
-    """The name by which a host's samples and ranks go."""
+    """Return the node name of a host's samples and ranks."""
     return f"lab-{host.index + 1}"
 
 
@@ -30,7 +30,7 @@ class Scene:
     scratch: Path
 
     def target(self, host: Host, rank: int, worker: Worker, order: Order) -> Target:
-        """One rank of the run, on its host."""
+        """Return one rank of the run on its host as a target."""
         others = tuple(other for other in self.hosts if other.index != host.index and other.wire is None)
         return Target(host, (worker.pid,), rank, self.scratch, self.conditions, others, order.cores[0])
 
@@ -46,7 +46,7 @@ class Stage:
         self._refusals: list[UnavailableError] = []
 
     def begin(self, injection: Injection) -> None:
-        """Switches the fault on. Raises: UnavailableError."""
+        """Switch the fault on. Raises: UnavailableError."""
         worker, order = self._ranks[injection.rank]
         host = worker.post.host
         target = self._scene.target(host, injection.rank, worker, order)
@@ -54,25 +54,25 @@ class Stage:
             self._applied[injection] = Applied(injection, target, node_name(host))
 
     def end(self, injection: Injection) -> None:
-        """Switches it off, if it was on. Raises: UnavailableError."""
+        """Switch it off, if it was on. Raises: UnavailableError."""
         if applied := self._applied.pop(injection, None):
             with self._noting_refusals():
                 self._truths[injection] = applied.end()
 
     def end_all(self) -> None:
-        """Switches off what is still on, each of them; `refusal` tells what could not be."""
+        """Switch off all faults that are still on; `refusal` has the error of any that could not be."""
         for injection in list(self._applied):
             with suppress(UnavailableError):
                 self.end(injection)
 
     @property
     def refusal(self) -> UnavailableError | None:
-        """Why what was done is not what was planned: before all else a fault that is still there."""
+        """Return why the faults are not as planned: first of all one that is still there."""
         return min(self._refusals, key=lambda error: not isinstance(error, FaultRemainsError), default=None)
 
     @property
     def truths(self) -> list[Truth]:
-        """The faults that were switched on and off, in order."""
+        """Return the faults that were switched on and off, in order."""
         return sorted(self._truths.values(), key=lambda truth: truth.started_ns)
 
     @contextmanager
@@ -84,7 +84,7 @@ class Stage:
             raise
 
     def moments(self, planned: PlannedRun) -> list[Moment]:
-        """Switches on what is there before the run; when to begin and end the others. Raises: UnavailableError."""
+        """Switch on those from before the run. Return when to begin and end the others. Raises: UnavailableError."""
         moments = []
         for fault in planned.faults:
             injection = planned.injection(fault)

@@ -1,8 +1,8 @@
 """A small real training program: a byte-level transformer learns the standard library's source, by DDP over gloo.
 
 Run by torchrun: `torchrun --nproc-per-node 2 -m crosswind.ingest.lab.train --steps 60`, or with `--ranks 2` in forks
-that share one import of PyTorch, which starts in half of the time. Its knobs are those that people tune; `--fault`
-disturbs one rank in a known way.
+that share one import of PyTorch, which starts in half of the time. Its options are those that people tune;
+`--fault` disturbs one rank in a known way.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from crosswind.ingest.lab.workloads.byte_transformer import CONTEXT, ByteTransfo
 
 
 def batches(arguments: argparse.Namespace, rank: int, disturbance: Disturbance) -> Iterator[torch.Tensor]:
-    """Random windows of the text, shape (batch, CONTEXT + 1)."""
+    """Yield random windows of the text, shape (batch, CONTEXT + 1)."""
     text, random = source_text(), torch.Generator().manual_seed(1000 + rank)
     for _ in range(arguments.steps):
         disturbance.in_loader()
@@ -33,7 +33,7 @@ def batches(arguments: argparse.Namespace, rank: int, disturbance: Disturbance) 
 
 
 def train(arguments: argparse.Namespace) -> float:
-    """Trains for the asked steps and returns the last loss."""
+    """Train for so many steps. Return the last loss."""
     rank = distributed.get_rank()
     disturbance = Disturbance(arguments.fault, rank)
     model = DistributedDataParallel(
@@ -54,12 +54,12 @@ def train(arguments: argparse.Namespace) -> float:
 
 
 def loss_of(model: Any, batch: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy of the next byte."""
+    """Return the cross-entropy of the next byte."""
     return nn.functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
 
 
 def main() -> None:
-    """Reads the command line and trains, as one rank or as the parent of all."""
+    """Read the command line and train, as one rank or as the parent of all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ranks", type=int, help="fork this many ranks (default: be the rank that torchrun made this)")
     parser.add_argument("--steps", type=int, default=60)
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def train_as_rank(arguments: argparse.Namespace) -> None:
-    """Joins the other ranks, trains with them, and prints the loss."""
+    """Join the other ranks, train with them, and print the loss."""
     pin_to_core(int(os.environ.get("LOCAL_RANK", "0")), threads=arguments.threads)
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)

@@ -1,8 +1,8 @@
-"""Measures a whole tuning grid once: every configuration of a small DDP training program, in random order.
+"""Measurement of a whole tuning grid: every configuration of a small DDP training program, in random order.
 
     OMP_WAIT_POLICY=passive torchrun --standalone --nproc-per-node 2 -m crosswind.ingest.lab.tuning_grid OUT.parquet
 
-One launch walks through the grid and wraps the model anew for each configuration. The model is a masked-byte
+One launch walks through the grid and wraps the model again for each configuration. The model is a masked-byte
 language model of 0.5 million parameters, trained on the source text of Python's standard library; gradients travel
 over gloo. The answer is the table behind `crosswind.data.samples.tuning_grid`.
 """
@@ -24,6 +24,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from crosswind.data.files import published
 from crosswind.data.schema.trial import Configuration
 
 LOG = logging.getLogger(__name__)
@@ -36,12 +37,12 @@ GRID: dict[str, tuple[int | float | str | bool, ...]] = {
     "gradient_as_bucket_view": (False, True),
     "precision": ("fp32", "bf16"),
 }
-PASSES = 3  # the repeats tell the noise
+PASSES = 3  # the repeats show the noise
 SEED = 20_260
 SEQUENCE_BYTES = 32
 WIDTH = 128
 LAYERS = 2
-MASK = 0  # stands for a hidden byte; source text holds no NUL
+MASK = 0  # the mask: source text holds no NUL
 HIDDEN_RATIO = 0.15
 WARM_UP_STEPS = 2  # the first step allocates, the second uses the rebuilt buckets
 TARGET_SECONDS = 0.7  # of measured steps a configuration
@@ -49,18 +50,18 @@ STEPS_MIN, STEPS_MAX = 3, 60
 
 
 def configurations() -> list[Configuration]:
-    """Every configuration of the grid, in the order of its parameters' values."""
+    """Return every configuration of the grid, in the order of its parameters' values."""
     return [dict(zip(GRID, values, strict=True)) for values in itertools.product(*GRID.values())]
 
 
 def source_text() -> Tensor:
-    """The bytes of Python's standard library, about 5 MB, shape (n_bytes,)."""
+    """Return the bytes of Python's standard library, about 5 MB, shape (n_bytes,)."""
     files = sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))
     return torch.frombuffer(bytearray(b"".join(file.read_bytes() for file in files)), dtype=torch.uint8)
 
 
 def byte_model() -> nn.Sequential:
-    """A transformer encoder that guesses hidden bytes: (batch, length) int64 -> (batch, length, 256)."""
+    """Return a transformer encoder that predicts masked bytes: (batch, length) int64 -> (batch, length, 256)."""
     layers = [
         nn.TransformerEncoderLayer(WIDTH, nhead=4, dim_feedforward=4 * WIDTH, dropout=0.0, batch_first=True)
         for _ in range(LAYERS)
@@ -89,7 +90,7 @@ class Workload:
         self.accumulation_steps = int(self.configuration["accumulation_steps"])
 
     def step(self) -> float:
-        """Seconds of one optimizer step on this rank."""
+        """Return the seconds of one optimizer step on this rank."""
         start = time.perf_counter()
         for _ in range(self.accumulation_steps - 1):
             with self.model.no_sync():
@@ -114,7 +115,7 @@ class Workload:
 
 
 def measure(configuration: Configuration, text: Tensor, generator: torch.Generator) -> dict[str, object]:
-    """One row of the table: the configuration, what it took and under which load; a step lasts as its slowest rank."""
+    """Return one row of the table: the configuration, its times, of the slowest rank, and the load of the machine."""
     load = os.getloadavg()[0]
     workload = Workload(configuration, text, generator)
     warm_up = [workload.step() for _ in range(WARM_UP_STEPS)]
@@ -139,7 +140,7 @@ def _slowest(seconds: Tensor) -> Tensor:
 
 
 def walk(text: Tensor, generator: torch.Generator) -> Iterator[dict[str, object]]:
-    """Rows of every pass, each pass in an order of its own, the same on all ranks."""
+    """Yield rows of every pass, each pass in an order of its own, the same on all ranks."""
     order = random.Random(SEED)  # noqa: S311  an order of measuring, no secret
     started = time.perf_counter()
     for repeat in range(PASSES):
@@ -153,16 +154,15 @@ def walk(text: Tensor, generator: torch.Generator) -> Iterator[dict[str, object]
 
 
 def main() -> None:
-    """Walks the grid and lets rank 0 write the table."""
+    """Walk the grid, and let rank 0 write the table."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     [out] = map(Path, sys.argv[1:])
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     rows = list(walk(source_text(), torch.Generator().manual_seed(SEED + rank)))
     if rank == 0:
-        unfinished = out.with_suffix(".part")
-        pd.DataFrame(rows).to_parquet(unfinished, index=False, compression="zstd")
-        unfinished.rename(out)
+        with published(out, is_durable=False) as file:
+            pd.DataFrame(rows).to_parquet(file, index=False, compression="zstd")
     dist.destroy_process_group()
 
 

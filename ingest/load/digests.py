@@ -1,4 +1,4 @@
-"""Digests of a file's content, and of its beginnings: whether it is what was read before, grown."""
+"""Digests of a file's content and of its beginnings, which show whether it is an earlier file that has grown."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,12 +9,12 @@ from crosswind.data.catalog.read_files import ReadFile
 from crosswind.data.schema.errors import UnavailableError
 
 BLOCK_BYTES = 1 << 20
-LARGE_BYTES = 1 << 26  # of a file beside what a tracker wrote
+LARGE_BYTES = 1 << 26  # of a file next to a tracker's own
 
 
 @dataclass(frozen=True)
 class Digests:
-    """Digests of a file: of all of it, of its whole lines, and of its first so many bytes."""
+    """Digests of a file: of all of it, of its whole lines, and of its beginnings."""
 
     whole: str
     lines: str
@@ -22,12 +22,12 @@ class Digests:
     beginnings: Mapping[int, str]
 
     def starts_with(self, earlier: ReadFile) -> bool:
-        """Return whether the file begins with what was read then."""
+        """Return whether the file begins with the content read then."""
         return self.beginnings.get(earlier.size_bytes) == earlier.content
 
 
 def digests_of(path: Path, sizes: Iterable[int]) -> Digests:
-    """The digests of a file, or of a folder with all that is in it; `sizes` are beginnings to look at.
+    """Return the digests of a file, or of a folder with all its files; `sizes` are those of the beginnings to digest.
 
     Raises: UnavailableError.
     """
@@ -60,7 +60,7 @@ def _of_folder(path: Path) -> Digests:
 
 
 def _short(path: Path) -> str:
-    """Return what distinguishes a folder's file from itself later; nobody reads checkpoints of gigabytes for that."""
+    """Return a digest that changes when a folder's file does; checkpoints of gigabytes are not read for that."""
     status = path.stat()
     return f"{status.st_size} {status.st_mtime_ns}" if status.st_size > LARGE_BYTES else _of_file(path, []).whole
 

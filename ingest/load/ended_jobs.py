@@ -21,24 +21,24 @@ def output_of(command: Sequence[str]) -> str:
 
 
 def ended_jobs(jobs: Collection[str], run: Callable[[Sequence[str]], str] = output_of) -> frozenset[str]:
-    """Those of the jobs that ended and cannot come back; in doubt, none.
+    """Return the jobs that ended and cannot come back; in doubt, none.
 
-    A job is named `123` or `123_4`, with whatever else after a slash. What the controller has forgotten (it keeps ended
-    jobs for minutes, MinJobAge in slurm.conf(5)) is asked of the accounting, and unknown where there is none.
+    A job is named `123` or `123_4`; anything after a slash is ignored. The controller forgets ended jobs within minutes
+    (MinJobAge in slurm.conf(5)); the accounting, where there is one, still has them.
     """
     ids = {job: job.partition("/")[0] for job in jobs}
-    asked = sorted({job_id for job_id in ids.values() if JOB.fullmatch(job_id)})
-    if not asked:
+    wanted = sorted({job_id for job_id in ids.values() if JOB.fullmatch(job_id)})
+    if not wanted:
         return frozenset()
-    states = _states(run(["squeue", "--noheader", "--array", "--states=all", "--format=%i|%T"]), asked)
-    forgotten = [job_id for job_id in asked if job_id not in states]
+    states = _states(run(["squeue", "--noheader", "--array", "--states=all", "--format=%i|%T"]), wanted)
+    forgotten = [job_id for job_id in wanted if job_id not in states]
     if forgotten:
         command = ["sacct", "--allocations", "--noheader", "--parsable2", "--format=JobID,State"]
         states |= _states(run([*command, f"--jobs={','.join(forgotten)}"]), forgotten)
     return frozenset(job for job, job_id in ids.items() if states.get(job_id) in ENDED)
 
 
-def _states(text: str, asked: Collection[str]) -> dict[str, str]:
-    """The state of each job by its id; of `CANCELLED by 1000` the first word."""
+def _states(text: str, wanted: Collection[str]) -> dict[str, str]:
+    """Return the state of each job by its id; of `CANCELLED by 1000` the first word."""
     rows = (line.strip().split("|") for line in text.splitlines())
-    return {row[0]: row[1].split()[0] for row in rows if len(row) == 2 and row[0] in asked and row[1].strip()}
+    return {row[0]: row[1].split()[0] for row in rows if len(row) == 2 and row[0] in wanted and row[1].strip()}

@@ -1,7 +1,6 @@
-"""From spools and files of others into the store, exactly once."""
+"""Loading spools and other tools' files into the store, exactly once."""
 
-import fcntl
-import os
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.database import NO_ANSWER
+from crosswind.data.files import NoLocksError, lock_file, take_lock
 from crosswind.data.lake.lake import set_of
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
 from crosswind.data.schema.injection import Injected
@@ -24,14 +24,13 @@ from crosswind.ingest.load.batch_builder import BatchBuilder, parse_quickly
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.spool.abandoned import is_abandoned_in
-from crosswind.ingest.spool.file_lock import NO_LOCKS
 from crosswind.ingest.spool.quarantine import keep_copy
 from crosswind.ingest.spool.records import PLACES, in_one_order, injection_of, rank_of, run_of
 from crosswind.ingest.spool.segment import Frame, RecordFrame, RowsFrame, SweepRows
 from crosswind.ingest.spool.segment_reader import Readable, SegmentReader
 from crosswind.ingest.spool.spool import RECOVERED, batch_id, recover, sealed_segments
 
-QUOTED = 20  # refused frames of a segment that are told one by one
+QUOTED = 20  # refused frames of a segment that are reported one by one
 OF_RUNS = {metric_set.name for metric_set in LOOP_SETS}
 
 
@@ -62,11 +61,11 @@ class _Content:
     writer_died: bool = False
 
     def row_count(self) -> int:
-        """Rows of all sets."""
+        """Return the number of rows in all sets."""
         return sum(len(table) for table in self.tables)
 
     def lost_runs(self) -> set[str]:
-        """The runs that a dead writer told of."""
+        """Return the runs of dead writers."""
         if not self.writer_died:
             return set()
         timed = [table for table in self.tables if set_of(table.schema).name in OF_RUNS]
@@ -76,11 +75,11 @@ class _Content:
 
 
 def load_spool(store: Store, directory: Path) -> Loaded:
-    """Stores every segment of a spool and removes what is stored; segments of dead writers are recovered first.
+    """Store every segment of a spool and remove it; segments of dead writers are recovered first.
 
     A run whose writer died without saying how it ended becomes `lost`. A segment of which not everything can be
-    understood is kept aside as `.rejected`, and said. Whoever else stores the same spool waits. Where the file system
-    keeps no locks, nothing is recovered, which is said as well.
+    read is kept as `.rejected`, and reported. Others who store the same spool wait. Where the file system keeps no
+    locks, nothing is recovered, which is reported as well.
     Raises: UnavailableError when folder or store do not answer.
     """
     if not directory.is_dir():
@@ -101,29 +100,24 @@ def load_spool(store: Store, directory: Path) -> Loaded:
 
 @contextmanager
 def _alone_in(directory: Path) -> Iterator[str | None]:
-    """Holds the folder's lock; gives why there is none, where the file system keeps none."""
-    fd = os.open(directory / "ingest.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o640)
-    try:
+    """Hold the folder's lock; yield why there is none, where the file system keeps none."""
+    with lock_file(directory / "ingest.lock") as fd:
         yield _locked(fd, directory)
-    finally:
-        os.close(fd)
 
 
 def _locked(fd: int, directory: Path) -> str | None:
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise
+        take_lock(fd, math.inf)
+    except NoLocksError as error:
         return without_locks(directory, error)
     return None
 
 
-def without_locks(directory: Path, error: OSError) -> str:
-    """Return what a spool on a file system without locks means, and what to do."""
+def without_locks(directory: Path, error: NoLocksError) -> str:
+    """Return a message for a spool on a file system without locks: the consequence, and a remedy."""
     return (
-        f"spool {directory}: its file system keeps no locks ({error.strerror}): only sealed segments are stored, what "
-        "dead writers left open stays there; mount it with locks, or ship from each node (crosswind sync --to)"
+        f"spool {directory}: {error.strerror}: only sealed segments are stored, what dead writers left open "
+        "stays there; mount it with locks, or ship from each node (crosswind sync --to)"
     )
 
 
@@ -131,7 +125,7 @@ def _move_in(store: Store, path: Path, loaded: Loaded) -> None:
     try:
         is_understood = load_segment(store, path, loaded, quarantine=path.with_suffix(".rejected"))
     except UnavailableError as error:
-        if path.is_symlink() or path.exists():  # else a writer gave it up, for want of space
+        if path.is_symlink() or path.exists():  # else a writer deleted it, for want of space
             loaded.problems.append(str(error))
         return
     except (MalformedError, InvalidInputError) as error:
@@ -150,7 +144,7 @@ def _move_in(store: Store, path: Path, loaded: Loaded) -> None:
 def load_segment(
     store: Store, path: Readable, loaded: Loaded, *, quarantine: Path | None = None, identity: str | None = None
 ) -> bool:
-    """Stores one sealed segment, and says whether all of it was understood; one stored before changes nothing.
+    """Store one sealed segment. Return whether all of it was understood; one stored before changes nothing.
 
     A segment of which not everything was understood is copied to `quarantine` before it counts as stored; `identity`
     is its `batch_id`, where the caller knows it.
@@ -182,7 +176,7 @@ def load_segment(
 
 
 def _note(store: Store, identity: str, origin: str, content: _Content) -> bool:
-    """Return whether the catalog took the batch, rather than that somebody else stored it at the same moment."""
+    """Return whether the catalog took the batch: not if somebody else stored it at the same moment."""
     try:
         with store.catalog.write() as session:
             if session.has_batch(identity):
@@ -232,7 +226,7 @@ def _take(frame: Frame | SweepRows, content: _Content) -> None:
                 f"record {record!r:.80}: expected run, rank, allocation, placement, injection or recovered"
             )
         case _:
-            pass  # a set announces itself; its rows carry it
+            pass  # a set is carried by its rows
 
 
 def _note_death(value: Mapping[str, object], content: _Content) -> None:
@@ -242,7 +236,7 @@ def _note_death(value: Mapping[str, object], content: _Content) -> None:
 
 
 def _named(value: Mapping[str, object]) -> dict[str, object]:
-    """The record without facts it leaves open, so that they do not count as said."""
+    """Return the record without its empty facts, so that they replace nothing."""
     return {name: item for name, item in value.items() if item is not None}
 
 

@@ -1,4 +1,4 @@
-"""Files of others into the store, exactly once; a file that grew gives only what is new."""
+"""Loading other tools' files into the store, exactly once; of a file that grew only the new part."""
 
 import hashlib
 import json
@@ -23,30 +23,30 @@ from crosswind.data.schema.trial import History
 from crosswind.data.store.jobs import JOB, job_table
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.digests import digests_of
-from crosswind.ingest.load.distinct import JobNews, Same, distinct, without_known
+from crosswind.ingest.load.distinct import ChangedJobs, RowIdentity, distinct, without_stored
 from crosswind.ingest.load.load import Loaded
 from crosswind.ingest.reader.reader import Context, Reader, Record, Report
 
-CELLS_MAX = 4_000_000  # of a part: rows x columns; what is read of a file is never all in memory
+CELLS_MAX = 4_000_000  # of a part: rows x columns; a file is never in memory as a whole
 BYTES_MAX = 1 << 27  # of a part in memory: texts may be long
 JOBS_AT_ONCE = 20_000
 MEANWHILE = "was ingested by somebody else meanwhile: nothing changed"
-PATIENCE_SECONDS = 60.0  # with somebody else who reads the same file
+PATIENCE_SECONDS = 60.0  # for somebody else who reads the same file
 AHEAD_NS = 86_400_000_000_000  # by which clocks and time zones may be wrong
 
 
 @dataclass(frozen=True)
 class Named:
-    """A file that is only here for now, and what it is known by: the URL that it came from."""
+    """A temporary file, with the URL that it came from as its name."""
 
     path: Path
     name: str
 
 
 def load_file(store: Store, file: Path | Named, reader: Reader, loaded: Loaded, *, context: Context) -> bool:
-    """Stores what a reader makes of somebody else's file or folder; the same content again changes nothing.
+    """Store another tool's file or folder as a reader understands it; the same content again changes nothing.
 
-    Whether anything came of it, now or before.
+    Returns whether anything was stored from it, now or before.
     Raises: MalformedError, UnavailableError; nothing of the file is stored then.
     """
     path, shown = (file, str(file)) if isinstance(file, Path) else (file.path, file.name)
@@ -61,7 +61,7 @@ def load_file(store: Store, file: Path | Named, reader: Reader, loaded: Loaded, 
 
 @contextmanager
 def _alone(folder: Path, what: str) -> Iterator[bool]:
-    """Yield whether nobody else reads this, until it is noted: what stands there unnoted is nobody's who lives."""
+    """Hold the lock of this reading, and yield whether we have it; then unnoted parts in the lake are dead readers'."""
     slot = hashlib.sha256(what.encode(errors="surrogateescape")).hexdigest()[:3]  # so there are never many files
     with ExitStack() as held:
         try:
@@ -74,9 +74,9 @@ def _alone(folder: Path, what: str) -> Iterator[bool]:
 
 @contextmanager
 def _memory_used_again() -> Iterator[None]:
-    """Lets Arrow take memory from the system's allocator, which hands out again at once what a block before had.
+    """Let Arrow use the system's allocator, which reuses the memory of the block before at once.
 
-    Arrow's own gives it back to the kernel between two blocks: a fifth of a file's processor time went into that.
+    Arrow's own allocator returns it to the kernel between two blocks, which took a fifth of a file's processor time.
     """
     before = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
@@ -88,7 +88,7 @@ def _memory_used_again() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Reading:
-    """One file as it is read now; `name` is what it is known by."""
+    """One file that is being read; `name` identifies it in the catalog."""
 
     into: Store
     path: Path
@@ -99,11 +99,11 @@ class _Reading:
 
     @property
     def scope(self) -> str:
-        """Digest of what, besides its content, decides what the file becomes."""
+        """Return a digest of what, besides its content, decides what the file becomes."""
         return _scope(self.reader, self.context)
 
     def earlier(self) -> list[ReadFile]:
-        """Return what stood there when it was read before, longest first."""
+        """Return the notes of earlier readings of this path, longest content first."""
         with self.into.catalog.read() as session:
             return session.read_files.of_path(self.scope, self.name)
 
@@ -143,29 +143,29 @@ def _taken(reading: _Reading, identity: str, earlier: list[ReadFile], predecesso
         identity,
         reading.report,
         earlier_rows=dict(predecessor.rows) if predecessor else {},
-        same=Same(by_keys=bool(earlier), replaced=replaced),
-        news=JobNews(reading.into.lake, replaced) if earlier else None,
+        same=RowIdentity(by_keys=bool(earlier), replaced=replaced),
+        changed_jobs=ChangedJobs(reading.into.lake, replaced) if earlier else None,
         begun=begun,
     )
 
 
 def _scope(reader: Reader, context: Context) -> str:
-    """Digest of what, besides its content, decides what a file becomes."""
+    """Return a digest of what, besides its content, decides what a file becomes."""
     options = {name: str(value) for name, value in vars(context).items()}
     return hashlib.sha256(json.dumps([reader.name, options]).encode()).hexdigest()
 
 
 @dataclass
 class _Taken:
-    """The content of one file, on its way into the store: tables as hidden files, records in memory."""
+    """The content of one file on its way into the store: tables as hidden files, records in memory."""
 
     into: Store
     identity: str
     report: Report
-    earlier_rows: dict[str, int]  # rows of each set that are stored already: its first ones
-    same: Same
-    news: JobNews | None  # None where nothing was read from there before
-    begun: tuple[str, ...]  # parts of somebody who was killed before noting them
+    earlier_rows: dict[str, int]  # rows of each set that are stored already: the first ones
+    same: RowIdentity
+    changed_jobs: ChangedJobs | None  # None if nothing was read from there before
+    begun: tuple[str, ...]  # parts of a reader that was killed before noting them
     rows: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, list[pa.Table]] = field(default_factory=dict)
     staged: list[Staged] = field(default_factory=list)
@@ -177,7 +177,7 @@ class _Taken:
     told_ns: int = field(default_factory=time.time_ns)
 
     def read(self, records: Iterable[Record]) -> None:
-        """Takes in what a reader gives."""
+        """Take the tables and records of a reader."""
         for record in records:
             match record:
                 case Job():
@@ -201,14 +201,14 @@ class _Taken:
 
     def _take_jobs(self) -> None:
         if self.jobs:
-            self._take(job_table(self.jobs, told_ns=0))
+            self._take(job_table(self.jobs, reported_ns=0))
             self.jobs = []
 
     def _take(self, table: pa.Table) -> None:
         name = set_of(table.schema).name
         before = self.rows.get(name, 0)
         self.rows[name] = before + len(table)
-        if name == JOB.name:  # told anew, they hold: an account may have changed since
+        if name == JOB.name:  # later accounts of a job replace earlier ones
             times = np.arange(self.told_ns + before, self.told_ns + self.rows[name])
             table = table.set_column(0, table.schema.field("ts_ns"), pa.array(times))
         else:
@@ -234,21 +234,21 @@ class _Taken:
     def _new_jobs(self, table: pa.Table) -> pa.Table:
         with self.into.catalog.write() as session:
             table = session.people.hidden(table)
-        return self.news.of(table) if self.news else table
+        return self.changed_jobs.of(table) if self.changed_jobs else table
 
     def _new_rows(self, name: str, table: pa.Table) -> pa.Table:
         table = self._credible(name, table)
         before, table = len(table), distinct(table)
         if len(table) < before:
-            self.report.notes.append(f"{before - len(table)} rows of {name} told twice: one of each was kept")
+            self.report.notes.append(f"{before - len(table)} rows of {name} were repeated: one of each was kept")
         same = replace(self.same, by_keys=True, is_timed_by_file=True) if self.report.is_timed_by_file else self.same
-        before, table = len(table), without_known(self.into.lake, table, same)
+        before, table = len(table), without_stored(self.into.lake, table, same)
         if len(table) < before:
             self.report.notes.append(f"{before - len(table)} rows of {name} were stored before: left out")
         return table
 
     def _credible(self, name: str, table: pa.Table) -> pa.Table:
-        """The rows of times that have been: a clock that is wrong by years would stand in every query's way."""
+        """Return the rows of credible times: rows of a clock that is wrong by years would hamper every query."""
         times = table["ts_ns"].to_numpy()
         wrong = (times < 0) | (times > self.told_ns + AHEAD_NS)
         if not wrong.any():
@@ -258,7 +258,7 @@ class _Taken:
         return table.filter(pa.array(~wrong))
 
     def store(self, note: ReadFile, loaded: Loaded) -> None:
-        """Makes all of it appear: rows first, then, at once, the records and that the file was read."""
+        """Make all of it visible: rows first, then in one transaction the records and the note of the reading."""
         files = self.into.catalog
         with files.write() as session:
             if session.has_batch(self.identity):

@@ -1,4 +1,4 @@
-"""A segment that came from elsewhere, into the store, exactly once."""
+"""Receiving segments from other machines into the store, exactly once."""
 
 import logging
 import re
@@ -18,7 +18,7 @@ REJECTED = "rejected"
 
 
 class Fate(StrEnum):
-    """The fate of a segment: `partial` is stored as far as it was understood, and kept aside whole."""
+    """The fate of a segment: `partial` is stored as far as it was understood, with a copy in quarantine."""
 
     STORED = "stored"
     DUPLICATE = "duplicate"
@@ -27,7 +27,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True)
 class Received:
-    """A segment that its sender may forget."""
+    """A segment that its sender may delete."""
 
     batch_id: str
     fate: Fate
@@ -36,7 +36,7 @@ class Received:
 
 
 def check_name(name: str) -> None:
-    """Accepts a segment's file name as the spool gives it, so that it can become a path here.
+    """Check that a segment's file name is one of a spool's, so that it can become a path here.
 
     Raises: InvalidInputError.
     """
@@ -45,9 +45,9 @@ def check_name(name: str) -> None:
 
 
 def receive(store: Store, segment: Unpacked, identity: str, *, rejected_bytes: int) -> Received:
-    """Stores a segment, which its sender calls `identity`; one stored before changes nothing.
+    """Store a segment, which its sender calls `identity`; one stored before changes nothing.
 
-    What was not wholly understood is kept in the store's folder `rejected`, which holds at most `rejected_bytes`.
+    A segment that was not wholly understood is kept in the folder `rejected`, which holds at most `rejected_bytes`.
     Raises: InvalidInputError when it is another content, or none; UnavailableError when the store cannot take it.
     """
     try:

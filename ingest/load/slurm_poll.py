@@ -1,4 +1,4 @@
-"""Slurm's accounting into the store, gently: one question at a time, about what is new since the last one."""
+"""Polling Slurm's accounting into the store: one query at a time, for what is new since the last one."""
 
 import os
 import random
@@ -27,11 +27,11 @@ from crosswind.ingest.reader.reader import Context, Record, Report
 from crosswind.ingest.readers.slurm.sacct import SacctReader, sacct_command
 
 SOURCE = "slurm"
-FIRST_SECONDS = 7 * 86_400  # how far back it looks when it never did
-WINDOW_SECONDS = 86_400  # of one question: slurmdbd holds a whole answer in memory
-OVERLAP_SECONDS = 3_600  # asked again: ends arrive out of order
-LATE_SECONDS = 86_400  # so long may slurmdbd be away: slurmctld keeps what it has to tell
-PAUSE_SECONDS = 1.0  # between two questions
+FIRST_SECONDS = 7 * 86_400  # how far back the first look goes
+WINDOW_SECONDS = 86_400  # of one query: slurmdbd holds a whole answer in memory
+OVERLAP_SECONDS = 3_600  # queried again: ends arrive out of order
+LATE_SECONDS = 86_400  # so long may slurmdbd be away: slurmctld keeps its messages
+PAUSE_SECONDS = 1.0  # between two queries
 TIMEOUT_SECONDS = 600.0
 LOOK_SECONDS = 0.2
 LONGEST_DELAY_SECONDS = 3_600.0
@@ -43,10 +43,10 @@ ABSENT = (
 
 
 class Accounting(Protocol):
-    """Whoever answers about jobs of a span of time."""
+    """A source of the accounts of jobs in a span of time."""
 
     def answer(self, start: int, end: int, into: Path) -> None:
-        """Writes what sacct would to a file; times in seconds since 1970. Raises: UnavailableError."""
+        """Write sacct's output to a file; times in seconds since 1970. Raises: UnavailableError."""
         ...
 
 
@@ -56,10 +56,10 @@ class Sacct:
 
     program: str = "sacct"
     timeout_seconds: float = TIMEOUT_SECONDS
-    stop: threading.Event = field(default_factory=threading.Event)  # set by whoever does not want the answer any more
+    stop: threading.Event = field(default_factory=threading.Event)  # set when the answer is no longer wanted
 
     def answer(self, start: int, end: int, into: Path) -> None:
-        """Asks it once. Raises: UnavailableError when it is absent, fails, or does not answer in time."""
+        """Run it once. Raises: UnavailableError when it is absent, fails, or does not answer in time."""
         command = [self.program, *_arguments(start, end)]
         environment = {**os.environ, "TZ": "UTC", "SLURM_TIME_FORMAT": "%s"}
         with into.open("wb") as output, tempfile.TemporaryFile() as said:
@@ -98,7 +98,7 @@ class Sacct:
 
 
 def _arguments(start: int, end: int) -> list[str]:
-    """Return the arguments for sacct; of a requeued job only its present account, which holds."""
+    """Return the arguments for sacct; of a requeued job only its present account, which counts."""
     begin, until = (f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}" for seconds in (start, end))
     words = sacct_command(begin)
     options = [word for word in words[words.index("sacct") + 1 :] if word != "--duplicates"]
@@ -107,11 +107,11 @@ def _arguments(start: int, end: int) -> list[str]:
 
 @dataclass
 class Polled:
-    """The outcome of one look at the accounting."""
+    """The outcome of one poll."""
 
     since_seconds: int
     questions: int = 0
-    accounts: int = 0  # of jobs; one that ran for days is in the answers of them all
+    accounts: int = 0  # of jobs; one that ran for days is in the answer of every day
     changed: int = 0
     skipped: int = 0
     reports: list[Report] = field(default_factory=list)
@@ -119,7 +119,7 @@ class Polled:
 
 @dataclass
 class Poller:
-    """Asks, and keeps how far it got."""
+    """Polls the accounting, and stores how far it got."""
 
     store: Store
     system: str
@@ -127,9 +127,9 @@ class Poller:
     pause_seconds: float = PAUSE_SECONDS
 
     def poll(self, since_seconds: int | None = None) -> Polled:
-        """Stores what changed since the last look, or since a time; the same again changes nothing.
+        """Store what changed since the last poll, or since a time; the same again changes nothing.
 
-        Raises: UnavailableError; what was answered before is stored.
+        Raises: UnavailableError; earlier answers are stored all the same.
         """
         with alone(self.store.home / ".sync-slurm.lock") as is_alone:
             if not is_alone:
@@ -159,7 +159,7 @@ class Poller:
             session.positions.put(SOURCE, self.system, max(known_ns, reached * 1_000_000_000))
 
     def _take(self, begin: int, end: int, polled: Polled) -> int:
-        """Asks about one span; comes back with the last end of a job in it, or 0."""
+        """Query one span. Return the last end of a job in it, or 0."""
         latest = 0
         with tempfile.TemporaryDirectory(dir=self.store.home, prefix=".sync-slurm-") as folder:
             answer = Path(folder) / "sacct.txt"
@@ -183,13 +183,13 @@ def _tables(records: Iterator[Record]) -> Iterator[pa.Table]:
         elif isinstance(record, Job):
             jobs.append(record)
         if len(jobs) == JOBS_AT_ONCE:
-            yield job_table(jobs, told_ns=0)
+            yield job_table(jobs, reported_ns=0)
             jobs = []
     if jobs:
-        yield job_table(jobs, told_ns=0)
+        yield job_table(jobs, reported_ns=0)
 
 
 def delay_seconds(every: float, failures: int, chance: random.Random) -> float:
-    """Return how long to wait: jittered, so that many do not ask at once; longer after each failure in a row."""
+    """Return how long to wait: jittered, so that many do not query at once; longer after every failure in a row."""
     longest = max(every, LONGEST_DELAY_SECONDS)
     return min(every * 2.0 ** min(failures, 32), longest) * chance.uniform(0.9, 1.1)

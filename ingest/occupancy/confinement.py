@@ -1,6 +1,6 @@
-"""The job that a process is confined to, by the control group that Slurm put it into.
+"""The job of a process by the control group that Slurm confines it to.
 
-Everybody may read it of every process, and a user cannot forge it, so it holds against what an environment says. The
+Everybody may read it for every process, and no user can forge it, so it overrides the environment's variables. The
 number of the task in its path is left alone: sources differ on whether it counts within the node or the step.
 
 Source: https://slurm.schedmd.com/cgroup_v2.html; proc_pid_cgroup(5).
@@ -19,7 +19,7 @@ LEGACY = re.compile(rb"(?m)^\d+:[^:\n]+:/slurm[^/\n]*/uid_\d{1,10}()" + STEP)
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """The job and step of a control group; `node` where its path names one."""
+    """The job and step of a control group; `node` if its path names one."""
 
     job_id: str
     step_id: str | None = None
@@ -27,7 +27,7 @@ class Confinement:
 
 
 def confinement_of(groups: bytes) -> Confinement | None:
-    """The job in the content of /proc/<pid>/cgroup, or None outside of any."""
+    """Return the job in the content of /proc/<pid>/cgroup, or None outside of any."""
     match = SCOPE.search(groups) or LEGACY.search(groups)
     if match is None:
         return None

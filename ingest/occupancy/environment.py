@@ -1,7 +1,7 @@
-"""The job, step and rank of a process, by what schedulers and launchers put into its environment.
+"""The job, step and rank of a process, from variables of schedulers and launchers in its environment.
 
-Whoever starts a process may write anything there: every value is checked, one that does not fit is left out and named,
-and no variable but those below is kept.
+A user may set them to anything: every value is checked, one that does not fit is left out and named, and no variable
+but those below is kept.
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from crosswind.ingest.occupancy.confinement import Confinement
 from crosswind.ingest.probe.place import JOB_VARIABLES, LSF_INDEX, RANK_VARIABLES, WORLD_VARIABLES, job_id
 
-# What stands behind these is not looked at: processes full of tiny words would cost more than all others together.
+# Bytes beyond these are not read: environments full of tiny words would cost more than all others together.
 MAX_ENVIRONMENT_BYTES = 1 << 17
 MAX_VARIABLES = 1024
 MAX_NUMBER = 2**31 - 1
@@ -39,7 +39,7 @@ GPU = re.compile(r"[A-Za-z0-9:./_-]{1,80}")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A process's own account of its place; None where it says nothing that fits. `refused` names what did not fit."""
+    """A process's own account of its place; None if nothing fits. `refused` names the variables that did not fit."""
 
     job_id: str | None = None
     array_id: str | None = None
@@ -63,7 +63,7 @@ class Identity:
         return self.rank is not None or self.run_id is not None
 
     def continues(self, parent: "Identity | None") -> bool:
-        """Return whether the parent was this rank already; a program may add its world's size for its children."""
+        """Return whether the parent was this rank already; a program may add its world size for its children."""
         if parent is None or (
             parent.world_size != self.world_size and None not in (parent.world_size, self.world_size)
         ):
@@ -71,7 +71,7 @@ class Identity:
         return all(getattr(self, name) == getattr(parent, name) for name in ("job_id", "step_id", "run_id", "rank"))
 
     def confined_to(self, confinement: Confinement) -> "Identity":
-        """The identity with the job that the kernel vouches for; what it says of another job is not believed."""
+        """Return the identity with the job that the kernel vouches for; variables of another job are dropped."""
         node, is_of_it = self.node or confinement.node, self.job_id in (None, confinement.job_id)
         trusted = self if is_of_it else Identity(node=node, system=self.system, refused=self.refused)
         step_id = trusted.step_id or confinement.step_id
@@ -82,7 +82,7 @@ NOBODY = Identity()
 
 
 def identity_of(environment: bytes) -> Identity:
-    """The identity in the content of /proc/<pid>/environ.
+    """Return the identity in the content of /proc/<pid>/environ.
 
     A Slurm job counts as allocated here only where slurmd named the node: `salloc` puts the job's id into shells of
     login nodes as well. Source: sbatch(1), srun(1), mpirun(1), torchrun's environment variables.
@@ -97,14 +97,14 @@ def identity_of(environment: bytes) -> Identity:
 
 
 class _Fields:
-    """Values by name, checked when asked for."""
+    """Values by name, checked when read."""
 
     def __init__(self, variables: Mapping[str, bytes]) -> None:
         self.variables = variables
         self.refused: list[str] = []
 
     def text(self, names: Iterable[str], form: re.Pattern[str] = IDENTIFIER) -> str | None:
-        """The first of these variables that has the form."""
+        """Return the first of these variables that has the form."""
         for name in self._given(names):
             text = self.variables[name].decode("utf-8", "replace")
             if form.fullmatch(text):
@@ -113,13 +113,13 @@ class _Fields:
         return None
 
     def job_id(self) -> str | None:
-        """The job's id, of the first scheduler that names one that has the form."""
+        """Return the job's id, of the first scheduler that names one of the right form."""
         named = ((name, self.text((name,))) for name in JOB_VARIABLES)
         first = next(((name, text) for name, text in named if text), None)
         return job_id(dict([first, (LSF_INDEX, self.text((LSF_INDEX,)) or "")])) if first else None
 
     def number(self, names: Iterable[str]) -> int | None:
-        """The first of these variables that is a whole number."""
+        """Return the first of these variables that is a whole number."""
         for name in self._given(names):
             value = self.variables[name]
             if value.isdigit() and len(value) <= 10 and int(value) <= MAX_NUMBER:
@@ -128,7 +128,7 @@ class _Fields:
         return None
 
     def gpus(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The devices that the first of these variables lists; `-1` and Slurm's NoDevFiles stand for none."""
+        """Return the devices that the first of these variables lists; `-1` and Slurm's NoDevFiles mean none."""
         for name in self._given(names):
             words = self.variables[name].decode("utf-8", "replace").split(",", MAX_GPUS)
             if len(words) <= MAX_GPUS and all(map(GPU.fullmatch, words)):

@@ -1,4 +1,4 @@
-"""The files in which the scheduler's prolog and epilog say which jobs are on this node."""
+"""Job files, by which the scheduler's prolog and epilog announce the jobs on this node."""
 
 import json
 import logging
@@ -21,19 +21,19 @@ MAX_FILES = 4096
 MAX_NS = 2**63 - 1
 LIMITS = {"uid": 2**32 - 2, "cpus": 2**31 - 1, "restart_count": 2**31 - 1, "started_ns": MAX_NS, "ended_ns": MAX_NS}
 TEXTS = {"job_id": IDENTIFIER, "node": NAME, "system": NAME}
-NODELIST = "nodelist"  # known, but every node writes of itself alone
+NODELIST = "nodelist"  # a field of allocations, but a node reports only itself
 
 
 @dataclass(frozen=True)
 class JobFile:
-    """The content of one file, and where it stands."""
+    """The content of one file, and its path."""
 
     path: Path
     allocation: Allocation
     stamp: tuple[int, ...]
 
     def remove(self) -> None:
-        """Removes the file if this user may, unless another has taken its place: that of a job which was requeued."""
+        """Remove the file if this user may, unless another has taken its place: that of a requeued job."""
         with suppress(OSError):  # root's; its epilog clears old ones away
             if _stamp_of(self.path.lstat()) == self.stamp:
                 self.path.unlink()
@@ -43,7 +43,7 @@ class JobFile:
 class JobFiles:
     """The job files of a directory; each is read when it is new or was replaced.
 
-    Only files of root or of this user which nobody else may write are believed. Garbled ones are told once and counted.
+    Only files of root or of this user that nobody else may write are trusted. Garbled ones are logged once and counted.
     """
 
     directory: Path
@@ -54,11 +54,11 @@ class JobFiles:
 
     @property
     def garbled(self) -> int:
-        """The number of files that cannot be believed or understood."""
+        """Return the number of files that cannot be trusted or parsed."""
         return len(self._stamps) - len(self.files)
 
     def refresh(self) -> bool:
-        """Looks for new, replaced and removed files, and says whether there are any.
+        """Look for new, replaced and removed files. Return whether there are any.
 
         Raises: OSError when there is nothing left to open a file with.
         """
@@ -74,7 +74,7 @@ class JobFiles:
         return bool(changed or gone)
 
     def changed_ns(self) -> int | None:
-        """Return when a file last came or went; None without a directory."""
+        """Return the time of the last change of the directory; None without one."""
         try:
             return self.directory.stat().st_mtime_ns
         except OSError:
@@ -99,7 +99,7 @@ class JobFiles:
         except (OSError, ValueError, RecursionError, MalformedError) as error:
             if is_exhausted(error):
                 raise
-            LOG.warning("job file %s is not believed: %s", str(path)[:300], str(error)[:200])
+            LOG.warning("job file %s is ignored: %s", str(path)[:300], str(error)[:200])
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

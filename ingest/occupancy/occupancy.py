@@ -1,4 +1,4 @@
-"""The jobs and ranks on this node now, and the news of them since last asked."""
+"""The jobs and ranks on this node now, and the changes since the last look."""
 
 import logging
 import os
@@ -26,7 +26,7 @@ MAX_RANKS = 4096
 LOOK_SECONDS = 5.0  # between looks at all processes
 IDLE_LOOK_SECONDS = 15.0  # while there are no new ones
 ANNOUNCED_SECONDS = 20.0  # announcements that nothing seems to have touched are read again after so long
-CLOCK_SET_NS = 100_000_000  # a smaller difference is that between two looks at two clocks
+CLOCK_SET_NS = 100_000_000  # a smaller difference is that of two readings of two clocks
 NANOSECONDS = 1_000_000_000
 Record = tuple[str, Mapping[str, object]]
 AllocationKey = tuple[str, str, str, int]  # system, job, node, restarts
@@ -34,7 +34,7 @@ ProcessKey = tuple[int, int]  # pid, start ticks
 
 
 def boot_ns() -> int:
-    """Return when this node started, UTC: finer than the whole seconds of btime in /proc/stat."""
+    """Return the time of this node's start, UTC: finer than the whole seconds of btime in /proc/stat."""
     return time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
@@ -75,7 +75,7 @@ class Occupancy:
         self._job_files = None if job_directory is None else JobFiles(job_directory, node, self._system)
         self._boot_ns = boot_ns()
         self._undecided: list[int] = []
-        self._programs: set[ProcessKey] = set()  # known to be no shell and no launcher
+        self._programs: set[ProcessKey] = set()  # neither a shell nor a launcher
         self._announced: dict[int, Announcement] = {}
         self._announced_ns: int | None = None  # when one last came or went, as of the last reading
         self._announced_at = float("-inf")
@@ -90,13 +90,12 @@ class Occupancy:
         self._filed: dict[str, Allocation] = {}
         self._news: deque[tuple[str, Allocation | Placement, JobFile | None]] = deque()
         self._lost_records = 0
-        self._is_behind = True  # what came or went may not have been looked at to its end
+        self._is_behind = True  # the last look may have been cut short
 
     def look(self, *, now: bool = False) -> None:
-        """Refreshes at once when a file of a job or rank came or went or a rank ended, else every few seconds.
+        """Refresh at once when a file of a job or rank came or went or a rank ended, else every few seconds.
 
-        A refresh goes through all processes, which is most of what an agent on an idle node would do; `now` has one
-        whatever the time.
+        A refresh goes through all processes: on an idle node most of an agent's work. `now` forces one.
         """
         folders, newest, at = self._folders_changed(), self._newest_pid(), time.monotonic()
         is_idle = newest == self._newest and not self._undecided and not self._processes.has_young
@@ -106,7 +105,7 @@ class Occupancy:
             self.refresh()
 
     def refresh(self) -> None:
-        """Looks at what came and went; never raises. After a look that failed, the next one takes nothing as known."""
+        """Look for changes; never raises. After a look that failed, the next one starts from scratch."""
         is_behind, self._is_behind = self._is_behind, True
         try:
             self._look(is_behind)
@@ -116,29 +115,29 @@ class Occupancy:
             self._is_behind = False
 
     def placements(self) -> list[Placement]:
-        """The living ranks: those that announced themselves, and those found."""
+        """Return the living ranks: those that announced themselves, and those found among the processes."""
         return list(self._placed.values())
 
     def pids(self) -> list[int]:
-        """The processes of the living ranks."""
+        """Return the processes of the living ranks."""
         return [placement.pid for placement in self._placed.values()]
 
     def records(self) -> Iterator[Record]:
-        """Yield the news since last asked, for the spool; a record counts as taken once the next is asked for.
+        """Yield the changes since the last call, for the spool; a record counts as taken once the next is requested.
 
         The file of an ended job is removed once its end was taken, if this user may.
         """
         while self._news:
             record, place, file = self._news[0]
-            yield record, _told(place)
+            yield record, _as_record(place)
             self._news.popleft()
             if file is not None:
                 file.remove()
 
     def hand_to(self, take: Callable[[str, Mapping[str, object]], None]) -> None:
-        """Gives away what became known since last asked; what is refused as invalid is lost and counted.
+        """Hand the changes since the last call to `take`; records refused as invalid are lost and counted.
 
-        Raises: UnavailableError when `take` does; what it had not taken waits.
+        Raises: UnavailableError when `take` does; the records not taken are kept for the next call.
         """
         for record, value in self.records():
             try:
@@ -147,7 +146,7 @@ class Occupancy:
                 self._lose(str(error))
 
     def _newest_pid(self) -> bytes:
-        """The pid that the kernel gave last."""
+        """Return the pid that the kernel gave last."""
         try:
             return self._files.read(f"{self._proc}/loadavg").split()[-1]
         except (UnavailableError, MalformedError, IndexError):
@@ -233,9 +232,9 @@ class Occupancy:
         self._placed = now
 
     def _trusted(self) -> dict[int, Process]:
-        """The living processes of this node without those that name a job which the prolog says is another user's.
+        """Return the living processes of this node, except those that claim a job of another user, by the prolog.
 
-        Whom the kernel confines to a job is of that job, whoever it is.
+        A process that the kernel confines to a job is of that job, whoever its user is.
         """
         owners = {allocation.job_id: allocation.uid for allocation in self._filed.values()}
         return {pid: process for pid, process in self._processes.living.items() if self._is_ours(process, owners)}
@@ -249,7 +248,7 @@ class Occupancy:
         return process.is_confined or owners.get(identity.job_id or "") in (None, process.uid)
 
     def _note_refused(self) -> None:
-        """Says once of each variable that somebody's value of it did not fit, and never the value."""
+        """Log every variable once whose value did not fit, and never the value."""
         for process in self._processes.living.values():
             for name in process.identity.refused if process.identity else ():
                 if name not in self._refused:
@@ -292,7 +291,7 @@ class Occupancy:
         return replace(of_rank, node=node, start_ticks=rank.start_ticks)
 
     def _find_jobs(self, now_ns: int) -> None:
-        """Jobs by environment. What a file tells of, too, only gains facts: its end comes by the file alone."""
+        """Find jobs by environment. A job with a file only gains facts by this: its end comes by the file alone."""
         filed = {allocation.job_id for allocation in self._filed.values()}
         now = {key: self._allocation(process) for key, process in self._first_processes(filed).items()}
         for key, allocation in now.items():
@@ -306,7 +305,7 @@ class Occupancy:
         self._jobs = now
 
     def _first_processes(self, filed: Collection[str]) -> dict[AllocationKey, Process]:
-        """The process of each job that started first, those that the kernel confines before all others."""
+        """Return the process of each job that started first, those that the kernel confines before all others."""
         first: dict[AllocationKey, Process] = {}
         for process in sorted(
             self._trusted().values(), key=lambda candidate: (not candidate.is_confined, candidate.start_ticks)
@@ -334,7 +333,7 @@ class Occupancy:
         )
 
     def _started_ns(self, ticks: int) -> int:
-        """The end of the tick in which it started, so that it never seems to come before the prolog that let it in."""
+        """Return the end of the tick in which it started, so that no job seems to begin before its prolog."""
         return self._boot_ns + (ticks + 1) * NANOSECONDS // TICKS
 
     def _summarise(self) -> None:
@@ -356,7 +355,7 @@ class Occupancy:
 
 
 def _surest(first: Mapping[AllocationKey, Process], filed: Collection[str]) -> dict[AllocationKey, Process]:
-    """As many jobs as are kept: anybody may invent others, and other nodes and restarts of his own."""
+    """Return as many jobs as are kept, surest first: anybody may invent others, with nodes and restarts."""
     counts: Counter[str] = Counter()
     doubts: dict[AllocationKey, tuple[bool, bool, int]] = {}
     for key, process in first.items():
@@ -366,7 +365,7 @@ def _surest(first: Mapping[AllocationKey, Process], filed: Collection[str]) -> d
     return {key: first[key] for key in sorted(doubts, key=doubts.__getitem__)[:MAX_JOBS]}
 
 
-def _told(place: Allocation | Placement) -> dict[str, object]:
-    """The record of what is known, in plain values; the rest is left out."""
+def _as_record(place: Allocation | Placement) -> dict[str, object]:
+    """Return the record in plain values, without what is unknown."""
     facts = {name: value for name, value in vars(place).items() if value not in (None, "", ())}
     return facts | {"source": str(place.source)} | ({"gpus": list(place.gpus)} if place.gpus else {})

@@ -1,4 +1,4 @@
-"""The processes of this node, each with the identity in its environment, which is read once in its life."""
+"""The processes of this node, with the identity in their environments, read once in a process's life."""
 
 import os
 import time
@@ -14,12 +14,12 @@ from crosswind.ingest.occupancy.environment import MAX_ENVIRONMENT_BYTES, NOBODY
 PARENT, FLAGS, USER_TICKS, SYSTEM_TICKS, START = 1, 6, 11, 12, 19  # among the fields of stat, from the state on
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD
 TICKS = os.sysconf("SC_CLK_TCK")
-YOUNG_TICKS = TICKS  # so long, a process may still show what it had before its exec
+YOUNG_TICKS = TICKS  # so long a process may still show its state before its exec
 
 
 @dataclass(slots=True)
 class Process:
-    """One process. `identity` is what is known of it, None when nothing is; `inherited` is its parent's."""
+    """One process; `identity` is None when nothing is known of it, `inherited` is its parent's."""
 
     pid: int
     inode: int
@@ -33,13 +33,13 @@ class Process:
 
     @property
     def is_head(self) -> bool:
-        """Return whether it carries a rank that its parent has not."""
+        """Return whether it carries a rank that its parent does not."""
         identity = self.identity
         return identity is not None and identity.is_of_a_rank and not identity.continues(self.inherited)
 
 
 class Processes:
-    """All processes of a proc tree; a refresh looks at those alone that are new."""
+    """All processes of a proc tree; a refresh reads the new ones alone."""
 
     def __init__(self, proc: str) -> None:
         self.living: dict[int, Process] = {}
@@ -48,9 +48,9 @@ class Processes:
         self._young: set[int] = set()
 
     def refresh(self, again: Collection[int] = ()) -> bool:
-        """Finds what came and went, looks `again` at these, and says whether anything is another.
+        """Find processes that came and went, read those in `again` once more. Return whether anything changed.
 
-        Raises: UnavailableError when there is no such tree, or nothing left to open a file with.
+        Raises: UnavailableError when there is no such tree, or no file descriptor left.
         """
         inodes = self._listed()
         changed = [pid for pid, inode in inodes.items() if (had := self.living.get(pid)) is None or had.inode != inode]
@@ -66,11 +66,11 @@ class Processes:
 
     @property
     def has_young(self) -> bool:
-        """Return whether there are some that may still be about to exec."""
+        """Return whether some processes may still be about to exec."""
         return bool(self._young)
 
     def used_ticks(self, pid: int) -> int:
-        """Processor time of a process so far; 0 when it is gone."""
+        """Return the processor time of a process so far; 0 when it is gone."""
         try:
             fields = self._stat(pid)
             return count(fields[USER_TICKS], "stat") + count(fields[SYSTEM_TICKS], "stat")
@@ -78,7 +78,7 @@ class Processes:
             return 0
 
     def _listed(self) -> dict[int, int]:
-        """Inode by pid: the kernel makes a new one for a process, so that a pid used again is seen without a read."""
+        """Return inodes by pid: every process has a new one, so that a reused pid is noticed without a read."""
         try:
             with os.scandir(self._proc) as entries:
                 return {int(entry.name): entry.inode() for entry in entries if entry.name.isdecimal()}

@@ -1,4 +1,4 @@
-"""The rank itself, among the processes that carry its variables.
+"""The rank's own process among the many that carry its variables.
 
 Children inherit the variables, so many carry them: shells, launchers, data-loader workers, compilers. The rule:
 
@@ -7,8 +7,8 @@ Children inherit the variables, so many carry them: shells, launchers, data-load
    (`RANK=$SLURM_PROCID`) for its children makes no heads of them.
 2. From a head that is a shell or a known launcher one goes down to the child of the same rank; where there are several,
    to the one that has used most processor time, once any has used some, and stays with it while it lives.
-3. What then still has other heads below it is a launcher that we do not know, and no rank.
-4. A process that announced itself is the rank, whatever the environment says of it and of those around it.
+3. A process that then still has other heads below it is an unknown launcher, and no rank.
+4. A process that announced itself is the rank, whatever the environments say.
 
 A rank that sets its variables after its start, as torch's mp.spawn has it, is found by its announcement alone.
 """
@@ -35,9 +35,9 @@ MAX_DEPTH = 64
 
 
 def passes_on(pid: int, proc: str) -> bool:
-    """Return whether a process is a shell or launcher, by its program and by the script or module that it was given.
+    """Return whether a process is a shell or launcher, by its program and by its script or module.
 
-    Raises: OSError when there is nothing left to open a file with.
+    Raises: OSError when there is no file descriptor left.
     """
     folder = Path(proc, str(pid))
     try:
@@ -54,14 +54,14 @@ def passes_on(pid: int, proc: str) -> bool:
 
 @dataclass(frozen=True)
 class Tree:
-    """The processes of the node by pid, and what may be asked about one of them."""
+    """The processes of the node by pid, with what the search asks about one of them."""
 
     processes: Mapping[int, Process]
     passes_on: Callable[[int], bool]
     used_ticks: Callable[[int], int]
 
     def ancestors(self, pid: int) -> Iterable[int]:
-        """The pids above, nearest first."""
+        """Return the pids above, nearest first."""
         for _ in range(MAX_DEPTH):
             process = self.processes.get(pid)
             if process is None or process.parent not in self.processes:
@@ -71,15 +71,15 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class Found:
-    """The ranks among the processes, and the heads below which none was found so far."""
+class RankSearch:
+    """The ranks among the processes, and the heads without one so far."""
 
     ranks: list[Process]
     undecided: list[Process]
 
 
-def ranks_among(tree: Tree, *, announced: Collection[int] = (), watched: Collection[int] = ()) -> Found:
-    """The processes that are ranks by the rule above; `watched` are those that were before."""
+def ranks_among(tree: Tree, *, announced: Collection[int] = (), watched: Collection[int] = ()) -> RankSearch:
+    """Return the processes that are ranks by the rule above; `watched` are those of the look before."""
     heads = [process for process in tree.processes.values() if process.is_head]
     above = {pid for descendant in (*(head.pid for head in heads), *announced) for pid in tree.ancestors(descendant)}
     descent = _Descent(tree, watched)
@@ -90,7 +90,7 @@ def ranks_among(tree: Tree, *, announced: Collection[int] = (), watched: Collect
             undecided.append(head)
         elif rank.pid in announced or not (rank.pid in above or _is_below(rank, tree, announced)):
             ranks.append(rank)
-    return Found(_one_each(ranks, watched), undecided)
+    return RankSearch(_one_each(ranks, watched), undecided)
 
 
 class _Descent:
@@ -105,7 +105,7 @@ class _Descent:
                 self._children[process.parent].append(process)
 
     def below(self, process: Process, depth: int = 0) -> Process | None:
-        """The program itself, this process or one below it; None while there is none."""
+        """Return the program itself, this process or one below it; None while there is none."""
         if not self._tree.passes_on(process.pid):
             return process
         if depth == MAX_DEPTH:
@@ -129,7 +129,7 @@ def _is_below(process: Process, tree: Tree, pids: Collection[int]) -> bool:
 
 
 def _one_each(ranks: Iterable[Process], watched: Collection[int]) -> list[Process]:
-    """One process a rank: a helper that let go of its parent carries the rank as well, but started later."""
+    """Return one process for every rank: a detached helper carries the rank as well, but started later."""
     chosen: dict[object, Process] = {}
     for process in sorted(
         ranks, key=lambda candidate: (candidate.pid not in watched, candidate.start_ticks, candidate.pid)

@@ -1,1 +1,1 @@
-"""Measures nodes and their network before a job: `crosswind check`. Imports the standard library alone until used."""
+"""Measurements of nodes and their network before a job: `crosswind check`; heavy imports only when used."""

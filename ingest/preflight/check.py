@@ -1,4 +1,4 @@
-"""One check, as one rank of it goes through it."""
+"""The course of a check on one of its ranks."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ from crosswind.ingest.preflight.measures import NETWORK_MEASURES, NODE_MEASURES,
 from crosswind.ingest.preflight.network import leaders
 from crosswind.ingest.preflight.peers import Peers
 
-GATHER_SECONDS = 20.0  # after rank 0 is done; the ranks are in step until then
+GATHER_SECONDS = 20.0  # after rank 0 is done; the ranks go in step until then
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Checked:
 
 
 def check(peers: Peers, names: Sequence[str], folder: Path, seconds: float) -> Checked | None:
-    """Measures with all other ranks, for about so many seconds; all results on rank 0, None on the others.
+    """Measure with all other ranks for about `seconds`. Return all results on rank 0, None on the others.
 
-    Nodes measure the same at the same time. What one node cannot do is told, and the rest goes on.
+    Nodes measure the same at the same time. A failure on one node is reported, and the rest goes on.
     Raises: UnavailableError naming ranks whose results do not come.
     """
     budget = shares(_possible(peers, names), seconds)
@@ -62,7 +62,7 @@ def check(peers: Peers, names: Sequence[str], folder: Path, seconds: float) -> C
 
 
 def _possible(peers: Peers, names: Sequence[str]) -> list[str]:
-    """Those that need as many nodes or ranks as there are."""
+    """Return the measures for which there are enough nodes and ranks."""
     least = {"pairs": len(set(peers.nodes)), "allreduce": peers.place.world_size}
     return [name for name in names if least.get(name, 2) > 1]
 

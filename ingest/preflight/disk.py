@@ -1,4 +1,4 @@
-"""Disk: how fast a small file gets there, and back."""
+"""Disk: bandwidth of writing and reading a small file."""
 
 import os
 import tempfile
@@ -16,9 +16,9 @@ FILE_BYTES, BLOCK_BYTES = 64 * 1024 * 1024, 1024 * 1024
 
 @dataclass(frozen=True)
 class Disk:
-    """Writes a file up to and with fsync, lets go of its pages, and reads it again; what was not done in time is cut.
+    """Writes a file with fsync, drops its pages, and reads it again; stops when the time is over.
 
-    A file system that keeps no promise about fsync or keeps the pages all the same shows its memory rather than a disk.
+    A file system that ignores fsync or keeps the pages shows its memory rather than a disk.
     """
 
     name: ClassVar[str] = "disk"
@@ -26,7 +26,7 @@ class Disk:
     file_bytes: int = FILE_BYTES
 
     def measure(self, bench: Bench) -> Iterator[Measured]:
-        """Bytes/s written and read. Raises: OSError naming the folder."""
+        """Yield bytes/s written and read. Raises: OSError naming the folder."""
         mount, method = mount_point(bench.folder), f"{self.file_bytes >> 20} MiB in blocks of 1 MiB"
         with tempfile.TemporaryFile(dir=bench.folder, prefix=".crosswind-check-", buffering=0) as file:
             values = {
@@ -38,7 +38,7 @@ class Disk:
 
 
 def mount_point(folder: Path) -> str:
-    """Return the folder on which the file system of this folder is mounted."""
+    """Return the mount point of this folder's file system."""
     path = folder.resolve()
     return str(next(mount for mount in (path, *path.parents) if os.path.ismount(mount) or mount == mount.parent))
 

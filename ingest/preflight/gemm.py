@@ -1,4 +1,4 @@
-"""Matrix products: what the processor and every visible GPU compute in a second."""
+"""Matrix products: floating point performance of the processor and every visible GPU."""
 
 import os
 import time
@@ -12,14 +12,14 @@ from crosswind.data.schema.checks import Measured
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.preflight.measure import Bench, cores, processor
 
-SIDE, GPU_SIDE = 2048, 8192  # 17 Gflop, 1.1 Tflop a product: milliseconds where it is fast, under a second where not
+SIDE, GPU_SIDE = 2048, 8192  # 17 Gflop, 1.1 Tflop a product: milliseconds on fast devices, less than a second on others
 
 
 @dataclass(frozen=True)
 class Gemm:
     """Products of square matrices: in 32 bits by PyTorch or NumPy on the processor, in 16 bits on each GPU.
 
-    In the median of the products that fit into the time, so that a steady disturbance shows and a single one does not.
+    The median of the products that fit into the time: a steady disturbance shows, a single one does not.
     """
 
     name: ClassVar[str] = "gemm"
@@ -28,7 +28,7 @@ class Gemm:
     gpu_side: int = GPU_SIDE
 
     def measure(self, bench: Bench) -> Iterator[Measured]:
-        """Flop/s of the processor, then of each GPU. Raises: UnavailableError."""
+        """Yield flop/s of the processor, then of each GPU. Raises: UnavailableError."""
         if find_spec("torch"):
             yield from self._by_torch(bench)
         elif find_spec("numpy"):
@@ -37,7 +37,7 @@ class Gemm:
             raise UnavailableError("gemm needs torch or numpy: pip install numpy")
 
     def _by_torch(self, bench: Bench) -> Iterator[Measured]:
-        import torch  # noqa: PLC0415 - beside a job nothing heavy is imported before it is used
+        import torch  # noqa: PLC0415 - no heavy import during a job before it is needed
 
         gpus = torch.cuda.device_count()
         seconds = bench.seconds / (1 + gpus)
@@ -77,12 +77,12 @@ class Gemm:
 
 
 def _flops(side: int, seconds: float) -> float:
-    """2 n^3 floating point operations a product."""
+    """Return the speed: 2 n^3 floating point operations a product."""
     return 2.0 * side**3 / seconds
 
 
 def _median_seconds(product: Callable[[], object], seconds: float) -> float:
-    """Of the products in that time, after one that warms up; one at least."""
+    """Return the median of the products in that time, at least one, after one to warm up."""
     product()
     times: list[float] = []
     ends = time.perf_counter() + seconds

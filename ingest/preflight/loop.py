@@ -1,4 +1,4 @@
-"""A fixed amount of work again and again: how fast a core is, and what the system takes from it."""
+"""A fixed quantum of work, repeated: the speed of a core, and the noise of the system."""
 
 import sys
 import time
@@ -16,7 +16,7 @@ LEAST = 20  # quanta
 
 @dataclass(frozen=True)
 class Loop:
-    """Times quanta of fixed work on one core: their median, and mean over least.
+    """Times quanta of fixed work on one core: their median, and their mean / minimum.
 
     Source: Petrini, Kerbyson, Pakin 2003, "The case of the missing supercomputer performance" (fixed work quantum).
     """
@@ -26,7 +26,7 @@ class Loop:
     turns: int = TURNS
 
     def measure(self, bench: Bench) -> Iterator[Measured]:
-        """Seconds of a quantum, and the ratio that tells noise."""
+        """Yield seconds of a quantum, and the ratio that shows noise."""
         times: list[float] = []
         ends = time.perf_counter() + bench.seconds
         while len(times) < LEAST or time.perf_counter() < ends:

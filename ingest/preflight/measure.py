@@ -13,7 +13,7 @@ from crosswind.data.schema.checks import Measured
 
 @dataclass(frozen=True)
 class Bench:
-    """The place of a measurement, and how long it may take."""
+    """The folder and the duration of a measurement."""
 
     node: str
     folder: Path  # for files that are removed again
@@ -23,11 +23,11 @@ class Bench:
 class NodeMeasure(Protocol):
     """Measures one thing on this node."""
 
-    name: ClassVar[str]  # as `--only` calls it
-    weight: ClassVar[float]  # its part of the time, beside the others'
+    name: ClassVar[str]  # in `--only`
+    weight: ClassVar[float]  # its share of the time, relative to the others'
 
     def measure(self, bench: Bench) -> Iterator[Measured]:
-        """The values, after about `bench.seconds`. Raises: UnavailableError, and OSError of the folder."""
+        """Yield the values, after about `bench.seconds`. Raises: UnavailableError, and OSError of the folder."""
         ...
 
 
@@ -38,7 +38,7 @@ def cores() -> int:
 
 @cache
 def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """The processor's model as the kernel tells it, else its architecture."""
+    """Return the processor's model by the kernel, else its architecture."""
     try:
         lines = cpuinfo.read_text(errors="replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Everything that a check can measure, in the order in which it does."""
+"""All measures of a check, in their order."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -25,7 +25,7 @@ WEIGHTS: Mapping[str, float] = {
 
 
 def chosen(only: str | None) -> tuple[str, ...]:
-    """The measures that `--only a,b` names, in their own order; all without it. Raises: InvalidInputError."""
+    """Return the measures that `--only a,b` names, in their own order; all without it. Raises: InvalidInputError."""
     if only is None:
         return tuple(WEIGHTS)
     wanted = [word.strip() for word in only.split(",")]
@@ -36,6 +36,6 @@ def chosen(only: str | None) -> tuple[str, ...]:
 
 
 def shares(names: Sequence[str], seconds: float) -> dict[str, float]:
-    """Seconds for each of these, which sum to `seconds`."""
+    """Return the seconds for each of these, which sum to `seconds`."""
     total = sum(WEIGHTS[name] for name in names)
     return {name: seconds * WEIGHTS[name] / total for name in names}

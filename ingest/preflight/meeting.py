@@ -1,4 +1,4 @@
-"""The meeting of a launcher's ranks: how they find each other."""
+"""Rendezvous of a launcher's ranks."""
 
 import os
 import socket
@@ -14,15 +14,15 @@ from crosswind.ingest.preflight.torch_peers import TorchPeers
 from crosswind.ingest.probe.place import Place
 
 MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-NO_STEP = 0xFFFFFFF0  # from which on Slurm's step ids are those of batch scripts and the like. Source: slurm.h
+NO_STEP = 0xFFFFFFF0  # Slurm's ids of batch scripts and other special steps begin here. Source: slurm.h
 LOWEST_PORT, PORTS = 20_000, 10_000
 WITHOUT = "this node is measured alone: {why}"
 
 
 def meet(seconds: float, environment: Mapping[str, str] = os.environ, *, silence_seconds: float = 60.0) -> Peers:
-    """All ranks of this allocation: by PyTorch where torchrun or srun started them, by mpi4py where mpirun did.
+    """Return all ranks of this allocation: by PyTorch if torchrun or srun started them, by mpi4py if mpirun did.
 
-    Where neither is installed, or nothing says where to meet, this rank stays alone and its `note` says why. Raises:
+    If neither is installed, or there is no address to meet at, this rank is alone and its `note` says why. Raises:
     UnavailableError naming the ranks that have not come after so many seconds. Later a message may take as long as
     `silence_seconds` (by PyTorch; MPI waits for ever).
     """
@@ -44,7 +44,7 @@ def meet(seconds: float, environment: Mapping[str, str] = os.environ, *, silence
 
 
 def _is_batch_script(environment: Mapping[str, str]) -> bool:
-    """Slurm tells a batch script how many tasks it may start; it is none of them."""
+    """Return whether this is a batch script: Slurm gives it the number of tasks, but it is none of them."""
     others = ("MASTER_ADDR", *MPI_VARIABLES)
     if "SLURM_JOB_ID" not in environment or any(name in environment for name in others):
         return False
@@ -53,7 +53,7 @@ def _is_batch_script(environment: Mapping[str, str]) -> bool:
 
 
 def _where(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Return where ranks meet by PyTorch: as torchrun said; those of a Slurm step on its first node; else empty.
+    """Return PyTorch's variables for a rendezvous: torchrun's; for a Slurm step, at its first node; else none.
 
     Under mpirun Slurm's variables are those of its daemons, not of the ranks.
     """
@@ -73,7 +73,7 @@ def _where(environment: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _address(node: str, environment: Mapping[str, str]) -> str:
-    """The node's name where it is a host's, else the address of the node that launched the step: a job's first one."""
+    """Return the node's name if it is a host's, else the address of the node that launched the step, a job's first."""
     try:
         socket.getaddrinfo(node, None)
     except (OSError, UnicodeError):

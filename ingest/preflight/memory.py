@@ -15,17 +15,17 @@ from crosswind.data.schema.checks import Measured
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.preflight.measure import Bench, cores, processor
 
-ARRAY_BYTES = 256 * 1024 * 1024  # three of them must fit into what a job was given
+ARRAY_BYTES = 256 * 1024 * 1024  # three of them must fit into a job's memory
 SCALAR = 3.0
-PASSES = 5  # words that move for one element: c, a; a, b, a
+PASSES = 5  # words moved per element: c, a; a, b, a
 
 
 @dataclass(frozen=True)
 class Memory:
-    """a = b + 3 c over arrays of 64-bit numbers, a thread a core, in the median of the sweeps that fit into the time.
+    """a = b + 3 c over arrays of 64-bit numbers, a thread per core; the median of the sweeps that fit into the time.
 
-    NumPy makes it in two passes, so five words move for one element rather than STREAM's three, and five are counted;
-    what a write reads first (write-allocate) is not, as in STREAM. A cache larger than the arrays flatters it.
+    NumPy needs two passes, so five words move per element rather than STREAM's three, and five are counted; the reads
+    before writes (write-allocate) are not, as in STREAM. A cache larger than the arrays flatters the result.
     Source: McCalpin 1995, "Memory bandwidth and machine balance in current high performance computers".
     """
 
@@ -34,7 +34,7 @@ class Memory:
     array_bytes: int = ARRAY_BYTES
 
     def measure(self, bench: Bench) -> Iterator[Measured]:
-        """Bytes/s of the whole node. Raises: UnavailableError, MemoryError."""
+        """Yield bytes/s of the whole node. Raises: UnavailableError, MemoryError."""
         if not find_spec("numpy"):
             raise UnavailableError("memory needs numpy: pip install numpy")
         threads = cores()
@@ -46,13 +46,13 @@ class Memory:
 
 
 def _swept(length: int, seconds: float) -> list[float]:
-    """Seconds of each sweep of all cores together, after one that warms up."""
+    """Return seconds of each sweep of all cores together, after one to warm up."""
     allowed = sorted(os.sched_getaffinity(0))
     gate, is_over = threading.Barrier(len(allowed) + 1), threading.Event()
     times: list[float] = []
     with ThreadPoolExecutor(len(allowed)) as pool:
         workers = [pool.submit(_sweep, core, length, gate, is_over) for core in allowed]
-        with suppress(threading.BrokenBarrierError):  # a worker says below what broke it
+        with suppress(threading.BrokenBarrierError):  # the worker's own error is raised below
             ends = time.perf_counter() + seconds
             while len(times) < 2 or time.perf_counter() < ends:
                 gate.wait()
@@ -66,15 +66,15 @@ def _swept(length: int, seconds: float) -> list[float]:
 
 
 def _raise_first(errors: Sequence[BaseException | None]) -> None:
-    """Raise what broke one worker, rather than that the others did not meet it again."""
+    """Raise the error that broke one worker, rather than the broken barriers of the others."""
     for error in errors:
         if error is not None and not isinstance(error, threading.BrokenBarrierError):
             raise error
 
 
 def _sweep(core: int, length: int, gate: threading.Barrier, is_over: threading.Event) -> None:
-    """One core's part: its thread stays on it, and touches its arrays first, so that they lie in memory beside it."""
-    import numpy as np  # noqa: PLC0415 - beside a job nothing heavy is imported before it is used
+    """Do one core's part: its thread stays on it, and touches its arrays first, so that they are in its own memory."""
+    import numpy as np  # noqa: PLC0415 - no heavy import during a job before it is needed
 
     try:
         os.sched_setaffinity(0, {core})  # of this thread, which ends with the measure

@@ -1,4 +1,4 @@
-"""Ranks that mpirun or srun brought together, talking over MPI."""
+"""Ranks that mpirun or srun started, communicating over MPI."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ class MpiPeers:
     """The ranks of COMM_WORLD."""
 
     def __init__(self, place: Place, seconds: float) -> None:
-        """Waits so long for all ranks. Raises: UnavailableError where the launcher does not bring them together."""
+        """Wait so long for all ranks. Raises: UnavailableError if the launcher does not connect them."""
         from mpi4py import MPI  # noqa: PLC0415 - starts MPI, which only a rank may
 
         self._mpi, self._world = MPI, MPI.COMM_WORLD
@@ -33,20 +33,20 @@ class MpiPeers:
         self.nodes = tuple(self._world.allgather(place.node))
 
     def go_on(self, *, wanted: bool) -> bool:
-        """Return what rank 0 wants, on all ranks at once."""
+        """Return rank 0's decision on all ranks."""
         decided = bool(self._world.bcast(wanted, 0))
         self._world.Barrier()
         return decided
 
     def settle(self, peer: int, number: int) -> int:
-        """The number that the lower of two ranks has, on both."""
+        """Return the number of the lower of two ranks, on both."""
         if self.place.rank < peer:
             self._world.send(number, peer)
             return number
         return int(self._world.recv(source=peer))
 
     def exchange(self, peer: int, n_bytes: int, count: int) -> list[float]:
-        """Seconds of each way; the rank of lower number begins."""
+        """Return the seconds of each way; the rank of lower number begins."""
         buffer = bytearray(n_bytes)
 
         def to_and_fro() -> None:
@@ -60,13 +60,13 @@ class MpiPeers:
         return [seconds / 2 for seconds in _timed(to_and_fro, count)]
 
     def all_reduce(self, n_bytes: int, count: int) -> list[float]:
-        """Seconds of each."""
+        """Return the seconds of each."""
         give, take = (bytearray(max(4, n_bytes // 4 * 4)) for _ in range(2))
         kind = self._mpi.FLOAT
         return _timed(lambda: self._world.Allreduce([give, kind], [take, kind]), count)
 
     def gather(self, value: object, seconds: float) -> list[Any] | None:
-        """Point to point, so that a rank that hangs can be named. Raises: UnavailableError."""
+        """Gather point to point, so that a rank that hangs can be named. Raises: UnavailableError."""
         if self.place.rank:
             self._world.send(value, 0, RESULTS_TAG)
             return None
@@ -84,10 +84,10 @@ class MpiPeers:
         return [gathered[rank] for rank in sorted(gathered)]
 
     def close(self) -> None:
-        """mpi4py parts at exit."""
+        """Do nothing: mpi4py finalises at exit."""
 
     def _wait_for_all(self, seconds: float) -> None:
-        """A barrier that does not last for ever."""
+        """Wait at a barrier with a time-out."""
         request, ends = self._world.Ibarrier(), time.monotonic() + seconds
         while not request.Test():
             if time.monotonic() > ends:

@@ -9,26 +9,26 @@ from crosswind.ingest.preflight.peers import Peers
 from crosswind.ingest.preflight.tournament import rounds
 
 MESSAGE_BYTES = (8, 1024, 16 * 1024, 128 * 1024, 1024 * 1024, 8 * 1024 * 1024)
-NEEDED_SIZES = 4  # that a pair measures however slow it is: latency and bandwidth need short and long ones
+NEEDED_SIZES = 4  # measured by every pair, even a slow one: latency and bandwidth need short and long ones
 ALL_REDUCE_GROWTH = 8
 ALL_REDUCE_BYTES = tuple(1024 * ALL_REDUCE_GROWTH**power for power in range(5))  # 1 KiB to 4 MiB
 WARM_UP, LEAST, MOST = 2, 5, 200  # messages of one size
 REPEATS = 5
-FIRST_SECONDS = 1e-4  # what the shortest message is expected to take
+FIRST_SECONDS = 1e-4  # the expected time of the shortest message
 
 
 def leaders(nodes: tuple[str, ...]) -> list[int]:
-    """The first rank of every node."""
+    """Return the first rank of every node."""
     return [rank for rank, node in enumerate(nodes) if node not in nodes[:rank]]
 
 
 def pairs(peers: Peers, seconds: float) -> Iterator[Measured]:
-    """Least seconds of one message between two nodes, by size, as the pair's lower rank saw them.
+    """Yield the least seconds of one message between two nodes, by size, as the pair's lower rank measured them.
 
-    The least is what the link can do; how often the ends are disturbed is the other measures' matter.
+    The least is the link's own time; disturbances of the ends are the subject of other measures.
 
-    Every pair of nodes once, and no node in two pairs at a time; where the time ends after some rounds, the rest is
-    left. Raises: UnavailableError.
+    Every pair of nodes once, and no node in two pairs at a time; when the time is over, the remaining rounds are
+    skipped. Raises: UnavailableError.
     """
     schedule = rounds(leaders(tuple(peers.nodes)))
     ends = time.monotonic() + seconds
@@ -42,8 +42,9 @@ def pairs(peers: Peers, seconds: float) -> Iterator[Measured]:
 
 
 def all_reduces(peers: Peers, seconds: float) -> Iterator[Measured]:
-    """Seconds of an all-reduce over all ranks, by the size of its buffer, as rank 0 saw them; sizes that would take
-    longer than what is left of the time are left out. Raises: UnavailableError.
+    """Yield seconds of an all-reduce over all ranks, by the size of its buffer, as rank 0 measured them.
+
+    Sizes that would take longer than the time left are skipped. Raises: UnavailableError.
     """
     ends, expected = time.monotonic() + seconds, 0.0
     for size in ALL_REDUCE_BYTES:
@@ -58,7 +59,7 @@ def all_reduces(peers: Peers, seconds: float) -> Iterator[Measured]:
 
 
 def _messages(peers: Peers, pair: tuple[int, int], seconds: float) -> Iterator[Measured]:
-    """The lower rank decides how many messages of each size go; a size that would take too long is left out."""
+    """Yield times by size; the lower rank decides on the number of messages, and skips sizes that take too long."""
     other, taken, before = sum(pair) - peers.place.rank, FIRST_SECONDS, MESSAGE_BYTES[0]
     for number, size in enumerate(MESSAGE_BYTES):
         count = peers.settle(other, _count(number, taken * size / before, seconds))
@@ -73,7 +74,7 @@ def _messages(peers: Peers, pair: tuple[int, int], seconds: float) -> Iterator[M
 
 
 def _count(number: int, expected_seconds: float, seconds: float) -> int:
-    """Return how many messages each way take the size's share of the time; 0 if even the fewest would take it all."""
+    """Return how many messages each way fit into the size's share of the time; 0 if even the fewest do not."""
     if number >= NEEDED_SIZES and 2 * (WARM_UP + LEAST) * expected_seconds > seconds:
         return 0
     share = seconds / len(MESSAGE_BYTES) / 2

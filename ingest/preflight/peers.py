@@ -1,4 +1,4 @@
-"""The ranks of an allocation to each other: what a way of communicating has to give."""
+"""The protocol of communication among the ranks of an allocation."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -10,36 +10,36 @@ from crosswind.ingest.probe.place import Place
 class Peers(Protocol):
     """All ranks that met, as one of them sees them.
 
-    Whatever talks to others raises UnavailableError when they do not answer.
+    Methods that communicate raise UnavailableError when others do not answer.
     """
 
-    method: str  # what carries messages: gloo, nccl, mpi; empty without
+    method: str  # the transport: gloo, nccl, mpi; empty without
     place: Place
     nodes: Sequence[str]  # of every rank
-    note: str  # what there is to say of the meeting
+    note: str  # a remark on the rendezvous
 
     def go_on(self, *, wanted: bool) -> bool:
-        """Return what rank 0 wants, on all ranks at once: nobody returns before all have come."""
+        """Return rank 0's decision on all ranks; nobody returns before all have come."""
         ...
 
     def settle(self, peer: int, number: int) -> int:
-        """The number that the lower of two ranks has, on both."""
+        """Return the number of the lower of two ranks, on both."""
         ...
 
     def exchange(self, peer: int, n_bytes: int, count: int) -> list[float]:
-        """Sends so many messages to and fro with another rank; seconds of each way."""
+        """Exchange so many messages with another rank. Return the seconds of each way."""
         ...
 
     def all_reduce(self, n_bytes: int, count: int) -> list[float]:
-        """Adds up a buffer of 32-bit numbers over all ranks, again and again; seconds of each."""
+        """Sum a buffer of 32-bit numbers over all ranks repeatedly. Return the seconds of each."""
         ...
 
     def gather(self, value: object, seconds: float) -> list[Any] | None:
-        """Plain values of all ranks, on rank 0. Raises: UnavailableError naming the ranks that send none in time."""
+        """Return plain values of all ranks, on rank 0. Raises: UnavailableError naming ranks that send none in time."""
         ...
 
     def close(self) -> None:
-        """Parts; never raises."""
+        """Leave; never raises."""
         ...
 
 
@@ -53,27 +53,27 @@ class Alone:
         self.note = note
 
     def go_on(self, *, wanted: bool) -> bool:
-        """As wanted."""
+        """Return the rank's own decision."""
         return wanted
 
     def settle(self, peer: int, number: int) -> int:  # noqa: ARG002 - as Peers has it
-        """There is nobody. Raises: UnavailableError."""
+        """Refuse: there is no other rank. Raises: UnavailableError."""
         raise UnavailableError(f"rank {peer}: this rank is alone")
 
     def exchange(self, peer: int, n_bytes: int, count: int) -> list[float]:  # noqa: ARG002 - as above
-        """There is nobody. Raises: UnavailableError."""
+        """Refuse: there is no other rank. Raises: UnavailableError."""
         raise UnavailableError(f"rank {peer}: this rank is alone")
 
     def all_reduce(self, n_bytes: int, count: int) -> list[float]:  # noqa: ARG002 - as above
-        """There is nobody. Raises: UnavailableError."""
+        """Refuse: there is no other rank. Raises: UnavailableError."""
         raise UnavailableError("this rank is alone")
 
     def gather(self, value: object, seconds: float) -> list[Any] | None:  # noqa: ARG002 - as above
-        """Its own."""
+        """Return its own values."""
         return [value]
 
     def close(self) -> None:
-        """Nothing to part from."""
+        """Do nothing."""
 
 
 def named(ranks: Sequence[int], nodes: Sequence[str] = ()) -> str:

@@ -1,4 +1,4 @@
-"""The results of a check, into the spool like everything else."""
+"""Recording the results of a check in the spool."""
 
 import math
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ class Occasion:
 
 
 def record(spool: Path, occasion: Occasion, measured: Iterable[Measured]) -> int:
-    """Appends the values, and says how many; what is no finite number is left out. Raises: UnavailableError."""
+    """Append the values, without those that are no finite numbers. Return how many. Raises: UnavailableError."""
     rows = [asdict(measurement) for measurement in measured if math.isfinite(measurement.value)]
     if not rows:
         return 0

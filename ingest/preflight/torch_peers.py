@@ -1,4 +1,4 @@
-"""Ranks that meet through PyTorch's store and talk over gloo, or over NCCL where every rank has a GPU of its own."""
+"""Ranks that meet through PyTorch's store and communicate over gloo, or over NCCL if every rank has its own GPU."""
 
 import json
 import time
@@ -13,8 +13,8 @@ from crosswind.ingest.preflight.peers import named
 from crosswind.ingest.probe.place import Place
 
 POLL_SECONDS = 0.05
-GRACE_SECONDS = 5.0  # in which what rank 0 found reaches the others
-LINGER_SECONDS = 0.5  # for which the store of rank 0 stays, so that the others read why there is no check
+GRACE_SECONDS = 5.0  # for rank 0's roster to reach the others
+LINGER_SECONDS = 0.5  # for which rank 0's store stays, so that the others can read why there is no check
 Words = Mapping[str, Any]
 Talked = TypeVar("Talked")
 
@@ -23,11 +23,11 @@ class TorchPeers:
     """The ranks of a process group."""
 
     def __init__(self, place: Place, environment: Mapping[str, str], seconds: float, *, silence_seconds: float) -> None:
-        """Waits `seconds` for all ranks, and later for a message at most `silence_seconds`.
+        """Wait `seconds` for all ranks, and later for a message at most `silence_seconds`.
 
         Raises: UnavailableError naming those that have not come.
         """
-        import torch  # noqa: PLC0415 - beside a job nothing heavy is imported before it is used
+        import torch  # noqa: PLC0415 - no heavy import during a job before it is needed
         from torch import distributed  # noqa: PLC0415
 
         self._torch, self._distributed = torch, distributed
@@ -43,21 +43,21 @@ class TorchPeers:
         self._talk(self._join)
 
     def go_on(self, *, wanted: bool) -> bool:
-        """Return what rank 0 wants, on all ranks at once."""
+        """Return rank 0's decision on all ranks."""
         word = self._torch.tensor([int(wanted)], dtype=self._torch.int32, device=self._device)
         self._talk(lambda: self._distributed.broadcast(word, 0))
         self._talk(lambda: self._distributed.all_reduce(self._torch.zeros(1, device=self._device)))
         return bool(word.item())
 
     def settle(self, peer: int, number: int) -> int:
-        """The number that the lower of two ranks has, on both."""
+        """Return the number of the lower of two ranks, on both."""
         word = self._torch.tensor([number], dtype=self._torch.int64, device=self._device)
         hand_on = self._distributed.send if self.place.rank < peer else self._distributed.recv
         self._talk(lambda: hand_on(word, peer))
         return int(word.item())
 
     def exchange(self, peer: int, n_bytes: int, count: int) -> list[float]:
-        """Seconds of each way; the rank of lower number begins."""
+        """Return the seconds of each way; the rank of lower number begins."""
         buffer = self._torch.zeros(n_bytes, dtype=self._torch.uint8, device=self._device)
         ways = (self._distributed.send, self._distributed.recv)
         first, second = ways if self.place.rank < peer else reversed(ways)
@@ -70,7 +70,7 @@ class TorchPeers:
         return [seconds / 2 for seconds in self._timed(to_and_fro, count)]
 
     def all_reduce(self, n_bytes: int, count: int) -> list[float]:
-        """Seconds of each."""
+        """Return the seconds of each."""
         buffer = self._torch.zeros(max(1, n_bytes // 4), device=self._device)
 
         def once() -> None:
@@ -80,9 +80,9 @@ class TorchPeers:
         return self._timed(once, count)
 
     def gather(self, value: object, seconds: float) -> list[Any] | None:
-        """Handed to rank 0 by the store, which works when a rank hangs. Raises: UnavailableError."""
+        """Gather through the store, which works when a rank hangs. Raises: UnavailableError."""
         self._gathered += 1
-        key = f"told/{self._gathered}"
+        key = f"values/{self._gathered}"
         self._talk(lambda: self._store.set(f"{key}/{self.place.rank}", json.dumps(value)))
         if self.place.rank:
             return None
@@ -92,7 +92,7 @@ class TorchPeers:
         return [json.loads(self._store.get(f"{key}/{rank}")) for rank in range(self.place.world_size)]
 
     def close(self) -> None:
-        """Leaves the group."""
+        """Leave the group."""
         with suppress(RuntimeError):
             if self._distributed.is_initialized():
                 self._distributed.destroy_process_group()
@@ -101,7 +101,7 @@ class TorchPeers:
         host, port = environment["MASTER_ADDR"], environment["MASTER_PORT"]
         if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
             raise InvalidInputError(f"MASTER_PORT {port[:40]!r}: expected 1 to 65535")
-        is_agents = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # torchrun's own process keeps it
+        is_agents = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # torchrun's own process holds it
         try:
             store = self._distributed.TCPStore(
                 host,
@@ -118,7 +118,7 @@ class TorchPeers:
         return self._distributed.PrefixStore(f"crosswind/check/{attempt}", store)
 
     def _roster(self, gpus: int, seconds: float) -> Words:
-        """Return the ranks that came, as rank 0 saw them. Raises: UnavailableError naming who did not."""
+        """Return the ranks that came, by rank 0. Raises: UnavailableError naming the missing ones."""
         self._store.set(f"here/{self.place.rank}", json.dumps({"node": self.place.node, "gpus": gpus}))
         if self.place.rank == 0:
             self._store.set("roster", json.dumps(self._called(seconds)))

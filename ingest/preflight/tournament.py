@@ -1,4 +1,4 @@
-"""The schedule of pairs: who measures with whom, and when."""
+"""The schedule of pairs in rounds: a round-robin tournament."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ Pair = tuple[int, int]
 
 
 def rounds(players: Sequence[int]) -> list[list[Pair]]:
-    """Rounds in which nobody has two opponents, and after which all have met: n - 1 of them, n where n is odd.
+    """Return rounds in which nobody has two opponents, and after which all have met: n - 1 of them, n if n is odd.
 
     Source: the circle method of round-robin tournaments (Kirkman 1850): one stays, the others turn.
     """

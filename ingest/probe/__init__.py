@@ -1,1 +1,1 @@
-"""Inside the training loop: what each rank did in every step, and when it arrived at each collective."""
+"""The probe inside the training loop: steps, phases and collectives of every rank."""

@@ -1,4 +1,4 @@
-"""The ends of backward passes, seen through `torch.autograd.backward`, which `loss.backward()` calls."""
+"""The ends of backward passes, noticed in `torch.autograd.backward`, which `loss.backward()` calls."""
 
 import functools
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from crosswind.ingest.probe.watch import Watch
 
 
 def after_backward(watch: Watch, ended: Callable[[bool], None]) -> None:
-    """Has it told of every backward pass of the run whether it went through; what it gives and raises stays as it is.
+    """Call `ended` after every backward pass of the run with whether it succeeded; results and errors stay the same.
 
-    Passes within a pass, which checkpointing makes of recomputed parts, are none of their own.
+    Passes within a pass, for parts that checkpointing recomputes, do not count.
     """
     import torch  # noqa: PLC0415 - torch is the user's
 
@@ -29,7 +29,7 @@ def after_backward(watch: Watch, ended: Callable[[bool], None]) -> None:
             if watch.is_on and not running:
                 try:
                     ended(is_through)
-                except Exception as error:  # noqa: BLE001 - the user's training goes on whatever we get wrong
+                except Exception as error:  # noqa: BLE001 - no error of ours may stop the user's training
                     watch.give_up(error)
         return result
 

@@ -8,7 +8,7 @@ from crosswind.ingest.probe.timeline import Timeline
 
 
 class CudaEvents:
-    """Events of one device, used again and again."""
+    """Events of one device, reused."""
 
     def __init__(self, device: Any) -> None:
         import torch  # noqa: PLC0415 - torch is the user's
@@ -18,11 +18,11 @@ class CudaEvents:
         self._free: list[Any] = []
 
     def are_refused(self) -> bool:
-        """While a graph is captured an event would be part of it, and a question end the capture."""
+        """Return whether a graph is being captured: an event would be part of it, and a query end the capture."""
         return bool(self._cuda.is_current_stream_capturing())
 
     def record(self) -> tuple[Any, int]:
-        """An event in the current stream, and which that is."""
+        """Record an event in the current stream. Return it and the stream's id."""
         try:
             event = self._free.pop()
         except IndexError:
@@ -32,18 +32,18 @@ class CudaEvents:
         return event, stream.cuda_stream
 
     def record_aside(self) -> Any:
-        """An event in a stream of its own."""
+        """Record an event in a stream of its own."""
         event = self._cuda.Event(enable_timing=True)
         event.record(self._aside)
         return event
 
     def give_back(self, event: Any) -> None:
-        """Takes it for another place."""
+        """Take an event back for reuse."""
         self._free.append(event)
 
 
 def follow(device: Any, timeline: Timeline) -> None:
-    """Has steps told by a tensor's device, unless that is the host or another one tells them already.
+    """Time steps by a tensor's device, unless that is the host or another device times them already.
 
     Waits once until the device has nothing else to do.
     Raises: InvalidInputError for a device without such events, UnavailableError when it does not answer.

@@ -1,10 +1,10 @@
-"""The times at which a device passed the places that the loop's thread marked in its queue, by the host's clock.
+"""A device's clock: the times, by the host's clock, at which a device passed marks in its queue.
 
-The thread only puts events into the queue and asks, without waiting, whether they were passed: training is never
-synchronised. An event's time is that of an anchor before it plus what lies between both; an anchor is an event in an
-otherwise empty queue, so that it is passed as soon as it is asked for, and its time is the host's.
+The loop's thread only puts events into the queue and queries, without waiting, whether they were passed: training is
+never synchronised. An event's time is that of an anchor before it plus the time between both; an anchor is an event in
+an otherwise empty queue, so that it is passed at once, and its time is the host's.
 Source: CUDA C programming guide, "Events"; cudaEventElapsedTime (resolution of half a microsecond; a float of ms, so
-that anchors are taken anew before its digits run out, and before both clocks drift apart).
+that anchors are renewed before its digits run out, and before both clocks drift apart).
 """
 
 import logging
@@ -16,9 +16,9 @@ from typing import Any, Final, Protocol, Self
 from crosswind.data.schema.errors import UnavailableError
 
 ANCHORED_AGAIN_NS: Final = 1_000_000_000
-PATIENCE_NS: Final = 200_000  # with an anchor: where all queues are one, it waits behind the training's work
+PATIENCE_NS: Final = 200_000  # for an anchor: if all queues are one, it is behind the training's work
 FIRST_TRIES: Final = 50
-LOOKED_AT: Final = 1000  # marks that wait to be asked for, when the end of a step is far
+LOOKED_AT: Final = 1000  # marks not yet queried, when the end of a step is far
 POLL_SECONDS: Final = 0.001
 logger = logging.getLogger("crosswind")
 
@@ -31,7 +31,7 @@ class Event(Protocol):
         ...
 
     def elapsed_time(self, end_event: Self) -> float:
-        """Milliseconds from this one to a later one; both were passed."""
+        """Return milliseconds from this one to a later one; both were passed."""
         ...
 
 
@@ -46,32 +46,32 @@ class Events(Protocol):
         ...
 
     def record(self) -> tuple[Event, int]:
-        """An event in the queue that the calling thread fills now, and which one that is."""
+        """Record an event in the calling thread's present queue. Return it and the queue's id."""
         ...
 
     def record_aside(self) -> Event:
-        """The same in a queue in which nothing else is."""
+        """Record an event in a queue in which nothing else is."""
         ...
 
     def give_back(self, event: Any) -> None:
-        """Takes an event that nobody needs any more."""
+        """Take an event back for reuse."""
         ...
 
 
 class Mark:
-    """A place in a queue; `asked` is when it was put there, `ns` when the device passed it, once that is known."""
+    """A place in a queue; `put_ns` is when it was put there, `ns` when the device passed it, once that is known."""
 
-    __slots__ = ("anchor", "asked", "event", "ns", "queue")
+    __slots__ = ("anchor", "event", "ns", "put_ns", "queue")
 
-    def __init__(self, asked: int) -> None:
-        self.asked = asked
-        self.ns: int | None = asked  # as long as it has no event
+    def __init__(self, put_ns: int) -> None:
+        self.put_ns = put_ns
+        self.ns: int | None = put_ns  # as long as it has no event
         self.queue = 0
         self.event: Event | None = None
         self.anchor: Anchor | None = None
 
     def put(self, event: Event, queue: int, anchor: Anchor | None) -> None:
-        """Waits for the event from now on."""
+        """Hold the event from now on."""
         self.event, self.queue, self.anchor, self.ns = event, queue, anchor, None
 
 
@@ -87,7 +87,7 @@ class DeviceClock:
         self._anchor: Anchor | None = None
         self._anchored = 0
         self._passed: Anchor | None = None  # the mark that was passed last
-        self._last: dict[int, int] = {}  # by queue, when it was last known to be passed
+        self._last: dict[int, int] = {}  # by queue, the last time at which it was passed
         for _ in range(FIRST_TRIES):
             if self._anchor is None:
                 self._take_anchor()
@@ -95,21 +95,21 @@ class DeviceClock:
             raise UnavailableError(f"an idle device passed no event within {PATIENCE_NS / 1000:.0f} us")
 
     def mark(self) -> Mark:
-        """A place in the queue that is filled now."""
+        """Mark the place in the present queue."""
         mark = Mark(time.perf_counter_ns())
         try:
             if not self._is_lost and not self._events.are_refused():
                 mark.put(*self._events.record(), self._anchor)
                 self._pending.append(mark)
-        except Exception as error:  # noqa: BLE001 - what fails on a device is told by whichever call comes next
+        except Exception as error:  # noqa: BLE001 - the next call may report any failure on the device
             self._lose(error)
-            mark.ns = mark.asked
+            mark.ns = mark.put_ns
         if len(self._pending) > LOOKED_AT:
             self.look()
         return mark
 
     def look(self) -> None:
-        """Notes the times of what was passed since, and takes an anchor now and then."""
+        """Note the times of marks passed since the last look, and take an anchor from time to time."""
         if not self._looking.acquire(blocking=False):
             return
         try:
@@ -121,7 +121,7 @@ class DeviceClock:
             self._looking.release()
 
     def drain(self, seconds: float) -> None:
-        """Waits until everything is passed, no longer than that; what is left has the host's times."""
+        """Wait until everything is passed, no longer than that; the rest gets the host's times."""
         until = time.monotonic() + seconds
         self.look()
         while self._pending and time.monotonic() < until:
@@ -144,7 +144,7 @@ class DeviceClock:
         self._settle(mark, anchored + round(1e6 * event.elapsed_time(mark.event)))
         if self._passed:
             self._events.give_back(self._passed[0])
-        self._passed = mark.event, mark.ns or mark.asked
+        self._passed = mark.event, mark.ns or mark.put_ns
         mark.event = mark.anchor = None
         return True
 
@@ -158,7 +158,7 @@ class DeviceClock:
         return False
 
     def _time_of_anchor(self, event: Event, before: int, now: int) -> int:
-        """By the last anchor if that can be, so that times do not jump to and fro; else in the middle."""
+        """Return the time by the last anchor, so that times do not jump back and forth; else the middle of the span."""
         if self._anchor:
             last, anchored = self._anchor
             expected = anchored + round(1e6 * last.elapsed_time(event))
@@ -167,12 +167,12 @@ class DeviceClock:
         return (before + now) // 2
 
     def _settle(self, mark: Mark, ns: int) -> None:
-        """A queue is passed in its order, whatever a new anchor says."""
+        """Settle marks in the order of their queue, even against a new anchor."""
         mark.ns = self._last[mark.queue] = max(ns, self._last.get(mark.queue, ns))
 
     def _lose(self, error: Exception) -> None:
         if not self._is_lost:
-            logger.warning("crosswind goes on by the host's clock, the device's is lost: %s", error)
+            logger.warning("crosswind continues with the host's clock, the device's is lost: %s", error)
         self._is_lost = True
         self._let_go()
 
@@ -182,4 +182,4 @@ class DeviceClock:
                 mark = self._pending.popleft()
             except IndexError:
                 return
-            self._settle(mark, mark.asked)
+            self._settle(mark, mark.put_ns)

@@ -1,4 +1,4 @@
-"""The run that this process is part of: an id that all of its ranks have, and no other run."""
+"""The run id of this process: the same on all ranks of the run, and unique to it."""
 
 import itertools
 import os
@@ -13,15 +13,15 @@ from crosswind.ingest.probe.place import Place
 
 MEETING = "crosswind/run"
 MEETING_SECONDS = 60.0
-_recorded: Counter[str] = Counter()  # runs of this process that made steps, by the id they were given
+_recorded: Counter[str] = Counter()  # runs of this process that made steps, by their given id
 _meetings = itertools.count(1)  # of this process, one a run that it agreed on
 
 
 def given_id(environment: Mapping[str, str] = os.environ) -> str | None:
-    """The id that `crosswind run` gives to the ranks that it started; None without it.
+    """Return the id that `crosswind run` gives to its ranks; None without it.
 
-    Ranks that torchrun starts again may be fewer or more, and count their steps anew: they are a run of their own, and
-    so is what a process records once it has recorded a run to its end.
+    Ranks that torchrun restarts may be fewer or more, and count their steps from 0: they are a run of their own, and so
+    is a second recording in one process.
     """
     base = environment.get("CROSSWIND_RUN_ID")
     if not base:
@@ -32,15 +32,15 @@ def given_id(environment: Mapping[str, str] = os.environ) -> str | None:
 
 
 def note_recorded(environment: Mapping[str, str] = os.environ) -> None:
-    """A run of this process has made steps and is over: what comes next is another one."""
+    """Note that a run of this process has made steps and is over: the next one is another run."""
     if base := environment.get("CROSSWIND_RUN_ID"):
         _recorded[base] += 1
 
 
 def agreed_id(place: Place) -> str:
-    """A fresh run id that every rank of the run has, handed round by the store that the ranks met at.
+    """Return a fresh run id for all ranks of the run, shared through the store at which the ranks met.
 
-    A rank that enters no run keeps nobody waiting for ever, and no collective of the program is paired with ours.
+    A rank that enters no run blocks the others only for a time, and no collective of the program is paired with ours.
     Raises: InvalidInputError when ranks have no way to agree; UnavailableError when rank 0 enters no run.
     """
     if place.world_size == 1:

@@ -1,4 +1,4 @@
-"""The rank and the run of this process, from what launchers put into the environment."""
+"""The rank and the run of this process, from launchers' environment variables."""
 
 import os
 import socket
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 WORLD_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
-LSF_INDEX = "LSB_JOBINDEX"  # of an element of an array; 0 in jobs that are none
+LSF_INDEX = "LSB_JOBINDEX"  # of an element of an array; 0 in other jobs
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Place:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Place":
-        """The place that torchrun, mpirun or srun announced; rank 0 of 1 without a launcher."""
+        """Return the place given by torchrun, mpirun or srun; rank 0 of 1 without a launcher."""
         return cls(
             rank=_first_integer(environment, RANK_VARIABLES, 0),
             world_size=_first_integer(environment, WORLD_VARIABLES, 1),
@@ -32,7 +32,7 @@ class Place:
 
 
 def job_id(environment: Mapping[str, str] = os.environ) -> str | None:
-    """The id of the job that this process is of, as its scheduler's accounts have it; None outside of any.
+    """Return the id of this process's job, as in the scheduler's accounts; None outside of any.
 
     Source: IBM Spectrum LSF 10.1, environment variables, LSB_JOBINDEX; Flux RFC 19, F58: an f where there is no ƒ.
     """
@@ -44,12 +44,12 @@ def job_id(environment: Mapping[str, str] = os.environ) -> str | None:
 
 
 def node_name(environment: Mapping[str, str] = os.environ) -> str:
-    """This node's name: several slurmd on one host go by SLURMD_NODENAME."""
+    """Return this node's name; SLURMD_NODENAME distinguishes several slurmd on one host."""
     return environment.get("CROSSWIND_NODE") or environment.get("SLURMD_NODENAME") or socket.gethostname()
 
 
 def system_name(environment: Mapping[str, str] = os.environ) -> str:
-    """The cluster's name: CROSSWIND_SYSTEM, Slurm's cluster, else this host."""
+    """Return the cluster's name: CROSSWIND_SYSTEM, Slurm's cluster, else this host."""
     return environment.get("CROSSWIND_SYSTEM") or environment.get("SLURM_CLUSTER_NAME") or socket.gethostname()
 
 

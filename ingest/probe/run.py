@@ -1,7 +1,7 @@
-"""The probe's face: `with crosswind.run(...) as run: for batch in run.steps(loader): ...`.
+"""The probe's interface: `with crosswind.run(...) as run: for batch in run.steps(loader): ...`.
 
-Nothing here raises into the user's loop: what fails is logged, and training goes on. Rows that the disk does not take
-are kept in memory, within bounds, until it does; what is lost all the same is counted in the run's tags.
+Nothing here raises into the user's loop: errors are logged, and training goes on. Rows that the disk does not take are
+kept in memory, within bounds, until it does; lost rows are counted in the run's tags.
 """
 
 import logging
@@ -35,7 +35,7 @@ from crosswind.ingest.spool.spool import SpoolWriter
 
 HUNG_SECONDS = 20.0  # for which the end of a run waits for a file system that hangs
 DEVICE_SECONDS = 5.0  # for which it waits for a device to come past the last step
-FLUSH_SECONDS = 0.8  # what a kill -9 of the rank, or of its launcher when a peer dies, can lose
+FLUSH_SECONDS = 0.8  # the most that a kill -9 of the rank, or of its launcher when a peer dies, can lose
 MAX_CONFIGURATION_TEXT = 1000
 MAX_NAME = 100
 Item = TypeVar("Item")
@@ -47,7 +47,7 @@ class RunProbe:
     """Records one rank of one run; use it as a context manager around the training loop.
 
     Args:
-        workload: what is trained, whatever the configuration.
+        workload: the name of what is trained, whatever the configuration.
         config: flat map of parameter name to scalar; None is left out, anything else is kept as its text.
         spool: folder to write to.
         run_id: the same on all ranks; by default that of `crosswind run`, else one agreed by broadcast.
@@ -86,10 +86,10 @@ class RunProbe:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         ended_well = kind is None or (isinstance(error, SystemExit) and not error.code)
-        self._guarded(lambda: self._close(failed=not ended_well), "crosswind could not say how this run ended")
+        self._guarded(lambda: self._close(failed=not ended_well), "crosswind could not record the end of this run")
 
     def steps(self, batches: Iterable[Item]) -> Iterator[Item]:
-        """The batches, one a step; the time to get each is the step's `input`, the loop's body the rest of it."""
+        """Yield the batches, one per step; getting one is the step's `input`, the loop's body the rest of the step."""
         if self._writer is None:
             yield from batches
             return
@@ -107,7 +107,7 @@ class RunProbe:
             self.abandon_step()
 
     def phase(self, name: str) -> AbstractContextManager[None]:
-        """A context whose time counts as this phase, `checkpoint` or `other`, of the running step."""
+        """Return a context whose time counts as this phase, `checkpoint` or `other`, of the running step."""
         if name in MARKED_PHASES:
             return self._timeline.phase(name)
         if name not in self._refused_phases:
@@ -116,23 +116,23 @@ class RunProbe:
         return nullcontext()
 
     def begin_step(self) -> None:
-        """A step begins, with waiting for its batch: for loops that `steps` cannot go through."""
+        """Begin a step with the wait for its batch: for loops that cannot use `steps`."""
         if self._writer:
             self._timeline.begin_step()
 
     def batch_arrived(self) -> None:
-        """The batch of the step is there."""
+        """Note that the batch of the step is there."""
         self._timeline.batch_arrived()
         if self._work and self._timeline.next_number == COUNTED_STEP:
             self._guarded(self._work.begin, "the work of a step is not counted")
 
     def end_step(self) -> None:
-        """The step is done."""
+        """End the step."""
         self._count_work()
         self._timeline.end_step()
 
     def abandon_step(self) -> None:
-        """Drop what was begun, which is no step: there was no further batch, or the loop was left."""
+        """Drop the step that was begun: there was no further batch, or the loop was left."""
         self._count_work()
         self._timeline.abandon_step()
 
@@ -142,17 +142,17 @@ class RunProbe:
             self._guarded(lambda: self._record(work.end()), "the work of a step is not counted")
 
     def watch(self, thing: Watched) -> Watched:
-        """Has a model, an engine or a communicator report its collectives; gives what to use in its place."""
+        """Make a model, an engine or a communicator report its collectives. Return the object to use in its place."""
         watched: list[Watched] = []
         if self._writer:
-            doing = "crosswind does not see the collectives of this"
+            doing = "crosswind cannot watch the collectives of this"
             self._guarded(lambda: watched.append(watch(thing, self._timeline)), doing)
         return watched[0] if watched else thing
 
     def record(self, **values: float) -> None:
-        """Keeps values of this step: loss, accuracy, staleness; a tensor or array of one element is its value.
+        """Record values of this step: loss, accuracy, staleness; a tensor or array of one element counts as its value.
 
-        A tensor on a device is waited for; record such values only now and then.
+        A tensor on a device is waited for; record such values rarely.
         """
         if self._writer:
             self._guarded(lambda: self._record(values), "crosswind does not record these values")
@@ -183,7 +183,7 @@ class RunProbe:
                 announce(directory, run_id=self.run_id, rank=self._place.rank, node=self._place.node)
 
     def _close(self, *, failed: bool) -> None:
-        """Writes what is left; a file that cannot be ended stays unsealed, and its run is lost."""
+        """Write the rest; a file that cannot be sealed stays open, and its run becomes lost."""
         self._stop.set()
         if self._thread:
             self._thread.join(HUNG_SECONDS)
@@ -193,7 +193,7 @@ class RunProbe:
         if writer is None:
             self._timeline.close()
             return
-        self._guarded(lambda: _withdraw(writer.directory), "crosswind leaves its announcement behind")
+        self._guarded(lambda: _withdraw(writer.directory), "crosswind cannot remove its announcement")
         self._timeline.finish_device(DEVICE_SECONDS)
         self._write_or_keep(writer)
         if self._work:
@@ -225,7 +225,7 @@ class RunProbe:
                     if columns:
                         run_ids = [self.run_id] * len(columns["ts_ns"])
                         writer.append_rows(metric_set, {**columns, "run_id": run_ids})
-        except Exception as error:  # noqa: BLE001 - this thread has nobody who would catch it
+        except Exception as error:  # noqa: BLE001 - nothing else would catch it in this thread
             if not self._is_disk_refusing:
                 logger.warning("crosswind keeps its rows in memory until they can be written: %s", error)
             self._is_disk_refusing = True
@@ -252,7 +252,7 @@ class RunProbe:
     def _guarded(self, action: Callable[[], None], consequence: str) -> None:
         try:
             action()
-        except Exception as error:  # noqa: BLE001 - the user's training goes on whatever we get wrong
+        except Exception as error:  # noqa: BLE001 - no error of ours may stop the user's training
             logger.warning("%s: %s", consequence, error)
 
 
@@ -265,13 +265,13 @@ def _withdraw(spool: Path) -> None:
 
 
 def _part(run_id: str) -> dict[str, str]:
-    """Return the run of `crosswind run` that this one is a part of, if it is not that run itself."""
+    """Return the tag of the run of `crosswind run` that this one is a part of, if it is not that run itself."""
     given = os.environ.get("CROSSWIND_RUN_ID", run_id)
     return {"part_of": given} if run_id != given and run_id.startswith(f"{given}-") else {}
 
 
 def _scalars(config: Mapping[str, object]) -> dict[str, bool | int | float | str]:
-    """A user's settings as the catalog keeps them: scalars as they are, other things by their text."""
+    """Return a user's settings as the catalog keeps them: scalars unchanged, other values as text."""
     return {str(name): _scalar(value) for name, value in config.items() if value is not None}
 
 

@@ -1,7 +1,7 @@
-"""One step of one rank as it happened, and the row that comes of it.
+"""One step of one rank as it happened, and its row.
 
-All times are `perf_counter_ns` of the rank; `to_utc` leads from them to the node's UTC. What happens on a device is
-noted as marks, and becomes times when the device has come past them: then the step is replayed by those.
+All times are `perf_counter_ns` of the rank; `to_utc` converts them to the node's UTC. Events on a device are noted as
+marks, and become times when the device has passed them: then the step is replayed with those.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,12 +16,12 @@ MARKED_PHASES = ("checkpoint", "other")
 
 Row = tuple[Scalar, ...]
 What = tuple[int | None, str, str]  # bytes, operation, group
-Wait = tuple[int, int, What, int, bool]  # came, end, what, marked by then, whether the loop's body stood still
+Wait = tuple[int, int, What, int, bool]  # arrival, end, what, marked by then, whether the loop's body stood still
 
 
 @dataclass(slots=True)
 class Stretch:
-    """Time for which the loop stood still for a collective; `marked` is what its step had in marked phases by then."""
+    """Time for which the loop stood still for a collective; `marked` is the step's time in marked phases by then."""
 
     begin: int
     end: int
@@ -52,20 +52,20 @@ class Step:
     _phases: list[tuple[int, int]] = field(default_factory=list)  # open ones: begin, and what was marked by then
 
     def begin_now(self, now: int) -> None:
-        """The step begins."""
+        """Begin the step."""
         self.begin = now
 
     def begin_body(self, now: int) -> None:
-        """The batch is there."""
+        """Note that the batch is there."""
         self.body = now
         self.waiting = now - self.begin - self.marked_total
 
     def enter_phase(self, now: int) -> None:
-        """A marked phase begins, within another one it may be."""
+        """Begin a marked phase, possibly within another one."""
         self._phases.append((now, self.marked_total))
 
     def leave_phase(self, now: int, name: str) -> None:
-        """The phase entered last ends, unless the step did before it."""
+        """End the phase entered last, unless the step has ended."""
         if not self._phases:
             return
         begin, marked_before = self._phases.pop()
@@ -74,16 +74,16 @@ class Step:
         self.marked_total += own
 
     def see_end(self, now: int, arrival: "Arrival", blocked_since: int | Mark | None) -> None:
-        """A collective ended, for which the loop stood still since then, if it did."""
+        """Note that a collective ended, for which the loop stood still since then, if it did."""
         arrival.marked = self.marked_total
         since = blocked_since.ns if isinstance(blocked_since, Mark) else blocked_since
-        if since is not None and arrival.beside and arrival.beside.ns:
-            since = max(since, arrival.beside.ns)  # until then the device had work to do
+        if since is not None and arrival.host_mark and arrival.host_mark.ns:
+            since = max(since, arrival.host_mark.ns)  # until then the device had work to do
         if since is not None:
             self.blocked.append(Stretch(max(since, self.body), now, self.marked_total))
 
     def finish(self, now: int) -> None:
-        """The step ends."""
+        """End the step."""
         self.end = now
 
     def _see_wait(self, wait: "Wait") -> None:
@@ -94,11 +94,11 @@ class Step:
 
     @property
     def is_reached(self) -> bool:
-        """Return whether the device, if there is one, has come past everything of this step."""
+        """Return whether the device, if there is one, has passed all marks of this step."""
         return all(mark.ns is not None for mark in self.marks)
 
     def replay(self) -> None:
-        """Tells the step what was noted in haste, and what happened on its device, now that the times are known."""
+        """Apply the events noted in haste, and those of the device, now that the times are known."""
         for wait in self.waits:
             self._see_wait(wait)
         self.waits.clear()
@@ -107,7 +107,7 @@ class Step:
                 arrival.time = arrival.came.ns
             arrival.settle_end()
         for mark, happened in self.awaited:
-            happened(self, mark.ns or mark.asked)
+            happened(self, mark.ns or mark.put_ns)
         self.awaited.clear()
         self.marks.clear()
 
@@ -127,13 +127,13 @@ class Arrival:
     operation: str | None = None
     group: str | None = None
     number: int | None = None
-    marked: int = 0  # what the step had in marked phases when it ended
-    came: Mark | None = None  # on a device: when it had come
-    beside: Mark | None = None  # on the host beside a device: where that was when the rank had come
+    marked: int = 0  # the step's time in marked phases at the end
+    came: Mark | None = None  # on a device: when the rank had come
+    host_mark: Mark | None = None  # on the host, with a device: the device's place when the rank had come
     went: Mark | None = None  # and when it was done
 
     def settle_end(self) -> bool:
-        """Return whether its end is known by now, if it was on a device."""
+        """Return whether its end, if on a device, is known by now."""
         if self.went is None:
             return True
         self.end = self.went.ns
@@ -141,24 +141,24 @@ class Arrival:
 
 
 def numbered(step: Step) -> list[Arrival]:
-    """The step's arrivals in their order, from now on with their numbers."""
-    step.arrivals.sort(key=lambda arrival: arrival.came.asked if arrival.came else arrival.time)
+    """Return the step's arrivals in their order, from now on with their numbers."""
+    step.arrivals.sort(key=lambda arrival: arrival.came.put_ns if arrival.came else arrival.time)
     for number, arrival in enumerate(step.arrivals):
         arrival.number = number
     return step.arrivals
 
 
 def collective_row(arrival: Arrival, rank: int) -> Row:
-    """The row of a collective, its run left out; no duration where nobody saw its end."""
+    """Return the row of a collective without its run; no duration if its end was not seen."""
     step, duration = arrival.step, None if arrival.end is None else arrival.end - arrival.time
     key = (arrival.time + step.to_utc, rank, step.number, arrival.number)
     return (*key, duration, arrival.size_bytes, arrival.operation, arrival.group)
 
 
 def step_row(step: Step, rank: int, stops: Sequence[Stop] = ()) -> Row:
-    """The row of a step that has ended, its run left out; the phases sum to its duration.
+    """Return the row of a step that has ended, without its run; the phases sum to its duration.
 
-    While the process was stopped it waited for nobody, whatever it was in: that time is computation.
+    A stopped process waits for nobody, whatever phase it was in: that time is computation.
     """
     duration = step.end - step.begin
     checkpoint, other = (step.marked.get(name, 0) for name in MARKED_PHASES)
@@ -175,7 +175,7 @@ def _within(stretch: Stretch, stop: Stop) -> Stretch:
 
 
 def _covered(stretches: list[Stretch]) -> int:
-    """Time within at least one of them."""
+    """Return the time within at least one of them."""
     total = until = 0
     for stretch in sorted(stretches, key=lambda stretch: stretch.begin):
         total += max(0, stretch.end - max(stretch.begin, until))
@@ -184,7 +184,7 @@ def _covered(stretches: list[Stretch]) -> int:
 
 
 def _tail(step: Step, compute: int) -> int | None:
-    """The part of compute behind the last collective that the loop waited for, else behind the last that ended."""
+    """Return the compute time after the last collective that the loop waited for, else after the last that ended."""
     if step.blocked:
         last = max(step.blocked, key=lambda stretch: stretch.end)
         return min(step.end - last.end - (step.marked_total - last.marked), compute)

@@ -1,4 +1,4 @@
-"""Floating point operations and bytes of one step, counted once by PyTorch as its operators run.
+"""Floating point operations and bytes of one step, counted by PyTorch as its operators run.
 
 Operations are those of matrix products, convolutions and attention, forward and backward, 2 a multiply-add. Bytes are
 those of the tensors that operators read and write, as if no cache held any of them: an upper bound of memory traffic,
@@ -11,7 +11,7 @@ from typing import Any
 
 from crosswind.data.schema.errors import UnavailableError
 
-COUNTED_STEP = 2  # the third: what is set up in the first ones is left out, and it is slower than those compared
+COUNTED_STEP = 2  # the third: without the set-up in the first ones, and slower than the steps compared
 
 
 class StepWork:
@@ -23,7 +23,7 @@ class StepWork:
         self._bytes: Any = None
 
     def begin(self) -> None:
-        """Counts from here on. Raises: UnavailableError without PyTorch."""
+        """Start counting. Raises: UnavailableError without PyTorch."""
         try:
             from torch.utils.flop_counter import FlopCounterMode  # noqa: PLC0415 - torch is the user's
         except ImportError as error:
@@ -35,7 +35,7 @@ class StepWork:
             self._stack = entering.pop_all()
 
     def end(self) -> dict[str, int]:
-        """Return what was counted: `step_flops` and `step_bytes`; nothing when it was not begun."""
+        """Return the counts, `step_flops` and `step_bytes`; nothing when it was not begun."""
         if self._flops is None:
             return {}
         self._stack.close()
@@ -50,7 +50,7 @@ def _byte_counter() -> Any:
     from torch.utils._pytree import tree_leaves  # noqa: PLC0415
 
     class ByteCounter(TorchDispatchMode):  # type: ignore[misc]  # torch is not followed by the type checker
-        """Sums the bytes of what operators take and give; views move none."""
+        """Sums the bytes of operators' inputs and outputs; views move none."""
 
         total = 0
 

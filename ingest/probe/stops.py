@@ -1,7 +1,7 @@
-"""The stops of the whole process: by a signal, frozen with its control group, or paused with its machine.
+"""Stops of the whole process: by a signal, frozen with its control group, or paused with its machine.
 
-A thread that naps wakes late then, without having waited for a core. Nothing else tells it of a rank that was in a
-collective meanwhile: there it seems to wait for the others, as they do for it.
+A napping thread then wakes late without having waited for a core. There is no other sign for a rank in a collective:
+it seems to wait for the others, as they do for it.
 """
 
 import threading
@@ -10,12 +10,12 @@ from collections import deque
 
 from crosswind.ingest.probe.thread_usage import ThreadUsageReader, usage_of
 
-NAP_SECONDS = 0.2  # shorter stops are seen at times; to wake costs some 75 us, most of it for caches gone cold
-LEAST_NS = 50_000_000  # later than that a thread wakes that nobody stopped, when the interpreter is held
+NAP_SECONDS = 0.2  # shorter stops are sometimes seen; waking costs some 75 us, mostly for cold caches
+LEAST_NS = 50_000_000  # without a stop a thread may wake this late, when the interpreter is held
 NS = 1_000_000_000
 KEPT = 100
 
-Stop = tuple[int, int]  # begin and end, `perf_counter_ns`; it may have begun up to half a nap earlier or later
+Stop = tuple[int, int]  # begin and end, `perf_counter_ns`; the begin is known to half a nap
 
 
 class Stops:
@@ -23,15 +23,15 @@ class Stops:
 
     def __init__(self) -> None:
         self._usage = ThreadUsageReader()
-        self._waited = 0  # for a core, when that was last looked at, ns
+        self._waited = 0  # for a core, at the last look, ns
         self._found: deque[Stop] = deque(maxlen=KEPT)
 
     def follow(self, thread: int | None) -> None:
-        """From now on this thread naps, by the kernel's number; asked before the user's code can close any file."""
+        """Follow this napping thread, by the kernel's number; call it before the user's code can close any file."""
         self._usage.follow(thread)
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """As `event.wait`, in naps."""
+        """Wait as `event.wait` does, in naps."""
         self._waited = self._run_queue_wait()
         until = time.perf_counter_ns() + int(seconds * NS)
         while (left := until - time.perf_counter_ns()) > 0:
@@ -40,11 +40,11 @@ class Stops:
         return event.is_set()
 
     def since(self, begin: int) -> list[Stop]:
-        """Those that ended after `begin`."""
+        """Return the stops that ended after `begin`."""
         return [stop for stop in self._found if stop[1] > begin]
 
     def close(self) -> None:
-        """Gives back what was opened."""
+        """Close the file."""
         self._usage.close()
 
     def _nap(self, event: threading.Event, length: int) -> bool:
@@ -57,7 +57,7 @@ class Stops:
         return is_set
 
     def note(self, begin: int, end: int) -> None:
-        """The process stood still from `begin` to `end`, if that is long enough."""
+        """Note that the process stood still from `begin` to `end`, if that is long enough."""
         if end - begin > LEAST_NS:
             self._found.append((begin, end))
 

@@ -10,7 +10,7 @@ Reading = tuple[resource.struct_rusage, bytes | None]  # as the kernel gave it: 
 
 
 class ThreadUsage(NamedTuple):
-    """Cumulated use of one thread; times in ns, `run_queue_wait_ns` None where the kernel keeps no schedstat."""
+    """Cumulative use of one thread; times in ns, `run_queue_wait_ns` None if the kernel keeps no schedstat."""
 
     user_ns: int
     system_ns: int
@@ -21,14 +21,14 @@ class ThreadUsage(NamedTuple):
 
 
 class ThreadUsageReader:
-    """Reads the use of one thread; 3 us a read, and ten times as long where nothing of it is cached."""
+    """Reads the use of one thread; 3 us a read, and ten times as long with cold caches."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
         self._schedstat: int | None = None
 
     def follow(self, thread: int | None = None) -> None:
-        """Reads the calling thread from now on, or one of this process, by the kernel's number, which reads itself."""
+        """Follow the calling thread, or another one of this process, by the kernel's number; it has to call `read`."""
         self.close()
         place = self._proc / "thread-self" if thread is None else self._proc / "self" / "task" / str(thread)
         try:
@@ -37,11 +37,11 @@ class ThreadUsageReader:
             self._schedstat = None
 
     def read(self) -> Reading:
-        """Return what the followed thread, which calls, has used until now; for `usage_of`."""
+        """Return the use of the followed thread, which calls this, until now; for `usage_of`."""
         return resource.getrusage(resource.RUSAGE_THREAD), self._schedstat_text()
 
     def close(self) -> None:
-        """Gives the file back."""
+        """Close the file."""
         if self._schedstat is not None:
             with suppress(OSError):  # somebody closed every file of the process
                 os.close(self._schedstat)

@@ -1,6 +1,6 @@
 """The step timeline of one rank: a buffer that the loop's thread fills and a writer empties.
 
-The loop's thread only notes what happened; rows are made by the writer, when steps are settled. Times are
+The loop's thread only notes events; rows are made by the writer, when steps are settled. Times are
 `perf_counter_ns`; they become UTC when rows are made, so a clock that is set during a step does no harm.
 """
 
@@ -30,7 +30,7 @@ from crosswind.ingest.probe.step import (
 from crosswind.ingest.probe.stops import Stops
 from crosswind.ingest.probe.thread_usage import Reading, ThreadUsageReader
 
-BUFFERED_ROWS = 20_000  # of each set, some 10 MB: when the disk is gone, older rows are let go of and counted
+BUFFERED_ROWS = 20_000  # of each set, some 10 MB: when the disk is gone, older rows are dropped and counted
 UNSETTLED_STEPS = 5_000
 
 Columns = dict[str, list[Scalar]]
@@ -42,7 +42,7 @@ class Timeline:
     def __init__(self, rank: int) -> None:
         self._rank = rank
         self._usage = ThreadUsageReader()
-        self._lock = threading.RLock()  # what a garbage collection lets go of within it may tell of its own end
+        self._lock = threading.RLock()  # an object collected while it is held may report its own end
         self._thread: int | None = None  # the loop's
         self._followed: int | None = None  # the same, by the kernel's number
         self._rows: dict[str, list[Row]] = {metric_set.name: [] for metric_set in LOOP_SETS}
@@ -55,8 +55,8 @@ class Timeline:
         self._last_mark: Mark | None = None  # at the end of the last step
         self._late: list[Arrival] = []  # of settled steps, under way on the device
         self._undo: list[Callable[[], None]] = []
-        self.stops = Stops()  # of the writer, who naps between two times
-        self.watched: dict[int, tuple[object, object]] = {}  # by its id: a thing, and what is used in its place
+        self.stops = Stops()  # of the writer, which naps between two looks
+        self.watched: dict[int, tuple[object, object]] = {}  # by its id: a watched object, and its stand-in
         self.dropped_rows = 0
 
     @property
@@ -66,11 +66,11 @@ class Timeline:
 
     @property
     def next_number(self) -> int:
-        """The number of the step that runs, or comes."""
+        """Return the number of the running or the next step."""
         return self._next_number
 
     def begin_step(self) -> None:
-        """A turn of the loop begins where the last one ended, with waiting for its batch."""
+        """Begin a turn of the loop where the last one ended, with the wait for its batch."""
         thread = threading.get_native_id()  # of two threads, one after the other, Python's own number may be the same
         if thread != self._followed:
             self._followed, self._thread, self._last_end, self._last_mark = thread, threading.get_ident(), None, None
@@ -83,21 +83,21 @@ class Timeline:
             step.awaited.append((mark, Step.begin_now))
 
     def batch_arrived(self) -> None:
-        """The batch is there; the loop's body begins."""
+        """Note that the batch is there and the loop's body begins."""
         if step := self._current:
             step.is_in_body = True
             if self._device:
-                self._tell(step, Step.begin_body)
+                self._note(step, Step.begin_body)
             else:
                 step.begin_body(time.perf_counter_ns())
 
     def end_step(self) -> None:
-        """The loop's body is done."""
+        """End the step: the loop's body is done."""
         step = self._current
         if step is None:
             return
         if self._device:
-            self._last_mark = self._tell(step, Step.finish)
+            self._last_mark = self._note(step, Step.finish)
         else:
             step.end = time.perf_counter_ns()
         self._current = None
@@ -112,32 +112,32 @@ class Timeline:
             self.dropped_rows += 1
 
     def abandon_step(self) -> None:
-        """There was no further batch, or the loop was left within a step: that turn is not counted."""
+        """Drop the running turn: there was no further batch, or the loop was left within a step."""
         self._current = self._last_end = self._last_mark = None
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time inside belongs to this phase, less that of phases within it. Raises: InvalidInputError."""
+        """Count the time inside as this phase, less that of phases within it. Raises: InvalidInputError."""
         if name not in MARKED_PHASES:
             raise InvalidInputError(f"phase {name!r}: expected one of {', '.join(MARKED_PHASES)}")
         step = self._current
         if step is None:
             yield
             return
-        self._tell(step, Step.enter_phase)
+        self._note(step, Step.enter_phase)
         step.open_phases += 1
         try:
             yield
         finally:
             step.open_phases -= 1
-            self._tell(step, partial(Step.leave_phase, name=name))
+            self._note(step, partial(Step.leave_phase, name=name))
 
     def arrive(self, utc_ns: int | None = None, came: Mark | None = None) -> Arrival | None:
-        """This rank has come to a collective, now or when somebody else noted it; None outside a step.
+        """Note that this rank has come to a collective, now or at a time noted elsewhere; None outside a step.
 
-        What other threads of the rank do beside the loop, such as writing a checkpoint, is in no step: None as well.
+        Other threads' collectives, such as those of writing a checkpoint, are in no step: None as well.
         Ranks come to their collectives in one order, but see them end in any: so they are numbered by arrival.
-        One in a marked phase, or while batches are waited for, is part of that and no exposed communication.
+        One in a marked phase, or during the wait for a batch, is part of that and no exposed communication.
         `came` is its place in the queue of the device that does it.
         """
         step = self._current
@@ -146,25 +146,25 @@ class Timeline:
         now = time.perf_counter_ns() if utc_ns is None else utc_ns - step.to_utc
         arrival = Arrival(step, now, step.is_in_body and not step.open_phases, came=came)
         if came is None and self._device:
-            arrival.beside = self.mark()
+            arrival.host_mark = self.mark()
         step.arrivals.append(arrival)
         return arrival
 
     def collective(
         self, arrival: Arrival, *, size_bytes: int, operation: str, group: str, blocked_since: int | None = None
     ) -> None:
-        """The collective that this rank came to has ended, now; from any thread.
+        """Note, from any thread, that a collective has ended now.
 
-        `blocked_since` says since when the calling thread stood still for it, if it did: that counts for the step that
-        runs now, which need not be the one in which the collective began.
+        `blocked_since` is since when the calling thread stood still for it, if it did: that counts for the running
+        step, which need not be the one in which the collective began.
         """
         self.collective_until(time.perf_counter_ns(), arrival, (size_bytes, operation, group), blocked_since)
 
     def collective_until(self, end: int | None, arrival: Arrival, what: What, blocked_since: int | None = None) -> None:
-        """The same of one that ended then, or of whose end nobody knows; `what` is its bytes, operation and group."""
+        """Note the end of a collective then, or an unknown end; `what` is its bytes, operation and group."""
         if step := self._step_in_which_the_loop_waits():
             seen = partial(Step.see_end, arrival=arrival, blocked_since=None if end is None else blocked_since)
-            self._tell_at(step, end or time.perf_counter_ns(), seen)
+            self._note_at(step, end or time.perf_counter_ns(), seen)
         with self._lock:
             arrival.end = end
             arrival.size_bytes, arrival.operation, arrival.group = what
@@ -172,14 +172,14 @@ class Timeline:
                 self._rows[COLLECTIVE.name].append(collective_row(arrival, self._rank))
 
     def waited(self, came: int, end: int, what: What) -> None:
-        """The loop has stood still for a collective to which this rank came at `came`, until `end`.
+        """Note that the loop stood still for a collective from this rank's arrival `came` until `end`.
 
         Noted in haste: after a long step each call of a function costs several microseconds.
         """
         step = self._current
         if step is None or not self._is_of_the_loop():
             return
-        if step.awaited:  # a device tells when the step's phases were
+        if step.awaited:  # a device times the step's phases
             if arrival := self.arrive():
                 arrival.time = came
                 self.collective_until(end, arrival, what, came)
@@ -187,7 +187,7 @@ class Timeline:
         step.waits.append((came, end, what, step.marked_total, step.is_in_body and not step.open_phases))
 
     def _step_in_which_the_loop_waits(self) -> Step | None:
-        """None where what ends now costs the loop nothing that is not told otherwise."""
+        """Return the running step if an end now costs the loop time; None if it does not, or a device times it."""
         step = self._current
         is_exposed = step and step.is_in_body and not step.open_phases and self._is_of_the_loop()
         return step if is_exposed else None
@@ -197,9 +197,9 @@ class Timeline:
         return threading.get_ident() == self._thread or bool(self._is_in_backward and self._is_in_backward())
 
     def use_device(self, clock: DeviceClock, is_in_backward: Callable[[], bool] | None = None) -> None:
-        """Steps from the next one on are told by this device's clock.
+        """Time steps from the next one on by this device's clock.
 
-        `is_in_backward` says whether the calling thread computes gradients, which those of a device do in their own.
+        `is_in_backward` says whether the calling thread computes gradients: those of a device have their own thread.
         """
         self._device, self._is_in_backward = clock, is_in_backward
 
@@ -209,7 +209,7 @@ class Timeline:
         return self._device is not None
 
     def mark(self) -> Mark | None:
-        """The place in the device's queue that the calling thread has come to; None outside a step."""
+        """Mark the calling thread's place in the device's queue; None outside a step."""
         step = self._current
         if step is None or self._device is None or not step.awaited:  # it began before the device was used
             return None
@@ -218,10 +218,10 @@ class Timeline:
         return mark
 
     def collective_on_device(self, arrival: Arrival, what: What, went: Mark, blocked_since: Mark | None = None) -> None:
-        """The collective that this rank came to ends where the device passes `went`.
+        """Note that a collective ends where the device passes `went`.
 
-        `blocked_since` is from where its queue stood still for it, if it did; another queue than that in which the
-        step began runs beside the training's work.
+        `blocked_since` is the mark from which its queue stood still for it, if it did; a queue other than that in which
+        the step began runs concurrently with the training's work.
         """
         if step := self._step_in_which_the_loop_waits():
             since = blocked_since if went.queue == step.marks[0].queue else None
@@ -232,8 +232,8 @@ class Timeline:
             if arrival.number is not None:  # its step is settled already
                 self._late.append(arrival)
 
-    def _tell(self, step: Step, happened: Happened) -> Mark | None:
-        """Tells the step that this happens now, or on a device, when that will have come past this mark."""
+    def _note(self, step: Step, happened: Happened) -> Mark | None:
+        """Note in the step that this happens now, or on a device, when it passes this mark."""
         if self._device is None:
             happened(step, time.perf_counter_ns())
             return None
@@ -241,28 +241,28 @@ class Timeline:
         if mark:
             step.awaited.append((mark, happened))
         else:
-            self._tell_at(step, time.perf_counter_ns(), happened)
+            self._note_at(step, time.perf_counter_ns(), happened)
         return mark
 
-    def _tell_at(self, step: Step, now: int, happened: Happened) -> None:
-        """The same of what happened here, whatever the device does."""
+    def _note_at(self, step: Step, now: int, happened: Happened) -> None:
+        """Note in the step an event on the host, whatever the device does."""
         if step.awaited:
             step.awaited.append((Mark(now), happened))
         else:
             happened(step, now)
 
     def record(self, name: str, value: float) -> None:
-        """A value of this step, or of the next one when none runs; what is no finite number is kept as unknown."""
+        """Record a value of this step, or of the next one when none runs; one that is not finite is kept as unknown."""
         row = (time.time_ns(), self._rank, self._next_number, name, value if isfinite(value) else None)
         with self._lock:
             self._rows[PROGRESS.name].append(row)
 
     def on_close(self, undo: Callable[[], None]) -> None:
-        """Has something done once, when the run is over."""
+        """Do something once, when the run is over."""
         self._undo.append(undo)
 
     def settle(self) -> None:
-        """Makes rows of the steps that have ended; a collective that has not ended yet gets its row when it does."""
+        """Make rows of the steps that have ended; a collective that has not ended yet gets its row when it does."""
         steps = list(takewhile(lambda step: step.is_reached, self._ended))
         stops = self.stops.since(steps[0].begin) if steps and not self._device else []
         with self._lock:
@@ -280,13 +280,13 @@ class Timeline:
         del self._ended[: len(steps)]
 
     def finish_device(self, seconds: float) -> None:
-        """Waits for the device to pass what was marked, no longer than that."""
+        """Wait for the device to pass all marks, no longer than that."""
         if self._device:
             self._device.drain(seconds)
 
     @contextmanager
     def taking(self, metric_set: MetricSet) -> Iterator[Columns]:
-        """The set's rows until now, by column, without run_id; they are kept here when the block raises."""
+        """Yield the set's rows until now, by column, without run_id; they are kept here when the block raises."""
         rows = self._rows[metric_set.name]
         with self._lock:
             taken = rows[:]
@@ -295,7 +295,7 @@ class Timeline:
             del rows[: len(taken)]
 
     def make_room(self) -> None:
-        """Lets go of the oldest rows when nobody takes them, so that memory stays bounded."""
+        """Drop the oldest rows when nobody takes them, so that memory stays bounded."""
         with self._lock:
             for rows in self._rows.values():
                 excess = len(rows) - BUFFERED_ROWS
@@ -304,7 +304,7 @@ class Timeline:
                     self.dropped_rows += excess
 
     def close(self) -> int:
-        """Lets go of everything; returns how many rows nobody ever took."""
+        """Drop everything. Return how many rows were never taken."""
         self.abandon_step()
         self._usage.close()
         self.stops.close()

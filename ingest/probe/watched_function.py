@@ -1,4 +1,4 @@
-"""The stand-in for a function that a framework made: such a function has more to it than calls."""
+"""A stand-in for a function made by a framework, which has attributes and methods of its own."""
 
 from collections.abc import Callable
 from functools import update_wrapper
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class WatchedFunction:
-    """A function of which calls go another way; all else, such as `lower` of `jax.jit`, is the function's own."""
+    """A function with rerouted calls; everything else, such as `lower` of `jax.jit`, is the function's own."""
 
     def __init__(self, function: Any, call: Callable[..., Any]) -> None:
         update_wrapper(self, function)
@@ -15,11 +15,11 @@ class WatchedFunction:
         self._reported = call
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """The function, called the other way."""
+        """Call the function through the watch."""
         return self._reported(*arguments, **named)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        """The function as a method of the instance."""
+        """Return the function as a method of the instance."""
         return self if instance is None else MethodType(self, instance)
 
     def __getattr__(self, name: str) -> Any:

@@ -1,1 +1,1 @@
-"""The protocol of readers of foreign files, and the lines of such files."""
+"""The protocol of readers of other tools' files, and reading lines of such files."""

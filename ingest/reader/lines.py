@@ -1,4 +1,4 @@
-"""The lines of a text file that somebody else wrote, plain or gzip, in a stream with bounded memory."""
+"""Lines of another tool's text file, plain or gzip, streamed with bounded memory."""
 
 import gzip
 import zlib
@@ -25,7 +25,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class Block:
     """Whole lines, each with its end: valid UTF-8 without zero bytes, none longer than LINE_LIMIT.
 
-    A line that is none of that was reported, and is an empty one here, so that the numbers of the others hold.
+    A line that breaks these rules was reported, and is empty here, so that the others keep their numbers.
     """
 
     number: int  # of its first line, from 1
@@ -39,10 +39,10 @@ def blocks(
     file_limit: int = FILE_LIMIT,
     is_whole: Callable[[bytes], bool] = lambda _: False,
 ) -> Iterator[Block]:
-    """The file's lines, many at once, for readers that take columns rather than lines.
+    """Yield the file's lines, many at once, for readers that take columns rather than lines.
 
-    A last line without its end is not read, as it may be cut short or still be written, and the report says so: unless
-    `is_whole` sees by the line itself that nothing of it is missing.
+    A last line without its end is not read, as it may be cut short or still be written, and the report says so, unless
+    `is_whole` recognises the line as complete.
     Raises: UnavailableError, MalformedError (too large).
     """
     number, rest = 1, _Rest(report)
@@ -58,7 +58,7 @@ def blocks(
 
 
 def numbered_lines(path: Path, report: Report, *, file_limit: int = FILE_LIMIT) -> Iterator[tuple[int, str]]:
-    """Line numbers from 1 and texts without line ends; blank lines are left out, unreadable ones go to the report.
+    """Yield line numbers from 1 and texts without line ends; blank lines are left out, unreadable ones reported.
 
     Raises: as `blocks`.
     """
@@ -67,14 +67,14 @@ def numbered_lines(path: Path, report: Report, *, file_limit: int = FILE_LIMIT) 
 
 
 def lines_of(block: Block) -> Iterator[tuple[int, str]]:
-    """The block's lines that are not blank, with their numbers."""
+    """Yield the block's lines that are not blank, with their numbers."""
     for number, line in enumerate(block.data.decode().split("\n"), block.number):
         if line.strip():
             yield number, line.rstrip("\r")
 
 
 def plain_head(head: bytes) -> str:
-    """The beginning of a file as text, unpacked when it is gzip; empty when it cannot be read."""
+    """Return the beginning of a file as text, unpacked when it is gzip; empty when it cannot be read."""
     if head.startswith(GZIP_MAGIC):
         try:
             head = zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
@@ -84,7 +84,7 @@ def plain_head(head: bytes) -> str:
 
 
 def head_of(path: Path) -> bytes:
-    """The first HEAD_BYTES of a file as stored. Raises: UnavailableError."""
+    """Return the first HEAD_BYTES of a file as stored. Raises: UnavailableError."""
     try:
         with path.open("rb") as stream:
             return stream.read(HEAD_BYTES)
@@ -93,7 +93,7 @@ def head_of(path: Path) -> bytes:
 
 
 def whole_text(path: Path, report: Report, *, limit: int) -> str:
-    """All of a file that is no stream of lines, such as one JSON document.
+    """Return all of a file that is no stream of lines, such as one JSON document.
 
     Raises: UnavailableError, MalformedError for more than `limit` bytes, or what is no UTF-8.
     """
@@ -105,7 +105,7 @@ def whole_text(path: Path, report: Report, *, limit: int) -> str:
 
 
 def _chunks(path: Path, report: Report, limit: int) -> Iterator[bytes]:
-    """The bytes of a file, unpacked; where compressed data is damaged, they end and the report says so."""
+    """Yield the bytes of a file, unpacked; they end where compressed data is damaged, and the report says so."""
     size, packed = 0, head_of(path).startswith(GZIP_MAGIC)
     with gzip.open(path) if packed else path.open("rb") as stream:
         while True:
@@ -125,15 +125,15 @@ def _chunks(path: Path, report: Report, limit: int) -> Iterator[bytes]:
 
 
 def _filled(stream: gzip.GzipFile | BufferedReader) -> tuple[bytes, str]:
-    """The next bytes, half a block at least unless they end, and what is wrong where they end early. Raises: OSError.
+    """Return the next bytes, at least half a block unless they end, and the error if they end early. Raises: OSError.
 
-    Compressed data comes in small pieces, and what is done for each block takes longer than for a small one's lines.
+    Compressed data comes in small pieces, and the work for a block outweighs that for the lines of a small one.
     """
     pieces: list[bytes] = []
     held = 0
     while 2 * held < BLOCK_BYTES:
         try:
-            piece = stream.read1(BLOCK_BYTES - held)  # what was unpacked before the damage, too
+            piece = stream.read1(BLOCK_BYTES - held)  # also the bytes unpacked before the damage
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             return b"".join(pieces), str(error)
         if not piece:
@@ -144,7 +144,7 @@ def _filled(stream: gzip.GzipFile | BufferedReader) -> tuple[bytes, str]:
 
 
 class _Rest:
-    """Text after the last line end of what was read so far, until that line ends."""
+    """The text after the last line end so far, until that line ends."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -152,7 +152,7 @@ class _Rest:
         self._is_too_long = False
 
     def joined(self, number: int, chunk: bytes) -> bytes:
-        """The whole lines that there are now; a line of which too much is there already becomes empty."""
+        """Return the lines that are whole now; one that is too long already becomes empty."""
         if self._is_too_long:
             chunk = chunk[end:] if (end := chunk.find(b"\n")) >= 0 else b""
             self._is_too_long = not chunk
@@ -165,7 +165,7 @@ class _Rest:
         return data
 
     def end(self, number: int) -> None:
-        """Reports what never ended."""
+        """Report a line that never ended."""
         if self.text.strip():
             reason = "the last line has no line end: it may be cut short; end it, or ingest the file again when it grew"
             self._report.skip(number, _quoted(self.text), reason)
@@ -203,7 +203,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def _are_short(data: bytes) -> bool:
-    """Return whether a line end stands in every half of LINE_LIMIT: then no line is longer than that."""
+    """Return whether there is a line end in every half of LINE_LIMIT: then no line is longer than that."""
     half = LINE_LIMIT // 2
     return all(data.find(b"\n", start, start + half) >= 0 for start in range(0, len(data), half))
 

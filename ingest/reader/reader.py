@@ -1,4 +1,4 @@
-"""The promise of every reader: a foreign file becomes our words, in a stream, and nothing is silently dropped."""
+"""The protocol of readers: another tool's file becomes our records, in a stream; nothing is dropped silently."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -32,12 +32,12 @@ class Report:
     format: str
     read: int = 0
     skipped: int = 0
-    is_timed_by_file: bool = False  # times were counted from when the file was last changed, so they move with that
+    is_timed_by_file: bool = False  # times were counted from the file's last change, and move with it
     quoted: list[Skipped] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def skip(self, line: int, text: str, reason: str) -> None:
-        """Counts a line that was not understood; 0 is for what is no line."""
+        """Count a line that was not understood; 0 stands for other parts of a file."""
         self.skipped += 1
         if len(self.quoted) < QUOTED:
             self.quoted.append(Skipped(line, text[:200], reason))
@@ -45,9 +45,9 @@ class Report:
 
 @dataclass(frozen=True)
 class Context:
-    """Facts that a file may not state of itself, and that those who ingest it do.
+    """Facts that a file may not state itself, and that the caller gives.
 
-    `zone` is of times that name none, `workload` of runs and `node` of samples whose files name none.
+    `zone` is for times that name none, `workload` for runs and `node` for samples whose files name none.
     """
 
     system: str
@@ -62,9 +62,9 @@ Record: TypeAlias = Job | Run | History | pa.Table  # a table carries its metric
 class Reader(Protocol):
     """One format of somebody else's files.
 
-    The rows of a set come in the file's order, and a file that grew gives what it gave before and then more: so the
-    loader knows what is new. Where the only time of its rows is the file's own, which changes whenever it grows, a
-    reader says so in the report, before it gives any: then rows are known by their other keys.
+    The rows of a set come in the file's order, and a file that grew gives the same rows as before and then more: so
+    the loader recognises new ones. If the only time of its rows is the file's own, which changes whenever it grows, a
+    reader says so in the report before the first row: then their other keys identify rows.
     """
 
     name: ClassVar[str]
@@ -81,7 +81,7 @@ class Reader(Protocol):
 
 @runtime_checkable
 class FolderReader(Reader, Protocol):
-    """A format of which one thing is a folder of files, such as a tracker's run; `read` gets the folder."""
+    """A format of folders of files, such as a tracker's run; `read` gets the folder."""
 
     def recognises_folder(self, path: Path) -> bool:
         """Return whether the folder as a whole is of this format; never raises."""

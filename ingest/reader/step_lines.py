@@ -1,4 +1,4 @@
-"""Lines of a program's output that tell of its steps: which they are, and what they say."""
+"""Step lines: patterns of the lines in a program's output that report its steps, and their contents."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from crosswind.data.schema.errors import InvalidInputError
 
 NUMBER = r"[-+]?(?<![\d.])[\d.]{1,40}(?![\d.])(?:[eE][-+]?\d{1,9})?|nan|inf"  # bounds: no line takes long
 COLOUR = r"(?:\x1b\[[\d;]*m)"
-MAX_LINE = 4096  # of a longer line the beginning is looked at
+MAX_LINE = 4096  # only the beginning of a longer line is matched
 MAX_PATTERN = 4096
 MAX_NAME = 100
 MEANINGS = ("step", "done", "total", "rank", "seconds", "ms")  # every other group is a value of the step
@@ -17,13 +17,13 @@ MEANINGS = ("step", "done", "total", "rank", "seconds", "ms")  # every other gro
 
 @dataclass(frozen=True)
 class LinePattern:
-    """The form of a step line; where `per_epoch`, its numbers begin anew with every pass over the data."""
+    """The form of a step line; if `per_epoch`, its numbers start again with every pass over the data."""
 
     expression: str
     per_epoch: bool = False
 
 
-# Those with `done` tell how many steps are done, of which the first is step 0 as it is in the ranks.
+# `done` is the number of steps that are done; the first is step 0, as in the ranks.
 # Source: Megatron-LM megatron/training/training.py, training_log; DeepSpeed deepspeed/utils/timer.py, ThroughputTimer;
 # Lightning's TQDMProgressBar; Caffe src/caffe/solver.cpp, Step; Keras keras/src/utils/progbar.py; FlexFlow
 # src/metrics_functions/metrics_functions.cc, PerfMetrics::print; tqdm's bar_format "{l_bar}{bar}{r_bar}".
@@ -59,11 +59,11 @@ KNOWN: Mapping[str, LinePattern] = {
 
 
 @dataclass(frozen=True)
-class Told:
-    """The report in one line; `seconds` is the duration of a step, None where it does not say.
+class StepReport:
+    """The contents of one step line; `seconds` is the duration of a step, None if it is not in the line.
 
-    `step` is the last one that ended, -1 where none has; `last` is the last one of a progress bar, which tells it from
-    another one that is drawn within it.
+    `step` is the last one that ended, -1 if none has; `last` is the last one of a progress bar, which distinguishes it
+    from another one that is drawn within it.
     """
 
     step: int | None
@@ -92,7 +92,7 @@ class _Count:
     last: int | None = None  # of the bar that is drawn now
 
     def is_of_another_bar(self, number: int, last: int | None) -> bool:
-        """Return whether this belongs to a bar within the one that is drawn, or draws an ended one once more."""
+        """Return whether this is of a bar within the one that is drawn, or draws an ended one once more."""
         if last is None:
             return False
         if self.last is None:
@@ -104,22 +104,22 @@ class _Count:
         return self.last != last
 
     def begin(self, ts_ns: int, *, is_epoch: bool) -> None:
-        """No step of an epoch, or of all, has ended yet: the first is timed from here, however often this is told."""
+        """Begin an epoch, or the run: the first step is timed from here, however often this is reported."""
         if is_epoch or not self.ts_ns:
             self.ts_ns = ts_ns
 
 
 @dataclass
 class StepCounter:
-    """Numbers the steps that lines tell of, and times those of which no duration is told."""
+    """Numbers the steps in step lines, and times those without a duration."""
 
     per_epoch: bool
     _counts: dict[int, _Count] = field(default_factory=dict)
 
-    def take(self, report: Told, ts_ns: int) -> TimedStep | None:
-        """The step of a line that came at `ts_ns`; None for a line that is not the loop's.
+    def take(self, report: StepReport, ts_ns: int) -> TimedStep | None:
+        """Return the step of a line that came at `ts_ns`; None for a line that is not the loop's.
 
-        Where lines skip steps, their mean duration is that of each.
+        If lines skip steps, all of them get their mean duration.
         """
         count = self._counts.setdefault(report.rank, _Count())
         number = count.last_number + 1 if report.step is None else report.step
@@ -142,9 +142,9 @@ class StepCounter:
 
 
 def line_pattern(text: str) -> LinePattern:
-    """A known pattern by its name, or one of the user's own.
+    """Return a predefined pattern by its name, or one of the user's own.
 
-    Raises: InvalidInputError for what is no regular expression, or has no groups that say anything.
+    Raises: InvalidInputError for text that is no regular expression, or has no groups for steps or values.
     """
     if text in KNOWN:
         return KNOWN[text]
@@ -163,8 +163,8 @@ def line_pattern(text: str) -> LinePattern:
     return LinePattern(text)
 
 
-def told_by(match: re.Match[str]) -> Told | None:
-    """Return what a matching line says; None where its step or rank is no number after all."""
+def step_report(match: re.Match[str]) -> StepReport | None:
+    """Return the contents of a matching line; None if its step or rank is no number after all."""
     groups = {name: text for name, text in match.groupdict().items() if text is not None}
     try:
         numbers = {name: int(groups[name]) for name in ("step", "done", "total") if name in groups}
@@ -176,7 +176,7 @@ def told_by(match: re.Match[str]) -> Told | None:
     first = 1 if "done" in numbers else 0
     step, last = _less(numbers.get("done", numbers.get("step")), first), _less(numbers.get("total"), first)
     values = {name: _finite(text) for name, text in groups.items() if name not in MEANINGS}
-    return Told(step, rank, _seconds(groups), values, last)
+    return StepReport(step, rank, _seconds(groups), values, last)
 
 
 def _less(number: int | None, first: int) -> int | None:

@@ -1,4 +1,4 @@
-"""The formats that Crosswind reads; another one is one file, one line in READERS, and its test."""
+"""Readers of other tools' formats; a new one is one file, one line in READERS, and its test."""
 
 import itertools
 from importlib.metadata import EntryPoint, entry_points
@@ -89,8 +89,8 @@ READERS: tuple[Reader, ...] = (
 GROUP = "crosswind.readers"  # entry points by which other people's packages add theirs
 
 
-def reader_for(path: Path, format: str | None = None) -> Reader:  # noqa: A002  what the file is in, as users say it
-    """The reader of a named format, or of the one that the file's beginning shows.
+def reader_for(path: Path, format: str | None = None) -> Reader:  # noqa: A002  the users' word
+    """Return the reader of the named format, or of the one that the file's beginning shows.
 
     Raises: InvalidInputError (no such format), MalformedError (not recognised), UnavailableError.
     """
@@ -99,19 +99,19 @@ def reader_for(path: Path, format: str | None = None) -> Reader:  # noqa: A002  
     head = head_of(path)
     if not head:
         raise MalformedError(f"{path}: empty; expected one of: {', '.join(format_names())}")
-    for reader in itertools.chain(READERS, map(_loaded, _others())):  # a broken package hinders only its own format
+    for reader in itertools.chain(READERS, map(_loaded, _others())):  # a broken package affects only its own format
         if reader.recognises(path, head):
             return reader
     raise MalformedError(f"{path}: format not recognised; expected one of: {', '.join(format_names())}; or name it")
 
 
 def format_names() -> list[str]:
-    """The names of all formats, ours first."""
+    """Return the names of all formats, ours first."""
     return [reader.name for reader in READERS] + [entry.name for entry in _others()]
 
 
 def _named(name: str) -> Reader:
-    """The reader of this name; others' packages are loaded only for theirs."""
+    """Return the reader of this name; other packages are loaded only for theirs."""
     for reader in READERS:
         if reader.name == name:
             return reader
@@ -122,12 +122,12 @@ def _named(name: str) -> Reader:
 
 
 def _others() -> list[EntryPoint]:
-    """Other people's readers, not loaded."""
+    """Return other packages' readers, not loaded."""
     return sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
 
 
 def _loaded(entry: EntryPoint) -> Reader:
-    """Somebody else's reader. Raises: UnavailableError when its package is broken."""
+    """Load another package's reader. Raises: UnavailableError when its package is broken."""
     try:
         reader: Reader = entry.load()()
     except (ImportError, AttributeError, TypeError) as error:

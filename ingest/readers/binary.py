@@ -1,4 +1,4 @@
-"""The bytes of a file that is no text, plain or gzip, in a stream with bounded memory."""
+"""Bytes of a binary file, plain or gzip, streamed with bounded memory."""
 
 import gzip
 import zlib
@@ -17,7 +17,7 @@ class Bytes:
     """Takes a file's bytes one after another; where compressed data is damaged they end, and the report says so."""
 
     def __init__(self, path: Path, report: Report, *, limit: int = FILE_LIMIT) -> None:
-        """Opens it. Raises: UnavailableError."""
+        """Open it. Raises: UnavailableError."""
         self._path, self._report, self._limit = path, report, limit
         packed = head_of(path).startswith(GZIP_MAGIC)
         self._stream: IO[bytes] = gzip.open(path) if packed else path.open("rb")  # type: ignore[assignment]  # noqa: SIM115  __exit__ closes it
@@ -33,7 +33,7 @@ class Bytes:
         self._stream.close()
 
     def take(self, count: int) -> bytes:
-        """The next so many bytes; fewer at the end. Raises: UnavailableError, MalformedError (too large)."""
+        """Return the next so many bytes; fewer at the end. Raises: UnavailableError, MalformedError (too large)."""
         if len(self._waiting) - self._taken < count:
             self._waiting, self._taken = self._filled(self._waiting[self._taken :], count), 0
         taken = self._waiting[self._taken : self._taken + count]
@@ -42,7 +42,7 @@ class Bytes:
         return taken
 
     def skip(self, count: int) -> int:
-        """Leaves out so many bytes, or as many as there are. Raises: as `take`."""
+        """Skip so many bytes, or as many as there are. Raises: as `take`."""
         left = count
         while left and (taken := len(self.take(min(left, BLOCK_BYTES)))):
             left -= taken
@@ -69,7 +69,7 @@ class Bytes:
 
 
 def plain_bytes(head: bytes) -> bytes:
-    """The beginning of a file, unpacked when it is gzip; empty when it cannot be read."""
+    """Return the beginning of a file, unpacked when it is gzip; empty when it cannot be read."""
     if not head.startswith(GZIP_MAGIC):
         return head
     try:

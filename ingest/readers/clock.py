@@ -1,4 +1,4 @@
-"""Times as schedulers and logs write them: seconds since 1970, or ISO 8601 with or without a zone."""
+"""Times in schedulers' files and logs: seconds since 1970, or ISO 8601 with or without a zone."""
 
 import re
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from crosswind.data.schema.errors import InvalidInputError, MalformedError
 
 UNKNOWN = ("", "Unknown", "None", "N/A", "NONE")
 EARLIEST_SECONDS = 10**9  # September 2001, before there was a Slurm: a smaller number is no time since 1970
-LATEST_SECONDS = (1 << 63) // 1_000_000_000 - 1  # the year 2262, where nanoseconds leave 64 bits
+LATEST_SECONDS = (1 << 63) // 1_000_000_000 - 1  # the year 2262, after which nanoseconds need more than 64 bits
 ISO_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:Z|[+-][0-9]{2}:?[0-9]{2})?")
 
 
 @dataclass
 class Clock:
-    """Turns times into ns UTC; counts what it had to take on trust."""
+    """Turns times into ns UTC; counts the doubtful ones."""
 
     zone: tzinfo
     local: int = 0
@@ -23,7 +23,7 @@ class Clock:
     first_ambiguous: str = ""
 
     def nanoseconds(self, column: str, text: str) -> int | None:
-        """A time in seconds since 1970 or ISO 8601; None when nobody knows it. Raises: MalformedError."""
+        """Return ns of a time in seconds since 1970 or ISO 8601; None when it is unknown. Raises: MalformedError."""
         if text in UNKNOWN:
             return None
         seconds = int(text) if re.fullmatch("[0-9]{1,12}", text) else self._seconds(column, text)
@@ -32,7 +32,7 @@ class Clock:
         return seconds * 1_000_000_000
 
     def notes(self) -> list[str]:
-        """Return notes on what was taken on trust, for a report."""
+        """Return notes on doubtful times, for a report."""
         notes = []
         if self.local:
             notes.append(f"time_zone: {self.local} times have no zone and were read as {self.zone}")
@@ -42,7 +42,7 @@ class Clock:
         return notes
 
     def _seconds(self, column: str, text: str) -> int:
-        """Seconds since 1970 of an ISO 8601 time, which is of `zone` unless it names its own."""
+        """Return seconds since 1970 of an ISO 8601 time, in `zone` unless it names its own."""
         try:
             moment = datetime.fromisoformat(text if ISO_TIME.fullmatch(text) else "")
         except ValueError as error:
@@ -54,7 +54,7 @@ class Clock:
         return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds())
 
     def _placed(self, moment: datetime, text: str) -> datetime:
-        """The local time in its zone; the first of two when clocks were put back."""
+        """Return the local time in its zone; the first of two when clocks were put back."""
         first, second = (moment.replace(tzinfo=self.zone, fold=fold) for fold in (0, 1))
         if first.utcoffset() != second.utcoffset():  # twice that day, or never
             self.ambiguous += 1
@@ -63,7 +63,7 @@ class Clock:
 
 
 def zone_named(name: str) -> tzinfo:
-    """A time zone of the IANA database; UTC also where there is none. Raises: InvalidInputError."""
+    """Return a time zone of the IANA database; UTC also without one. Raises: InvalidInputError."""
     try:
         return UTC if name == "UTC" else ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:

@@ -1,4 +1,4 @@
-"""A file that a web server has, on this disk for as long as it is read."""
+"""Download of a file from a web server for the time that it is read."""
 
 import http.client
 import os
@@ -19,15 +19,15 @@ TIMEOUT_SECONDS = 60.0
 
 
 def is_url(text: str) -> bool:
-    """Return whether the text names something on a web server."""
+    """Return whether the text is the URL of a web server."""
     return text.startswith(("http://", "https://"))
 
 
 @contextmanager
 def fetched(url: str, folder: Path, *, limit: int = FETCHED_LIMIT) -> Iterator[Path]:
-    """The file behind a URL, below `folder`, under the name that the URL ends in.
+    """Download the file of a URL to a place below `folder`, under the name that the URL ends in.
 
-    Raises: MalformedError for what is no URL of a file or too large, UnavailableError.
+    Raises: MalformedError for another URL than a file's or a large file, UnavailableError.
     """
     name = _name_in(url)
     if name in ("", ".", ".."):

@@ -1,4 +1,4 @@
-"""The elements of one array in a large JSON document: in memory are one of them and one block."""
+"""Elements of one array in a large JSON document, one element and one block at a time in memory."""
 
 import codecs
 import gzip
@@ -14,17 +14,17 @@ from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.ingest.reader.lines import BYTE_ORDER_MARK, FILE_LIMIT, GZIP_MAGIC, head_of
 from crosswind.ingest.reader.reader import Report
 
-LONGEST_INDENT = 256  # characters before an element, in which its column is looked for
+LONGEST_INDENT = 256  # characters before an element, in which its column is searched
 SPACE = re.compile(r"[ \t\r\n]*")
 INDENT = re.compile(r"\n([ \t]*)\Z")
 NOT_TEXT = re.compile(r"[\ud800-\udfff]")
-HALF = re.compile(r"\\u[dD][89a-fA-F]")  # an escape that stands for one only with the one beside it
+HALF = re.compile(r"\\u[dD][89a-fA-F]")  # an escape that is a character only together with its pair
 NOT_UTF8 = re.compile(r"[\udc80-\udcff]")  # as `surrogateescape` decodes them
 
 
 @dataclass(frozen=True)
 class Item:
-    """One element of the array, and the line that it begins in."""
+    """One element of the array, and the line in which it begins."""
 
     line: int
     text: str  # its beginning
@@ -33,7 +33,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds on how much is read at once, and on the size of an element that is kept whole."""
+    """Bounds on the size of a read, and of an element."""
 
     block_bytes: int = 1 << 20
     item: int = 1 << 26  # characters: a job of 10 000 steps, at the 6 KB that Slurm writes for each
@@ -43,9 +43,9 @@ LIMITS = Limits()
 
 
 def items(path: Path, report: Report, name: str, *, limits: Limits = LIMITS) -> Iterator[Item]:
-    """The elements of the array that the document's outermost object has under `name`.
+    """Yield the elements of the array under `name` in the document's outermost object.
 
-    An element that is no JSON goes to the report; where the document itself breaks off, what follows does.
+    An element that is no JSON goes to the report, and so does the rest of a document that breaks off.
     Raises: UnavailableError, MalformedError when it is no object.
     """
     window = _Window(_chunks(path, report, limits.block_bytes), report, limits)
@@ -102,29 +102,29 @@ class _Window:
 
     @property
     def line(self) -> int:
-        """The line of what comes next, from 1."""
+        """Return the number of the next line, from 1."""
         self._line += self._text.count("\n", self._counted, self._at)
         self._counted = self._at
         return self._line
 
     def seen(self) -> str:
-        """The beginning of what comes next, in one line."""
+        """Return the beginning of the rest, in one line."""
         return " ".join(NOT_TEXT.sub("\ufffd", self._text[self._at : self._at + 400]).split())[:200]
 
     def taken(self, sign: str) -> bool:
-        """Return whether the sign comes next; then it is passed."""
+        """Skip the sign if it comes next. Return whether it did."""
         is_next = self._skip_space() and self._text[self._at] == sign
         self._at += is_next
         return is_next
 
     def expect(self, sign: str) -> None:
-        """Passes the sign. Raises: _BrokenError when something else comes."""
+        """Skip the sign. Raises: _BrokenError when something else comes."""
         if not self.taken(sign):
             there = repr(self.seen()[:20]) if self.seen() else "the end"
             raise _BrokenError(f"expected {sign!r}, found {there}")
 
     def value(self) -> object:
-        """The next value, passed. Raises: _BrokenError."""
+        """Read the next value. Raises: _BrokenError."""
         self._skip_space()
         try:
             value, self._at = self._decoded()
@@ -133,7 +133,7 @@ class _Window:
         return value
 
     def item(self) -> Item | None:
-        """The next element, passed; None when it is broken, which was reported. Raises: _BrokenError."""
+        """Read the next element; None when it is broken, which was reported. Raises: _BrokenError."""
         self._skip_space()
         item, reason = Item(self.line, self.seen(), None), ""
         try:
@@ -149,7 +149,7 @@ class _Window:
         return None if reason else item
 
     def _no_text(self, value: object, end: int) -> str:
-        """Why the texts of the next value, which ends there, cannot be stored; empty when they can."""
+        """Return why the texts of the next value, which ends there, cannot be stored; empty when they can."""
         if NOT_UTF8.search(self._text, self._at, end):
             return "holds bytes that are not UTF-8"
         if self._text.find("\\u", self._at, end) < 0 or not HALF.search(self._text, self._at, end):
@@ -161,7 +161,7 @@ class _Window:
         return ""
 
     def _decoded(self) -> tuple[object, int]:
-        """The next value and where it ends. Raises: ValueError, RecursionError."""
+        """Return the next value and its end. Raises: ValueError, RecursionError."""
         while True:
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
@@ -169,11 +169,11 @@ class _Window:
                 if len(self._text) - self._at > self._limits.item or not self._more():
                     raise
             else:
-                if end < len(self._text) or not self._more():  # a number at the end may go on
+                if end < len(self._text) or not self._more():  # a number at the end may continue
                     return value, end
 
     def _end_of_broken(self, reason: str) -> int:
-        """Return where an element that is no JSON ends: Slurm writes an object's brackets below each other.
+        """Return the end of an element that is no JSON: Slurm writes an object's brackets below each other.
 
         Raises: _BrokenError when that is not certain.
         """
@@ -188,7 +188,7 @@ class _Window:
         return end + len(closing)
 
     def _skip_space(self) -> bool:
-        """Return whether anything comes after the white space, which is passed."""
+        """Skip white space. Return whether anything follows."""
         while True:
             match = SPACE.match(self._text, self._at)
             self._at = match.end() if match else self._at
@@ -198,7 +198,7 @@ class _Window:
                 return False
 
     def _more(self) -> bool:
-        """Read on, as much again as is waiting, and forget what was passed; return whether there was more."""
+        """Read as much again as is waiting, and drop the text before. Return whether there was more."""
         before = self.line - self._text.count("\n", max(0, self._at - LONGEST_INDENT), self._at)
         keep = max(0, self._at - LONGEST_INDENT)
         wanted, pieces = max(self._limits.block_bytes, len(self._text) - self._at), [self._text[keep:]]
@@ -211,7 +211,7 @@ class _Window:
 
 
 def _chunks(path: Path, report: Report, block_bytes: int) -> Iterator[str]:
-    """The text of a file, unpacked; bytes that are no UTF-8 stand there as lone surrogates.
+    """Yield the text of a file, unpacked; bytes that are no UTF-8 become lone surrogates.
 
     Raises: UnavailableError, MalformedError (too large).
     """
@@ -228,7 +228,7 @@ def _chunks(path: Path, report: Report, block_bytes: int) -> Iterator[str]:
 
 def _block(stream: io.BufferedReader | gzip.GzipFile, size: int, place: str, report: Report) -> bytes:
     try:
-        return stream.read1(size)  # what was unpacked before damage, too
+        return stream.read1(size)  # also the text unpacked before the damage
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         report.skip(0, "", f"{place}: the compressed data is damaged or cut short: {error}")
         return b""

@@ -1,4 +1,4 @@
-"""Protocol Buffers: a message's fields by number, without the classes that a compiler would make of them."""
+"""Protocol Buffers messages as fields by number, without compiled classes."""
 
 import struct
 from collections.abc import Mapping
@@ -11,27 +11,27 @@ from crosswind.ingest.series.protobuf import fields, signed
 
 @dataclass(frozen=True)
 class Message:
-    """The fields of one message; of a number told several times, `each` has all and the others the last."""
+    """The fields of one message; of a repeated field, `repeated` returns all values and the others the last."""
 
     fields: Mapping[int, list[int | bytes]]
 
     @classmethod
     def parsed(cls, data: bytes) -> Self:
-        """The message in these bytes. Raises: MalformedError."""
+        """Parse the message in these bytes. Raises: MalformedError."""
         by_number: dict[int, list[int | bytes]] = {}
         for number, _wire, value in fields(data):
             by_number.setdefault(number, []).append(value)
         return cls(by_number)
 
     def repeated(self, number: int) -> list[bytes]:
-        """All values of a repeated field of bytes, texts or messages. Raises: MalformedError."""
+        """Return all values of a repeated field of bytes, texts or messages. Raises: MalformedError."""
         values = [value for value in self.fields.get(number, []) if isinstance(value, bytes)]
         if len(values) < len(self.fields.get(number, [])):
             raise MalformedError(f"field {number} is a number; expected bytes")
         return values
 
     def data(self, number: int) -> bytes | None:
-        """Bytes, or None where the field is not there. Raises: MalformedError."""
+        """Return bytes, or None without the field. Raises: MalformedError."""
         values = self.fields.get(number)
         if values is None:
             return None
@@ -41,26 +41,26 @@ class Message:
         return value
 
     def message(self, number: int) -> "Message | None":
-        """A message in the message, or None. Raises: MalformedError."""
+        """Return a message in the message, or None. Raises: MalformedError."""
         data = self.data(number)
         return None if data is None else Message.parsed(data)
 
     def text(self, number: int) -> str:
-        """A text, empty where the field is not there. Raises: MalformedError."""
+        """Return a text, empty without the field. Raises: MalformedError."""
         try:
             return (self.data(number) or b"").decode()
         except UnicodeDecodeError as error:
             raise MalformedError(f"field {number} is no UTF-8: {error.reason} at byte {error.start + 1}") from error
 
     def whole(self, number: int) -> int | None:
-        """A signed whole number of at most 64 bits, or None. Raises: MalformedError."""
+        """Return a signed whole number of at most 64 bits, or None. Raises: MalformedError."""
         value = next(reversed(self.fields.get(number, [])), None)
         if isinstance(value, bytes):
             raise MalformedError(f"field {number} is no whole number")
         return None if value is None else signed(value)
 
     def real(self, number: int) -> float | None:
-        """A float or double, or None. Raises: MalformedError."""
+        """Return a float or double, or None. Raises: MalformedError."""
         data = self.data(number)
         if data is None:
             return None

@@ -1,4 +1,4 @@
-"""Configurations as other tools keep them: nested, or as texts."""
+"""Configurations of other tools, nested or as texts, as flat maps of scalars."""
 
 import json
 import math
@@ -17,12 +17,12 @@ TRUTHS = {"true": True, "false": False, "True": True, "False": False}
 
 
 def storable(text: str, limit: int = TEXT_LIMIT) -> str:
-    """The text as any store takes it: without zero characters and halves of characters, and not too long."""
+    """Return the text as a store takes it: without zero characters and lone surrogates, and not too long."""
     return text[:limit].encode(errors="replace").decode().replace("\0", "\ufffd")
 
 
 def flat(tree: Mapping[str, object] | Mapping[object, object]) -> dict[str, Parameter]:
-    """Scalars by their path, dots between its parts; lists as JSON texts, what is null left out.
+    """Return scalars by their path, dots between its parts; lists as JSON texts, without nulls.
 
     Raises: MalformedError for more than PARAMETERS_MAX.
     """
@@ -35,7 +35,7 @@ def flat(tree: Mapping[str, object] | Mapping[object, object]) -> dict[str, Para
 
 
 def scalar_of(text: str) -> Parameter:
-    """The number or truth value that a text writes, or the text itself."""
+    """Return the number or truth value in a text, or the text itself."""
     if WHOLE.fullmatch(text):
         return int(text)
     if REAL.fullmatch(text) and math.isfinite(float(text)):
@@ -65,5 +65,5 @@ def _scalar(leaf: object) -> Parameter:
 
 def _text_of(values: list[object] | tuple[object, ...]) -> str:
     if not all(value is None or isinstance(value, str | int | float) for value in values):
-        return f"{len(values)} values"  # nested ones may be few in the file and very many when written out
+        return f"{len(values)} values"  # anchors may make few nested ones very many
     return json.dumps(values[:TEXT_LIMIT])[:TEXT_LIMIT]

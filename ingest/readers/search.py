@@ -1,4 +1,4 @@
-"""The contents of a folder: things that readers know, and what nobody knows."""
+"""Search of a folder for files and folders that readers recognise."""
 
 import os
 from collections.abc import Iterator
@@ -11,25 +11,25 @@ from crosswind.ingest.readers import READERS, reader_for
 
 
 @dataclass(frozen=True)
-class Found:
-    """A file or folder and its reader, or why it has none."""
+class Candidate:
+    """A file or folder with its reader, or the reason why it has none."""
 
     path: Path
     reader: Reader | None
     reason: str = ""
-    is_failure: bool = False  # it may be of a known format, and could not be looked at
+    is_failure: bool = False  # it may be of a known format, but could not be read
 
 
-def found_below(folder: Path, format: str | None = None) -> Iterator[Found]:  # noqa: A002  as users say it
-    """Everything below a folder, in the order of names; links are not followed, nor what is hidden looked at.
+def candidates_below(folder: Path, format: str | None = None) -> Iterator[Candidate]:  # noqa: A002  the users' word
+    """Yield everything below a folder, in the order of names, without links and hidden files.
 
-    Raises: InvalidInputError for a format that nobody knows, UnavailableError for a folder that cannot be listed.
+    Raises: InvalidInputError for an unknown format, UnavailableError for a folder that cannot be listed.
     """
     waiting = [(folder, True)]
     while waiting:
         path, is_folder = waiting.pop()
         if not is_folder:
-            yield _found(path, format)
+            yield _candidate(path, format)
             continue
         try:
             reader = _reader_of(path, format)
@@ -37,20 +37,20 @@ def found_below(folder: Path, format: str | None = None) -> Iterator[Found]:  # 
         except UnavailableError as error:
             if path == folder:
                 raise
-            yield Found(path, None, str(error), is_failure=True)
+            yield Candidate(path, None, str(error), is_failure=True)
             continue
         if reader:
-            yield Found(path, reader)
+            yield Candidate(path, reader)
 
 
 def _reader_of(folder: Path, format: str | None) -> Reader | None:  # noqa: A002
-    """The reader of which the whole folder is one thing. Raises: UnavailableError."""
+    """Return the reader that takes the whole folder as one. Raises: UnavailableError."""
     named = (reader for reader in READERS if isinstance(reader, FolderReader) and format in (None, reader.name))
     return next((reader for reader in named if _is_its(reader, folder)), None)
 
 
 def _is_its(reader: FolderReader, folder: Path) -> bool:
-    """Raises: UnavailableError."""
+    """Return whether the folder is one of this reader's. Raises: UnavailableError."""
     try:
         return reader.recognises_folder(folder)
     except OSError as error:
@@ -68,10 +68,10 @@ def _entries(folder: Path) -> list[tuple[Path, bool]]:
         raise UnavailableError(f"{folder}: {error.strerror}") from error
 
 
-def _found(path: Path, format: str | None) -> Found:  # noqa: A002
+def _candidate(path: Path, format: str | None) -> Candidate:  # noqa: A002
     try:
-        return Found(path, reader_for(path, format))
+        return Candidate(path, reader_for(path, format))
     except MalformedError as error:
-        return Found(path, None, str(error))
+        return Candidate(path, None, str(error))
     except UnavailableError as error:
-        return Found(path, None, str(error), is_failure=True)
+        return Candidate(path, None, str(error), is_failure=True)

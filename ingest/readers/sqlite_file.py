@@ -1,4 +1,4 @@
-"""SQLite files of other tools, plain or gzip: nothing is written to them, and nothing in them is executed."""
+"""SQLite files of other tools, plain or gzip, opened safely: read-only, without running code in them."""
 
 import contextlib
 import sqlite3
@@ -16,9 +16,9 @@ PACKED_LIMIT = 1 << 28  # bytes, unpacked: a packed file is read in memory
 
 @contextlib.contextmanager
 def opened(path: Path, report: Report, needed: Collection[str]) -> Iterator[sqlite3.Connection]:
-    """The database, which somebody else may be writing to; it has these tables.
+    """Open the database, which somebody else may be writing to; it has these tables.
 
-    Raises: UnavailableError; MalformedError, also for what SQLite says while it is open.
+    Raises: UnavailableError; MalformedError, also for SQLite's errors while it is open.
     """
     try:
         with contextlib.closing(_connection(path, report)) as database:
@@ -27,7 +27,7 @@ def opened(path: Path, report: Report, needed: Collection[str]) -> Iterator[sqli
             if lacking := sorted(set(needed) - tables_of(database)):
                 raise MalformedError(f"{path}: has no table {', '.join(lacking)}")
             yield database
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter where a message quotes damaged names
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter when a message quotes damaged names
         raise MalformedError(f"{path}: SQLite says: {error}") from error
 
 
@@ -43,12 +43,12 @@ def has_tables(path: Path, head: bytes, needed: Collection[str]) -> bool:
 
 
 def tables_of(database: sqlite3.Connection) -> set[str]:
-    """The names of its tables; a view is none, as any query may be behind it."""
+    """Return the names of its tables, without views, as any query may be behind those."""
     return {name for (name,) in database.execute("select name from sqlite_master where type = 'table'")}
 
 
 def columns_of(database: sqlite3.Connection, table: str) -> set[str]:
-    """The names of a table's columns."""
+    """Return the names of a table's columns."""
     return {name for (name,) in database.execute("select name from pragma_table_info(?)", [table])}
 
 

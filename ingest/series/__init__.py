@@ -1,1 +1,1 @@
-"""Series as Prometheus and OpenTelemetry have them, in files, over an API or sent, as rows of metric sets."""
+"""Series of Prometheus and OpenTelemetry, from files, an API or senders, as rows of metric sets."""

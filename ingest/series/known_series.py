@@ -1,4 +1,4 @@
-"""The series met so far: what each becomes, worked out once."""
+"""The series seen so far, with the place of each in the tables, worked out once."""
 
 import re
 from collections.abc import Mapping
@@ -22,11 +22,11 @@ LONGEST_TEXT = 16_384  # characters of a series as written
 LONGEST_FAMILY = 1000  # characters of its name, and of its unit
 WORDS = ("node", "device", "name", "labels", "kind", "unit")
 NOWHERE = -1
-FEW = 8  # a column of this part of the series is made anew rather than that of all: series may come with each request
+FEW = 8  # of fewer than 1/8 of the series, only their texts are collected: series may come with each request
 
 
 class KnownSeries:
-    """Numbers of series, from 0, and by these what stands in the tables.
+    """Numbers of series, from 0, and by number their texts and places in the tables.
 
     A series with a place in a set of ours has a target, which is a number in `targets`, and a row, which is one in
     `rows`: node and device.
@@ -59,7 +59,7 @@ class KnownSeries:
         unit: str | None = None,
         node: str | None = None,
     ) -> int:
-        """The number of a series. Raises: MalformedError when there are too many."""
+        """Return the number of a series. Raises: MalformedError when there are too many."""
         node, text = node_of(name, labels) or self.node if node is None else node, labels_text(labels)
         size = len(self)
         code = self._of_labels.setdefault((node, name, text), size)
@@ -75,7 +75,7 @@ class KnownSeries:
         return code
 
     def code_of_text(self, text: str) -> int:
-        """The number of the series that is written so. Raises: MalformedError."""
+        """Return the number of the series with this text. Raises: MalformedError."""
         code = self._of_text.get(text)
         if code is None:
             if len(text) > LONGEST_TEXT:
@@ -85,8 +85,8 @@ class KnownSeries:
             code = self._of_text[text] = self.code(*parsed_series(text))
         return code
 
-    def retell(self, family: str, kind: str, unit: str) -> None:
-        """Takes in metadata that comes at any time, also for series that are known already."""
+    def update_metadata(self, family: str, kind: str, unit: str) -> None:
+        """Take metadata, which may come at any time, also for known series."""
         types, units = self.families.types, self.families.units
         if (types.get(family), units.get(family)) == (kind, unit) or len(types) > MOST_FAMILIES:
             return
@@ -100,7 +100,7 @@ class KnownSeries:
         self._texts = {}
 
     def named(self, name: str) -> list[int]:
-        """The numbers of the series of this name."""
+        """Return the numbers of the series of this name."""
         return self._named.get(name, [])
 
     def _place(self, node: str, place: Place | None, size: int) -> None:
@@ -116,7 +116,7 @@ class KnownSeries:
             self._placed[name].append(number)
 
     def texts(self, word: str, codes: Codes) -> pa.Array:
-        """A column of texts for these series."""
+        """Return a column of texts for these series."""
         if word not in self._texts and len(codes) * FEW < len(self):
             texts = self.words[word]
             return pa.array([texts[code] for code in codes.tolist()], pa.string())
@@ -125,7 +125,7 @@ class KnownSeries:
         return self._texts[word].take(pa.array(codes))
 
     def numbers(self, name: str, codes: Codes) -> NDArray[np.float64]:
-        """Target, row, unit or size of these series; target and row are -1 of a series without a place."""
+        """Return target, row, unit or size of these series; target and row are -1 for a series without a place."""
         if name not in self._numbers and len(codes) * FEW < len(self):
             numbers = self._placed[name]
             return np.array([numbers[code] for code in codes.tolist()], np.float64)
@@ -135,12 +135,12 @@ class KnownSeries:
 
 
 def node_of(name: str, labels: Mapping[str, str]) -> str:
-    """The host that a series names: DCGM's, or that of the instance; empty where it names none."""
+    """Return the host that a series names: DCGM's, or that of the instance; empty if it names none."""
     label = "Hostname" if name.startswith("DCGM_") and "Hostname" in labels else "instance"
     return host_in(labels.get(label, ""))
 
 
 def host_in(text: str) -> str:
-    """The host of `host`, `host:port` or `[address]:port`; empty when it is none of them."""
+    """Return the host of `host`, `host:port` or `[address]:port`; empty when it is none of them."""
     match = INSTANCE.fullmatch(text)
     return (match[1] or match[2]) if match else ""

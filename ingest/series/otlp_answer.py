@@ -1,4 +1,4 @@
-"""The answer of a receiver of OTLP: which points it refused, if any, and what else its sender should know.
+"""The answer of a receiver of OTLP: refused points, if any, and a message for the sender.
 
 Source: https://opentelemetry.io/docs/specs/otlp/#otlphttp-response
 """
@@ -7,13 +7,13 @@ import json
 
 
 def answer_json(refused: int, reasons: str) -> bytes:
-    """An ExportMetricsServiceResponse in JSON."""
+    """Return an ExportMetricsServiceResponse in JSON."""
     partial = {"partialSuccess": {"rejectedDataPoints": str(refused), "errorMessage": reasons}}
     return json.dumps(partial if refused or reasons else {}).encode()
 
 
 def answer_octets(refused: int, reasons: str) -> bytes:
-    """An ExportMetricsServiceResponse in Protocol Buffers' wire format."""
+    """Return an ExportMetricsServiceResponse in Protocol Buffers' wire format."""
     if not refused and not reasons:
         return b""
     message = reasons.encode()

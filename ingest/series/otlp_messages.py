@@ -75,18 +75,18 @@ MESSAGES: Mapping[str, Mapping[int, tuple[str, str]]] = {
 
 
 def decoded(body: bytes) -> Message:
-    """An ExportMetricsServiceRequest. Raises: MalformedError (TooLargeError: more parts than are believed)."""
+    """Decode an ExportMetricsServiceRequest. Raises: MalformedError (TooLargeError: too many parts)."""
     return _Decoding().message("Request", body, DEPTH)
 
 
 class _Decoding:
-    """Counts what one request has: a dictionary takes a hundred times the two octets of an empty message."""
+    """Counts the parts of one request: a dictionary takes a hundred times the two octets of an empty message."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def message(self, name: str, data: bytes, depth: int) -> Message:
-        """One message and those in it. Raises: MalformedError, TooLargeError."""
+        """Decode one message and those in it. Raises: MalformedError, TooLargeError."""
         if not depth:
             raise MalformedError(f"protobuf: nested deeper than {DEPTH} messages")
         layout, message = MESSAGES[name], Message()

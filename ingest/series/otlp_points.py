@@ -21,7 +21,7 @@ from crosswind.ingest.series.sample_tables import ROW_BYTES, Samples
 from crosswind.ingest.series.sizes import check_labels, check_rows
 
 DELTA, CUMULATIVE = 1, 2  # temporality
-NO_VALUE = 1  # the flag of a point that says only that there is none
+NO_VALUE = 1  # the flag of a point without a value
 HOST = "host.name"  # of a resource, by OpenTelemetry's conventions
 EARLIEST_NS, LATEST_NS = 10**18, 9_200_000_000_000_000_000  # 2001 to 2261
 ENUMS = {"AGGREGATION_TEMPORALITY_DELTA": DELTA, "AGGREGATION_TEMPORALITY_CUMULATIVE": CUMULATIVE}
@@ -30,12 +30,12 @@ LONGEST_TEXT, LONGEST_NUMBER, LONGEST_FLOAT = 4096, 20, 400
 EXTREMES = ("_min", "_max")
 ROUNDED = "a whole number that a 64-bit float cannot hold: stored rounded"
 NUMBER = re.compile(r"-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
-Part = tuple[str, dict[str, str], float]  # what is added to the name, what to the labels, and the value
+Part = tuple[str, dict[str, str], float]  # suffix of the name, further labels, and the value
 
 
 @dataclass
 class Points:
-    """Collects samples; counts the points that were not taken, by reason, and what is to be said of others."""
+    """Collects samples; counts the points that were not taken, and remarks on others, by reason."""
 
     series: KnownSeries
     refusals: Counter[str] = field(default_factory=Counter)
@@ -46,24 +46,24 @@ class Points:
     values: list[float] = field(default_factory=list)
 
     def add(self, request: object) -> None:
-        """Takes in an ExportMetricsServiceRequest, as JSON has it. Raises: MalformedError (TooLargeError: too much)."""
+        """Add an ExportMetricsServiceRequest, as JSON has it. Raises: MalformedError (TooLargeError: too much)."""
         for of_resource in _maps(request, "resourceMetrics"):
-            resource = _attributes(_map(_told(of_resource, "resource", {})))
+            resource = _attributes(_map(_field(of_resource, "resource", {})))
             for of_scope in _maps(of_resource, "scopeMetrics"):
-                scope = _map(_told(of_scope, "scope", {}))
+                scope = _map(_field(of_scope, "scope", {}))
                 words = {f"otel.scope.{name}": _word(scope, name) for name in ("name", "version")}
                 scope_labels = {name: word for name, word in words.items() if word}
                 for metric in _maps(of_scope, "metrics"):
                     self._metric(metric, resource | scope_labels)
 
     def samples(self) -> Samples:
-        """Return the samples that were taken in."""
+        """Return the samples collected so far."""
         length = len(self.codes)
         codes, times = np.array(self.codes, np.int32), np.array(self.times, np.int64)
         return Samples(codes, times, np.array(self.values, np.float64), np.zeros(length, np.bool_))
 
     def _metric(self, metric: Mapping[str, Any], outer: Mapping[str, str]) -> None:
-        for form in (form for form in FORMS if _told(metric, form, None) is not None):
+        for form in (form for form in FORMS if _field(metric, form, None) is not None):
             data, labels = _map(metric[form]), dict(outer)
             is_delta = form != "gauge" and _temporality(data) == DELTA
             if is_delta:
@@ -75,8 +75,8 @@ class Points:
                 self._point(stream, point)
 
     def _point(self, stream: "_Stream", point: Mapping[str, Any]) -> None:
-        ns = _integer(_told(point, "timeUnixNano", 0))
-        if _integer(_told(point, "flags", 0)) & NO_VALUE:
+        ns = _integer(_field(point, "timeUnixNano", 0))
+        if _integer(_field(point, "flags", 0)) & NO_VALUE:
             return
         if stream.form == "exponentialHistogram":
             self.refusals["an exponential histogram; expected explicit buckets"] += 1
@@ -86,7 +86,7 @@ class Points:
             own = _attributes(point)
             labels = own | {f"resource.{key}" if key in own else key: text for key, text in stream.labels.items()}
             size = check_labels(stream.name, labels) + len(stream.name) + ROW_BYTES
-            if stream.form in ("gauge", "sum") and (whole := _told(point, "asInt", None)) is not None:
+            if stream.form in ("gauge", "sum") and (whole := _field(point, "asInt", None)) is not None:
                 self.remarks[ROUNDED] += int(float(_integer(whole))) != _integer(whole)
             for part in _parts(stream.form, point):
                 self.size_bytes += size
@@ -117,7 +117,7 @@ class _Stream:
 
 
 def _kind(form: str, data: Mapping[str, Any]) -> str | None:
-    """Counter or gauge; None of what is neither, such as a sum since the point before."""
+    """Return counter or gauge; None for neither, such as a sum since the point before."""
     if form in {"gauge", "summary"}:
         return "gauge"
     if form != "sum" or _temporality(data) != CUMULATIVE:
@@ -127,24 +127,28 @@ def _kind(form: str, data: Mapping[str, Any]) -> str | None:
 
 def _parts(form: str, point: Mapping[str, Any]) -> Iterator[Part]:
     if form in ("gauge", "sum"):
-        whole = _told(point, "asInt", None)
-        yield "", {}, _number(_told(point, "asDouble", math.nan)) if whole is None else float(_integer(whole))
+        whole = _field(point, "asInt", None)
+        yield "", {}, _number(_field(point, "asDouble", math.nan)) if whole is None else float(_integer(whole))
         return
     if form == "histogram":
         yield from _buckets(point)
     for quantile in _maps(point, "quantileValues") if form == "summary" else ():
-        yield "", {"quantile": repr(_number(_told(quantile, "quantile", 0.0)))}, _number(_told(quantile, "value", 0.0))
-    yield "_count", {}, _number(_told(point, "count", 0))
+        yield (
+            "",
+            {"quantile": repr(_number(_field(quantile, "quantile", 0.0)))},
+            _number(_field(quantile, "value", 0.0)),
+        )
+    yield "_count", {}, _number(_field(point, "count", 0))
     for end in ("_sum", *EXTREMES):
-        number = _told(point, end[1:], None)
+        number = _field(point, end[1:], None)
         if number is not None:
             yield end, {}, _number(number)
 
 
 def _buckets(point: Mapping[str, Any]) -> Iterator[Part]:
-    """OTLP counts each bucket by itself; here a bucket counts all up to its bound, as Prometheus has it."""
-    bounds = [_number(bound) for bound in _list(_told(point, "explicitBounds", []))]
-    counts = [_integer(count) for count in _list(_told(point, "bucketCounts", []))]
+    """Yield cumulative buckets, as Prometheus has them: OTLP counts each bucket by itself."""
+    bounds = [_number(bound) for bound in _list(_field(point, "explicitBounds", []))]
+    counts = [_integer(count) for count in _list(_field(point, "bucketCounts", []))]
     if counts and len(counts) != len(bounds) + 1:
         raise MalformedError(f"histogram: {len(counts)} counts for {len(bounds)} bounds; expected one more than bounds")
     for bound, count in zip([*map(repr, bounds), "+Inf"], accumulate(counts), strict=False):
@@ -154,14 +158,14 @@ def _buckets(point: Mapping[str, Any]) -> Iterator[Part]:
 def _attributes(holder: Mapping[str, Any]) -> dict[str, str]:
     labels = {}
     for attribute in _maps(holder, "attributes"):
-        text = _text(_map(_told(attribute, "value", {})))
+        text = _text(_map(_field(attribute, "value", {})))
         if text:
             labels[_word(attribute, "key")] = text
     return labels
 
 
 def _text(value: Mapping[str, Any]) -> str:
-    """An attribute's value as a label has it: texts as they are, all else as JSON."""
+    """Return an attribute's value as a label: a text unchanged, anything else as JSON."""
     for form, content in value.items():
         if content is None:
             continue
@@ -174,23 +178,23 @@ def _text(value: Mapping[str, Any]) -> str:
 
 
 def _temporality(data: Mapping[str, Any]) -> int:
-    code = _told(data, "aggregationTemporality", 0)
+    code = _field(data, "aggregationTemporality", 0)
     return ENUMS.get(code, 0) if isinstance(code, str) and not code.isdecimal() else _integer(code)
 
 
 def _maps(holder: object, name: str) -> Iterator[dict[str, Any]]:
-    for entry in _list(_told(_map(holder), name, [])):
+    for entry in _list(_field(_map(holder), name, [])):
         yield _map(entry)
 
 
-def _told(holder: Mapping[str, Any], name: str, default: object) -> Any:
-    """A field; in JSON null is one that is not there."""
+def _field(holder: Mapping[str, Any], name: str, default: object) -> Any:
+    """Return a field; null in JSON means that it is missing."""
     value = holder.get(name)
     return default if value is None else value
 
 
 def _word(holder: Mapping[str, Any], name: str) -> str:
-    value = _told(holder, name, "")
+    value = _field(holder, name, "")
     if not isinstance(value, str):
         raise MalformedError(f"OTLP: {name} {value!r:.80}: expected a text")
     return value
@@ -209,7 +213,7 @@ def _list(value: object) -> list[Any]:
 
 
 def _integer(value: object) -> int:
-    """A 64-bit number, which JSON has as a text."""
+    """Return a 64-bit number, which JSON has as a text."""
     if (
         isinstance(value, str)
         and value.isascii()
@@ -223,7 +227,7 @@ def _integer(value: object) -> int:
 
 
 def _number(value: object) -> float:
-    """A double, which JSON may have as a text, too."""
+    """Return a double, which JSON may have as a text, too."""
     if isinstance(value, float):
         return value
     if isinstance(value, str):

@@ -1,6 +1,6 @@
-"""The place of a series of others among our own sets, if name, labels and meaning are those of a column.
+"""The places of other tools' series in our own sets, if name, labels and meaning are those of a column.
 
-It is the way back of `exposition.node_names` and `exposition.gpu_names`.
+The inverse of `exposition.node_names` and `exposition.gpu_names`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,8 +23,8 @@ from crosswind.ingest.exposition.gpu_names import GPU_NAMES
 from crosswind.ingest.exposition.names import Labels, Name, Row
 from crosswind.ingest.exposition.node_names import NODE_NAMES
 
-TARGET_LABELS = {"instance", "job"}  # Prometheus' own words for where it found a series
-WITHOUT_LABELS = ("node", "all", "tcp", "udp", "ip", "cpu", "io", "memory")  # devices that are the only one of theirs
+TARGET_LABELS = {"instance", "job"}  # Prometheus' own labels for the origin of a series
+WITHOUT_LABELS = ("node", "all", "tcp", "udp", "ip", "cpu", "io", "memory")  # sets with one device a node
 # From the label names of a series to the device that has them.
 DEVICES: Mapping[tuple[str, ...], Callable[[Mapping[str, str]], str]] = {
     ("cpu",): lambda labels: f"cpu{labels['cpu']}",
@@ -52,7 +52,7 @@ DCGM_LABELS = {"gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "
 
 @dataclass(frozen=True)
 class Place:
-    """A column of a set of ours; the raw value is what is told divided by `unit`."""
+    """A column of a set of ours; the raw value is the sample's value divided by `unit`."""
 
     metric_set: MetricSet
     column: Column
@@ -77,7 +77,7 @@ class _Target:
 
 
 def place_of(family: str, labels: Mapping[str, str]) -> Place | None:
-    """The place of a series; None where it has none, or a label that would be lost there."""
+    """Return the place of a series; None if it has none, or a label that would be lost there."""
     if family in DCGM and {"UUID", "Hostname"} <= labels.keys() <= DCGM_LABELS:
         name, factor = DCGM[family]
         column = GPU[name]
@@ -109,7 +109,7 @@ def _family(name: Name, device: str) -> str | None:
 
 @cache
 def _targets() -> Mapping[str, list[tuple[Labels, _Target]]]:
-    """Return what may stand under a family name, by the labels that distinguish its columns."""
+    """Return the possible columns of a family name, by the labels that distinguish them."""
     targets: dict[str, list[tuple[Labels, _Target]]] = {}
     for metric_set, names in _sets():
         keyed = with_node_keys(metric_set)

@@ -1,4 +1,4 @@
-"""Protocol Buffers' wire format, as telemetry and trackers' files have it: fields of a message, one after another.
+"""Protocol Buffers' wire format in telemetry and trackers' files: a message's fields, one after another.
 
 Source: https://protobuf.dev/programming-guides/encoding/
 """
@@ -16,7 +16,7 @@ Value = int | bytes
 
 
 def varint(data: bytes, place: int) -> tuple[int, int]:
-    """The number at a place, and the place behind it. Raises: MalformedError."""
+    """Return the number at a place, and the place after it. Raises: MalformedError."""
     value = shift = 0
     try:
         if (octet := data[place]) < 128:  # as nearly all are
@@ -32,7 +32,7 @@ def varint(data: bytes, place: int) -> tuple[int, int]:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int, Value]]:
-    """Number, wire type and value of each field; of all but varints, the octets. Raises: MalformedError."""
+    """Yield number, wire type and value of each field; of all but varints, the octets. Raises: MalformedError."""
     place, size = 0, len(data)
     while place < size:
         key = data[place]
@@ -53,14 +53,14 @@ def fields(data: bytes) -> Iterator[tuple[int, int, Value]]:
 
 
 def octets_of(value: Value) -> bytes:
-    """The value of a field that must hold octets. Raises: MalformedError."""
+    """Return the value of a field that must hold octets. Raises: MalformedError."""
     if isinstance(value, bytes):
         return value
     raise MalformedError("protobuf: a number where a text or message was expected")
 
 
 def text_of(value: Value) -> str:
-    """The value of a field that must hold a text. Raises: MalformedError."""
+    """Return the value of a field that must hold a text. Raises: MalformedError."""
     try:
         return octets_of(value).decode()
     except UnicodeDecodeError as error:
@@ -68,7 +68,7 @@ def text_of(value: Value) -> str:
 
 
 def double_of(value: Value) -> float:
-    """The value of a field that must hold a double. Raises: MalformedError."""
+    """Return the value of a field that must hold a double. Raises: MalformedError."""
     octets = octets_of(value)
     if len(octets) != DOUBLE.size:
         raise MalformedError("protobuf: expected a double")
@@ -77,7 +77,7 @@ def double_of(value: Value) -> float:
 
 
 def signed(value: Value) -> int:
-    """A varint as a signed number of 64 bits. Raises: MalformedError."""
+    """Return a varint as a signed number of 64 bits. Raises: MalformedError."""
     if not isinstance(value, int):
         raise MalformedError("protobuf: expected a number")
     return value - (1 << 64) if value >> 63 else value

@@ -1,8 +1,8 @@
-"""The content of a Prometheus server, window by window, into the store exactly once.
+"""Pulling the content of a Prometheus server, window by window, into the store exactly once.
 
-Raw samples are asked for, by an instant query of a range vector: their times are those of the scrapes, so that rows of
-our sets are what the exporter said at one moment. A range query would show values of up to five minutes before at times
-when nobody looked; it is used where a step is asked for.
+Raw samples are queried, by an instant query of a range vector: their times are those of the scrapes, so that rows of
+our sets are consistent. A range query would give values of up to five minutes before at times without a scrape; it is
+used if a step is given.
 """
 
 import hashlib
@@ -27,8 +27,8 @@ from crosswind.ingest.series.series_text import NAME_LABEL
 EVERYTHING = '{__name__=~".+"}'
 FIRST_WINDOW_MS, LONGEST_WINDOW_MS, SHORTEST_WINDOW_MS = 60_000, 3_600_000, 1_000
 WANTED = 200_000  # samples of a window
-DEFAULT_AGE_MS = 3_600_000  # of the first samples, where nobody says since when
-LAG_MS = 30_000  # a scrape has the time of its start, and is there when it ended
+DEFAULT_AGE_MS = 3_600_000  # before now, for the first pull, unless --since is given
+LAG_MS = 30_000  # a scrape has the time of its start, and is visible when it ended
 MOST_POINTS = 10_000  # of a series; Prometheus refuses 11 000
 NS = 1_000_000
 LOCK = ".prometheus.lock"
@@ -36,7 +36,7 @@ LOCK = ".prometheus.lock"
 
 @dataclass(frozen=True)
 class Wanted:
-    """The series to pull, by selectors, and with a step, their values at such times rather than as scraped."""
+    """The series to pull, by selectors; with a step, their values at such times rather than as scraped."""
 
     selectors: tuple[str, ...] = (EVERYTHING,)
     step_ms: int | None = None
@@ -57,7 +57,7 @@ class Pulled:
 
 @dataclass
 class Puller:
-    """Pulls from one server into a store; where it got to stands in the catalog."""
+    """Pulls from one server into a store; its position is in the catalog."""
 
     store: Store
     system: str
@@ -66,7 +66,7 @@ class Puller:
     now_ms: Callable[[], int] = lambda: time.time_ns() // NS
 
     def pull(self, since_ms: int | None = None, until_ms: int | None = None) -> Pulled:
-        """Stores what is new, a window at a time. Raises: UnavailableError, InvalidInputError (also: no such span)."""
+        """Store new samples, a window at a time. Raises: UnavailableError, InvalidInputError (also: no such span)."""
         with alone(self.store.home / LOCK) as is_alone:
             if not is_alone:
                 raise UnavailableError(f"{self.store.home}: somebody else pulls into this store; wait for it to end")
@@ -78,15 +78,15 @@ class Puller:
         until = latest if until_ms is None else min(until_ms, latest)
         with self.store.catalog.read() as session:
             reached = session.positions.of(self.source, self.system)
-        asked = self.now_ms() - DEFAULT_AGE_MS if since_ms is None else since_ms
-        pulled = Pulled(asked if reached is None else reached // NS, until)
+        since = self.now_ms() - DEFAULT_AGE_MS if since_ms is None else since_ms
+        pulled = Pulled(since if reached is None else reached // NS, until)
         if reached is not None and since_ms is not None:
-            pulled.notes.append("goes on where it was: --since counts for the first time alone")
+            pulled.notes.append("goes on where it was: --since counts for the first pull alone")
         if until_ms is not None and until_ms <= pulled.since_ms:
             if reached is None:
-                raise InvalidInputError(f"until {_moment(until_ms)}: expected later than {_moment(asked)} (--since)")
+                raise InvalidInputError(f"until {_moment(until_ms)}: expected later than {_moment(since)} (--since)")
             if until_ms < pulled.since_ms:
-                pulled.notes.append(f"nothing to ask for: it was pulled up to {_moment(pulled.since_ms)} before")
+                pulled.notes.append(f"nothing to pull: it was pulled up to {_moment(pulled.since_ms)} before")
             return pulled
         self._windows(pulled)
         if pulled.histograms:
@@ -103,7 +103,7 @@ class Puller:
             except TooMuchError as error:
                 if window <= SHORTEST_WINDOW_MS:
                     raise UnavailableError(f"{error}; narrow --match") from error
-                longest = max(window // 2, SHORTEST_WINDOW_MS)  # each time that it gives up costs a minute
+                longest = max(window // 2, SHORTEST_WINDOW_MS)  # every query that it gives up on costs a minute
                 window = max(window // 4, SHORTEST_WINDOW_MS)
                 continue
             start = end
@@ -111,7 +111,7 @@ class Puller:
 
     @property
     def source(self) -> str:
-        """The identity of what is pulled, for the catalog."""
+        """Return the identity of the pulled series, for the catalog."""
         identity = [self.server.url.rstrip("/"), sorted(self.wanted.selectors), self.wanted.step_ms]
         return f"prometheus-{hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:24]}"
 
@@ -128,7 +128,7 @@ class Puller:
         return series
 
     def _window(self, series: KnownSeries, start: int, end: int, pulled: Pulled) -> int:
-        """Stores one window; gives its samples."""
+        """Store one window. Return the number of its samples."""
         parts = [self._samples(series, selector, start, end) for selector in self.wanted.selectors]
         samples = without_repeats(joined([portion for portion, _ in parts]))
         rows = self._store(series, samples, start, end)
@@ -139,7 +139,7 @@ class Puller:
         return len(samples)
 
     def _samples(self, series: KnownSeries, selector: str, start: int, end: int) -> tuple[Samples, int]:
-        """The samples after `start` and up to `end`, and how many native histograms there are."""
+        """Return the samples after `start` and up to `end`, and how many native histograms there are."""
         step = self.wanted.step_ms
         if step is None:
             question = {"query": f"{selector}[{end - start}ms]", "time": _seconds(end)}
@@ -179,7 +179,7 @@ class Puller:
         return rows
 
     def _clear(self) -> None:
-        """Removes what somebody stored who was killed before noting it."""
+        """Remove parts of a pull that was killed before noting them."""
         with self.store.catalog.read() as session:
             begun = [file for file in session.read_files.of_path(self.source, self.system) if file.parts]
         for file in begun:
@@ -187,7 +187,7 @@ class Puller:
 
 
 def _next_window(window: int, count: int) -> int:
-    """A window that holds about as many samples as are wanted, at most four times as long."""
+    """Return a window of about as many samples as wanted, at most four times as long."""
     fitting = window * WANTED // max(count, 1)
     return max(SHORTEST_WINDOW_MS, min(fitting, 4 * window, LONGEST_WINDOW_MS))
 

@@ -1,4 +1,4 @@
-"""Questions to a Prometheus server, with what to do when it does not answer.
+"""Queries to a Prometheus server, with advice when it does not answer.
 
 Source: https://prometheus.io/docs/prometheus/latest/querying/api/
 """
@@ -18,16 +18,16 @@ TIMEOUT_SECONDS = 60.0
 ANSWER_BYTES = 1 << 25  # some million samples, which take 0.2 GB to read
 TOKEN_VARIABLE = "CROSSWIND_PROMETHEUS_TOKEN"  # noqa: S105  the name of a variable
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-TOO_MUCH = ("too many samples", "exceeded maximum resolution", "timed out")  # in what it says
-TIMES_OUT = (408, 504)  # what a proxy in front of it answers
+TOO_MUCH = ("too many samples", "exceeded maximum resolution", "timed out")  # in its messages
+TIMES_OUT = (408, 504)  # from a proxy in front of it
 
 
 class TooMuchError(ProjectError):
-    """The answer would be too large, or take too long: ask for less."""
+    """The answer would be too large, or take too long: query less."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """The token is for one server alone."""
+    """Refuses redirects: the token is for one server alone."""
 
     def redirect_request(self, *_: object) -> None:
         return None
@@ -49,7 +49,7 @@ class Server:
             raise InvalidInputError(f"{parts.hostname}: expected no password in the URL; set {TOKEN_VARIABLE}")
 
     def ask(self, path: str, parameters: Mapping[str, str]) -> Any:
-        """The data of an answer. Raises: UnavailableError, InvalidInputError for a bad selector, TooMuchError."""
+        """Return an answer's data. Raises: UnavailableError, InvalidInputError for a bad selector, TooMuchError."""
         answer = self._answer(path, parameters)
         try:
             return json.loads(answer)["data"]
@@ -66,7 +66,7 @@ class Server:
                 content: bytes = answer.read(ANSWER_BYTES + 1)
         except urllib.error.HTTPError as error:
             raise self._refusal(error) from error
-        except TimeoutError as error:  # it was reached, and thinks
+        except TimeoutError as error:  # it was reached, but is busy
             raise TooMuchError(f"{self.url}: no answer for {self.timeout_seconds:g} s") from error
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)

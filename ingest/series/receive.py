@@ -1,4 +1,4 @@
-"""The data that others send, one request after another, into the store exactly once."""
+"""Receiving remote-write and OTLP requests into the store, exactly once."""
 
 import hashlib
 import logging
@@ -22,16 +22,16 @@ from crosswind.ingest.series.sample_tables import Samples, row_bytes, tables, wi
 from crosswind.ingest.series.sizes import check_rows
 
 log = logging.getLogger("crosswind.ingest")
-KEPT_SECONDS = 3600.0  # where there is no room for all series: some that are kept may have ended
+KEPT_SECONDS = 3600.0  # when there is no room for all series: some of those kept may have ended
 ONE_DAY_NS = 86_400 * 10**9
 FUTURE = "a time more than a day ahead of this server's clock"
 
 
 @dataclass(frozen=True)
 class Received:
-    """A request that its sender may forget: rows that it added, and samples that were not taken, by reason.
+    """A request that its sender may forget: the rows that it added, and the samples that were not taken, by reason.
 
-    Remarks are of samples that were taken.
+    Remarks are about samples that were taken.
     """
 
     rows: int
@@ -48,11 +48,11 @@ class Receiver:
         self._decoder, self._began = Decoder(KnownSeries()), time.monotonic()
 
     def remote_write(self, body: bytes) -> Received:
-        """Stores a WriteRequest. Raises: MalformedError when it is none (TooLargeError: too much), UnavailableError."""
+        """Store a WriteRequest. Raises: MalformedError when it is none (TooLargeError: too much), UnavailableError."""
         return self._take("prometheus", body, lambda refusals: self._written(body, refusals))
 
     def otlp(self, body: bytes, value_of: Callable[[bytes], object] = decoded) -> Received:
-        """Stores an ExportMetricsServiceRequest, which `value_of` reads. Raises: as `remote_write`."""
+        """Store an ExportMetricsServiceRequest, which `value_of` reads. Raises: as `remote_write`."""
         remarks: Counter[str] = Counter()
         received = self._take("otlp", body, lambda refusals: _points(value_of(body), refusals, remarks))
         return replace(received, remarks=+remarks)
@@ -92,7 +92,7 @@ class Receiver:
 
 
 def _staged(lake: Lake, identity: str, parts: Iterator[pa.Table]) -> tuple[list[Staged], int]:
-    """Hidden files and how many rows they have; one table at a time is in memory."""
+    """Write hidden files. Return them and their number of rows; one table at a time is in memory."""
     staged: list[Staged] = []
     rows = 0
     try:

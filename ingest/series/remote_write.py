@@ -42,18 +42,18 @@ EARLIEST_MS, LATEST_MS = 10**12, 9_200_000_000_000  # 2001 to 2261
 NOT_A_TIME = "a time that is not one in milliseconds from 2001 to 2261"
 NATIVE = "a native histogram; expected classic ones"
 Tails = NDArray[np.void]
-Refusals = Counter[str]  # what was not taken, by reason
-KEPT_BYTES = 1 << 30  # by what is kept of series: some 650 000 with labels of 200 bytes
-SERIES_BYTES = 1100  # of a series that is kept, besides its texts
-MOST_KEPT = 900_000  # series: all that are known may be MOST_SERIES
+Refusals = Counter[str]  # samples that were not taken, by reason
+KEPT_BYTES = 1 << 30  # memory for known series: some 650 000 with labels of 200 bytes
+SERIES_BYTES = 1100  # of a known series, in addition to its texts
+MOST_KEPT = 900_000  # series: all known ones may be MOST_SERIES
 
 
 @dataclass
 class Decoder:
-    """Turns requests into samples; what was worked out of a series is kept for the next request.
+    """Turns requests into samples; the places of series are kept for the next request.
 
-    When there is no room, the series that are kept stay, and others are worked out each time: to forget all would cost
-    that of all.
+    When there is no room, the known series stay, and others are worked out every time: forgetting all would cost that
+    of all.
     """
 
     series: KnownSeries
@@ -63,10 +63,10 @@ class Decoder:
     _sent_bytes: int = 0
 
     def samples(self, body: bytes, refusals: Refusals) -> Iterator[tuple[KnownSeries, Samples]]:
-        """The samples of a WriteRequest; those that mark a series' end are NaN. Raises: MalformedError."""
+        """Yield the samples of a WriteRequest; those that mark a series' end are NaN. Raises: MalformedError."""
         codes, tails, others = self._sorted(body)
         ends = np.frombuffer(b"".join(tails), FORM)
-        if not _are_usual(ends).all():  # labels that were met before, and then something else than one sample
+        if not _are_usual(ends).all():  # known labels, and then something else than one sample
             codes, ends = [], ends[:0]
             others = [octets_of(value) for number, _, value in fields(body) if number == SERIES]
         if self._has_room(others):
@@ -91,7 +91,7 @@ class Decoder:
             yield samples
 
     def _sorted(self, body: bytes) -> tuple[list[int], list[bytes], list[bytes]]:
-        """Numbers and ends of series that were met before, and the messages of the others. Metadata is noted."""
+        """Return numbers and ends of known series, and the messages of the others. Metadata is noted."""
         codes, tails, others = [], [], []
         place, size, codes_by_labels, further = 0, len(body), self.codes, 0
         while place < size:
@@ -113,7 +113,7 @@ class Decoder:
         return codes, tails, others
 
     def _other(self, body: bytes, place: int) -> int:
-        """Notes metadata, skips what is unknown; gives the place behind it. Raises: MalformedError."""
+        """Note metadata, skip unknown fields. Return the place after it. Raises: MalformedError."""
         key, start = varint(body, place)
         number, wire = key >> 3, key & 7
         if wire == VARINT:
@@ -130,18 +130,18 @@ class Decoder:
     def _note(self, message: bytes) -> None:
         metadata = {number: value for number, _, value in fields(message)}
         kind, family = signed(metadata.get(1, 0)), text_of(metadata.get(2, b""))
-        told_type = TYPES[kind] if 0 <= kind < len(TYPES) else ""
-        self.series.retell(family, told_type, text_of(metadata.get(4, b"")))
+        family_type = TYPES[kind] if 0 <= kind < len(TYPES) else ""
+        self.series.update_metadata(family, family_type, text_of(metadata.get(4, b"")))
 
     def _read(self, message: bytes, refusals: Refusals) -> Samples:
-        """The samples of one series that is new, or of an unusual form; times are milliseconds yet."""
+        """Return the samples of one series that is new, or of an unusual form; times are still milliseconds."""
         labels: dict[str, str] = {}
         times, values = [], []
         for number, _, value in fields(message):
             if number == LABEL:
                 name, text = _label(octets_of(value))
                 if name in labels or len(labels) == MOST_LABELS:
-                    raise MalformedError(f"label {name[:40]!r} stands twice, or more than {MOST_LABELS} labels")
+                    raise MalformedError(f"label {name[:40]!r} is repeated, or more than {MOST_LABELS} labels")
                 labels[name] = text
             elif number == SAMPLE:
                 sample = {number: value for number, _, value in fields(octets_of(value))}
@@ -171,7 +171,7 @@ def _unexpected(place: int) -> MalformedError:
 
 
 def _dated(parts: Sequence[Samples], refusals: Refusals) -> Samples:
-    """All of them, their times in nanoseconds; those without a time are refused."""
+    """Return all of them, their times in nanoseconds; those without a time are refused."""
     samples = joined(parts)
     milliseconds = samples.ts_ns
     is_dated = (milliseconds >= EARLIEST_MS) & (milliseconds < LATEST_MS)
@@ -194,7 +194,7 @@ def _is_usual(message: bytes) -> bool:
 
 
 def _are_usual(tails: Tails) -> Bools:
-    """Return a mask of the octets that are one sample as senders write it."""
+    """Return a mask of the octets that are one sample in the usual form."""
     are_times = ((tails["time"][:, :5] & MORE) != 0).all(axis=1) & (tails["time"][:, 5] < MORE)
     are_usual: Bools = (tails["head"] == HEAD).all(axis=1) & (tails["key"] == TIME_KEY) & are_times
     return are_usual

@@ -1,4 +1,4 @@
-"""Lines of the text format as columns: where series, value and time stand is found for all lines of a block at once."""
+"""Lines of the text format as columns: series, values and times of all lines of a block are located at once."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ NONE = -1
 
 @dataclass(frozen=True)
 class Comments:
-    """Lines such as `# TYPE` that say more than `# HELP`: their numbers and texts."""
+    """Lines such as `# TYPE`, but not `# HELP`: their numbers and texts."""
 
     numbers: Places
     texts: list[str]
@@ -25,9 +25,9 @@ class Comments:
 
 @dataclass(frozen=True)
 class Columns:
-    """The lines of samples, one entry each; `is_plain` are those whose texts were found.
+    """The lines of samples, one entry each; `is_plain` marks those that could be split.
 
-    The texts are of plain lines alone; a time that is not there is an empty text.
+    The texts are those of plain lines alone; a missing time is an empty text.
     """
 
     data: bytes
@@ -40,12 +40,12 @@ class Columns:
     times: pa.StringArray
 
     def line(self, place: int) -> str:
-        """One line as it is."""
+        """Return one line unchanged."""
         return self.data[self.starts[place] : self.ends[place]].decode()
 
 
 def split(block: Block) -> tuple[Comments, Columns]:
-    """The block's comments and samples; blank lines are left out."""
+    """Split a block into comments and samples, without blank lines."""
     data = block.data.replace(b"\r\n", b"\n") if b"\r" in block.data else block.data
     octets = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(octets == LINE_END)
@@ -88,7 +88,7 @@ def _empty_texts(length: int) -> pa.StringArray:
 
 
 def _texts(data: bytes, starts: Places, ends: Places) -> pa.StringArray:
-    """The texts between these places, which follow one another."""
+    """Return the texts between these places, which are in order."""
     offsets = np.empty(2 * len(starts) + 1, np.int32)
     offsets[0:-1:2], offsets[1::2] = starts, ends
     offsets[-1] = ends[-1] if len(ends) else 0

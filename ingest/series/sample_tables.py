@@ -1,4 +1,4 @@
-"""Samples of many series as tables: wide ones where a set of ours knows the series, else rows of the set `series`."""
+"""Samples of many series as tables: wide ones for series with a place in our sets, else rows of the set `series`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,16 +17,16 @@ Floats = NDArray[np.float64]
 Times = NDArray[np.int64]
 Places = NDArray[np.intp]
 Bools = NDArray[np.bool_]
-EXACT = 2.0**53  # whole numbers beyond it are not all there in 64-bit floats, which is all that Prometheus has
-NEAR = 1e-9  # of a value: what a decimal fraction may be off by
-ROW_BYTES = 64  # of a row of `series` besides its texts
+EXACT = 2.0**53  # larger whole numbers are not exact in the 64-bit floats of Prometheus
+NEAR = 1e-9  # of a value: the error of a decimal fraction
+ROW_BYTES = 64  # of a row of `series` without its texts
 SHARE_BYTES = 1 << 26  # of such rows in one table: each has all the texts of its series
 COLUMNS = ("codes", "ts_ns", "values", "is_whole")
 
 
 @dataclass(frozen=True)
 class Samples:
-    """One entry a sample; NaN stands for no value. Only those that are `is_whole` may stand in wide rows."""
+    """One entry for every sample; NaN means no value. Only those that are `is_whole` may go into wide rows."""
 
     codes: Codes
     ts_ns: Times
@@ -37,25 +37,25 @@ class Samples:
         return len(self.codes)
 
     def of(self, chosen: Places | Bools | slice) -> "Samples":
-        """Some of them."""
+        """Return some of them."""
         return Samples(*(getattr(self, name)[chosen] for name in COLUMNS))
 
     def at(self, chosen: Bools, ts_ns: int | Times) -> "Samples":
-        """The same, some of them at other times."""
+        """Return the same, some of them at other times."""
         return replace(self, ts_ns=np.where(chosen, ts_ns, self.ts_ns))
 
     def broken(self) -> "Samples":
-        """The same, none of them for wide rows."""
+        """Return the same, none of them for wide rows."""
         return replace(self, is_whole=np.zeros(len(self), np.bool_))
 
 
 def joined(parts: Sequence[Samples]) -> Samples:
-    """All of them, one after another."""
+    """Return all of them, one after another."""
     return Samples(*(np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS))
 
 
 def without_repeats(samples: Samples) -> Samples:
-    """The first of samples of one series and one time."""
+    """Return the samples without later ones of the same series and time."""
     order = np.lexsort((samples.ts_ns, samples.codes))
     codes, times = samples.codes[order], samples.ts_ns[order]
     repeats = order[1:][(codes[1:] == codes[:-1]) & (times[1:] == times[:-1])]
@@ -63,7 +63,7 @@ def without_repeats(samples: Samples) -> Samples:
 
 
 def tables(series: KnownSeries, samples: Samples) -> Iterator[pa.Table]:
-    """The tables of these samples; rows come in the order in which their first samples stand."""
+    """Yield the tables of these samples; rows come in the order of their first samples."""
     samples = samples.of(~np.isnan(samples.values))
     targets = series.numbers("target", samples.codes)
     raw = samples.values / series.numbers("unit", samples.codes)
@@ -84,7 +84,7 @@ def row_bytes(series: KnownSeries, samples: Samples) -> Floats:
 
 
 def shares(series: KnownSeries, samples: Samples) -> Iterator[Samples]:
-    """The samples in portions that become rows of some SHARE_BYTES."""
+    """Yield the samples in portions that become rows of some SHARE_BYTES."""
     if not len(samples):
         return
     ends = np.cumsum(row_bytes(series, samples))
@@ -95,7 +95,7 @@ def shares(series: KnownSeries, samples: Samples) -> Iterator[Samples]:
 
 
 def series_table(series: KnownSeries, samples: Samples) -> pa.Table:
-    """Rows of the set `series`."""
+    """Return rows of the set `series`."""
     texts = {word: series.texts(word, samples.codes) for word in WORDS}
     columns = {"ts_ns": pa.array(samples.ts_ns), **texts, "value": pa.array(samples.values)}
     return pa.Table.from_arrays([columns[column.name] for column in SERIES.columns], schema=arrow_schema(SERIES))
@@ -114,12 +114,12 @@ def _are_whole(raw: Floats) -> Bools:
 
 
 def _of_type(series: KnownSeries, dtype: str) -> list[int]:
-    """The targets that are of this type."""
+    """Return the targets of this type."""
     return [number for number, (_, column) in enumerate(series.targets.values()) if column.dtype == dtype]
 
 
 def _sets(series: KnownSeries, wanted: Floats) -> dict[MetricSet, dict[int, Column]]:
-    """Sets with those of their columns, by target, that there are values for."""
+    """Return the sets with those of their columns, by target, that have values."""
     sets: dict[MetricSet, dict[int, Column]] = {}
     targets = list(series.targets.values())
     for number in wanted.astype(int).tolist():
@@ -129,7 +129,7 @@ def _sets(series: KnownSeries, wanted: Floats) -> dict[MetricSet, dict[int, Colu
 
 
 def _wide(series: KnownSeries, metric_set: MetricSet, columns: dict[int, Column], cells: _Cells) -> pa.Table:
-    """One row a time, node and device; of two values of one cell the first stays."""
+    """Return a row for every time, node and device; of two values of one cell the first stays."""
     rows = series.numbers("row", cells.samples.codes).astype(np.int64)
     _, time_numbers = np.unique(cells.samples.ts_ns, return_inverse=True)
     _, first, row_of = np.unique(time_numbers * len(series.rows) + rows, return_index=True, return_inverse=True)
@@ -139,7 +139,7 @@ def _wide(series: KnownSeries, metric_set: MetricSet, columns: dict[int, Column]
     nodes, devices = (pa.array([name[part] for name in names], pa.string()) for part in (0, 1))
     places = pa.array(rows[first])
     arrays = {"ts_ns": pa.array(cells.samples.ts_ns[first]), "node": nodes.take(places), "device": devices.take(places)}
-    # the last one written holds, so the first of two is written last
+    # the last one written stays, so the first of two is written last
     for number, column in columns.items():
         chosen = np.flatnonzero(cells.targets == number)[::-1]
         arrays[column.name] = _column(column, row_of[chosen], cells.raw[chosen], len(first))

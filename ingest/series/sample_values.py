@@ -1,4 +1,4 @@
-"""Texts of lines as numbers: which series, what value, at what time."""
+"""Texts of lines as numbers: series, value and time."""
 
 import re
 from collections.abc import Callable
@@ -29,7 +29,7 @@ Skip = Callable[[int, str, str], None]
 
 
 def samples_of(columns: Columns, code_of: CodeOf, skip: Skip) -> tuple[Samples, NDArray[np.int64]]:
-    """The samples of these lines and their line numbers; what is no sample goes to `skip`."""
+    """Return the samples of these lines and their line numbers; other lines go to `skip`."""
     length = len(columns.numbers)
     codes, times = np.full(length, UNKNOWN, np.int32), np.zeros(length, np.int64)
     values = np.zeros(length)
@@ -38,7 +38,7 @@ def samples_of(columns: Columns, code_of: CodeOf, skip: Skip) -> tuple[Samples, 
     values[plain], are_values = _numbers(columns.values)
     times[plain], are_times = _nanoseconds(columns.times)
     codes[plain[~(are_values & are_times)]] = UNKNOWN
-    for place in np.flatnonzero(codes == UNKNOWN).tolist():  # exemplars, tabs, infinite values, and what is wrong
+    for place in np.flatnonzero(codes == UNKNOWN).tolist():  # exemplars, tabs, infinite values, and errors
         line = columns.line(place)
         try:
             codes[place], values[place], times[place] = _read(line, code_of)
@@ -59,11 +59,11 @@ def _code(text: str, code_of: CodeOf) -> int:
     try:
         return code_of(text)
     except MalformedError:
-        return UNKNOWN  # the line is looked at again, and says why
+        return UNKNOWN  # the line is parsed once more, for the reason
 
 
 def _numbers(texts: pa.StringArray) -> tuple[Floats, Bools]:
-    """Numbers, and which of the texts are some."""
+    """Return numbers, and a mask of the texts that are some."""
     try:
         return texts.cast(pa.float64()).to_numpy(), np.ones(len(texts), np.bool_)
     except pa.ArrowInvalid:
@@ -73,7 +73,7 @@ def _numbers(texts: pa.StringArray) -> tuple[Floats, Bools]:
 
 
 def _nanoseconds(texts: pa.StringArray) -> tuple[Times, Bools]:
-    """Times, UNDATED where there are none, and which of the texts are fine."""
+    """Return times, UNDATED if there are none, and a mask of the valid texts."""
     if not len(texts) or texts.buffers()[2] is None or pc.max(pc.binary_length(texts)).as_py() == 0:
         return np.full(len(texts), UNDATED, np.int64), np.ones(len(texts), np.bool_)
     is_dated = pc.not_equal(texts, "")
@@ -87,7 +87,7 @@ def _nanoseconds(texts: pa.StringArray) -> tuple[Times, Bools]:
 
 
 def _read(line: str, code_of: CodeOf) -> tuple[int, float, int]:
-    """One line that is not plain. Raises: MalformedError."""
+    """Read one line that is not plain. Raises: MalformedError."""
     match = LINE.fullmatch(line)
     if match is None:
         raise MalformedError(EXPECTED)

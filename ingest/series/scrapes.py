@@ -1,4 +1,4 @@
-"""Scrapes that stand one after another in a file: where each begins and when it was taken."""
+"""Scrapes in one file: where each of them begins, and when it was taken."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,21 +17,21 @@ from crosswind.ingest.series.sample_lines import Comments
 from crosswind.ingest.series.sample_tables import Samples, joined, tables
 from crosswind.ingest.series.sample_values import EARLIEST, LATEST, UNDATED
 
-CLOCKS = ("node_time_seconds", "collector_last_sweep_timestamp_seconds")  # when the scrape was taken that holds one
+CLOCKS = ("node_time_seconds", "collector_last_sweep_timestamp_seconds")  # the time at which the scrape was taken
 AT_ONCE = 200_000  # samples that become tables together
 HELD = 1_000_000  # samples of one scrape
-MOST_DECLARATIONS = 200_000  # different ones; more are not believed
-END = "# EOF"  # no family is called so
+MOST_DECLARATIONS = 200_000  # different ones; more are refused
+END = "# EOF"  # no family has this name
 Lines = NDArray[np.int64]
 
 
 @dataclass
 class Scrapes:
-    """The scrapes held of a file: the one that is being read, and dated ones on their way into tables.
+    """The scrapes of a file in memory: the one that is being read, and dated ones on their way into tables.
 
     A scrape ends at `# EOF`, before a family that is declared again and, in a file without declarations, before its
-    first series without a time. The last one, where nothing ends it and it is not the only one, may still be written:
-    it would get no time, or rows that lack columns, and keep them.
+    first series without a time. The last one, if nothing ends it and it is not the only one, may still be written: it
+    would get no time, or rows that lack columns, and keep them.
     """
 
     path: Path
@@ -51,7 +51,7 @@ class Scrapes:
     without_value: int = 0
 
     def declare(self, comments: Comments) -> list[int]:
-        """Notes types and units; gives the lines at which another scrape begins."""
+        """Note types and units. Return the lines at which another scrape begins."""
         cuts, texts, place = [], comments.texts, 0
         while place < len(texts):
             family = self._family(texts[place])
@@ -72,12 +72,12 @@ class Scrapes:
         return cuts
 
     def _is_as_before(self, texts: list[str], place: int) -> bool:
-        """Return whether the scrape beginning here declares what the one before did, as most do, to be read at once."""
+        """Return whether the scrape beginning here has the declarations of the one before: so most are read at once."""
         order = self.before[1]
         return bool(order) and texts[place : place + len(order)] == order
 
     def _family(self, text: str) -> str:
-        """The family that is declared here, END, or nothing; types and units are noted."""
+        """Return the family that is declared here, END, or nothing; types and units are noted."""
         family = self.said.get(text)
         if family is None and len(self.said) < MOST_DECLARATIONS:
             word, name, declaration = [*text.split(), "", "", ""][1:4]
@@ -89,7 +89,7 @@ class Scrapes:
         return family or ""
 
     def take(self, samples: Samples, numbers: Lines, cuts: Sequence[int]) -> Iterator[pa.Table]:
-        """Takes a block's samples, and gives tables when there are enough."""
+        """Take a block's samples, and yield tables when there are enough."""
         declared = np.searchsorted(numbers, np.array(cuts, np.int64))
         places = sorted({*declared.tolist(), *self._repeated(samples)})
         places.append(len(samples))
@@ -101,14 +101,14 @@ class Scrapes:
             yield from self._tables()
 
     def end(self) -> Iterator[pa.Table]:
-        """The tables of the rest."""
+        """Yield the tables of the rest."""
         notes, last = self.report.notes, sum(map(len, self.held))
         if self.finished and last:
             notes.append(
                 f"the last scrape, of {last} samples so far, waits: it may still be written; ingest the file again "
-                f"when another stands behind it, or end it with a line `{END}`"
+                f"when another follows it, or end it with a line `{END}`"
             )
-            self._timed(joined(self.held))  # which refuses a second one that tells no time
+            self._timed(joined(self.held))  # which refuses a second one without a time
             self.held = []
         self._finish()
         yield from self._tables()
@@ -119,7 +119,7 @@ class Scrapes:
             notes.append(f"samples without a time got that of the file's last change: {written:%Y-%m-%dT%H:%M:%SZ}")
 
     def _repeated(self, samples: Samples) -> list[int]:
-        """Return where the first series without a time comes again, in a file without declarations."""
+        """Return where the first series without a time is repeated, in a file without declarations."""
         undated = np.flatnonzero(samples.ts_ns == UNDATED)
         if self.series.families.types or not len(undated):
             return []
@@ -139,7 +139,7 @@ class Scrapes:
             self.held = [held.of(~is_dated)]
 
     def _finish(self) -> None:
-        """The scrape that is held has ended."""
+        """End the present scrape."""
         if any(map(len, self.held)):
             scrape = self._timed(joined(self.held))
             self.dated.append(scrape if self.is_whole and _is_one_scrape(scrape) else scrape.broken())
@@ -161,7 +161,7 @@ class Scrapes:
         return scrape.at(is_undated, time_ns)
 
     def _clock(self, scrape: Samples) -> int | None:
-        """The time that one of the scrape's own series tells."""
+        """Return the time in one of the scrape's own series."""
         for name in CLOCKS:
             is_clock = np.isin(scrape.codes, self.series.named(name)) & (scrape.ts_ns == UNDATED)
             times = scrape.values[is_clock]
@@ -180,7 +180,7 @@ class Scrapes:
 
 
 def _is_one_scrape(samples: Samples) -> bool:
-    """Return whether no series stands there with two times, as in a dump, which goes through series one by one."""
+    """Return whether no series has two times, as in a dump, which goes through series one by one."""
     order = np.argsort(samples.codes, kind="stable")
     codes, times = samples.codes[order], samples.ts_ns[order]
     return not bool(((codes[1:] == codes[:-1]) & (times[1:] != times[:-1])).any())

@@ -7,7 +7,7 @@ import re
 
 from crosswind.data.schema.errors import MalformedError
 
-# Nothing is tried twice: of what somebody else wrote, a line of a megabyte would take hours.
+# No backtracking: a hostile line of a megabyte would take hours.
 QUOTED = r'"(?:[^"\\]++|\\.)*+"'
 PLAIN = r"[a-zA-Z_:][a-zA-Z0-9_:]*+"
 BRACES = rf'\{{(?:[^"{{}}]++|{QUOTED})*+\}}'
@@ -20,7 +20,7 @@ MOST_LABELS = 100
 
 
 def parsed_series(text: str) -> tuple[str, dict[str, str]]:
-    """Name and labels, the empty ones left out, as they mean nothing. Raises: MalformedError."""
+    """Return name and labels without empty ones, which mean nothing. Raises: MalformedError."""
     match = SERIES.fullmatch(text)
     if match is None:
         raise MalformedError(EXPECTED)
@@ -39,13 +39,13 @@ def _labels(text: str) -> dict[str, str]:
         if match is None:
             raise MalformedError(EXPECTED)
         label, value = match[1], match[2]
-        if value is None:  # a quoted name that stands among the labels
+        if value is None:  # a quoted name among the labels
             if not label.startswith('"'):
                 raise MalformedError(EXPECTED)
             label, value = NAME_LABEL, label
         label = unquoted(label) if label.startswith('"') else label
         if label in labels or len(labels) == MOST_LABELS:
-            raise MalformedError(f"label {label[:40]!r} stands twice, or more than {MOST_LABELS} labels")
+            raise MalformedError(f"label {label[:40]!r} is repeated, or more than {MOST_LABELS} labels")
         labels[label] = unquoted(value)
         place = match.end()
     return labels

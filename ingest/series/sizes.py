@@ -1,4 +1,4 @@
-"""Limits on the server memory that one request, or one series, may ask for, as small requests can unpack to much."""
+"""Limits on the memory for one request or series: small requests can unpack to large ones."""
 
 from collections.abc import Mapping
 
@@ -6,11 +6,11 @@ from crosswind.data.schema.errors import MalformedError
 
 LABEL_BYTES = 16_384  # names and texts of the labels of one series
 PARTS = 2_000_000  # messages, labels, numbers of one request; one of 20 000 points has some 300 000
-REQUEST_BYTES = 1 << 29  # of all rows of a request, as which its texts stand once for each sample
+REQUEST_BYTES = 1 << 29  # of all rows of a request, each with the texts of its series
 
 
 class TooLargeError(MalformedError):
-    """A request that holds, or would become, too much: whoever sends it sends less at once."""
+    """A request that holds, or would become, too much: its sender must send less at once."""
 
 
 def check_labels(name: str, labels: Mapping[str, str]) -> int:

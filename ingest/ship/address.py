@@ -18,7 +18,7 @@ PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class Way:
-    """The way to a server: how to connect, what stands before the path in a request, and what each request carries."""
+    """The way to a server: how to connect, the prefix of a request's path, and the headers of every request."""
 
     connect: Callable[[], HTTPConnection]
     prefix: str
@@ -40,7 +40,7 @@ class UnixConnection(HTTPConnection):
 
 
 def way_to(url: str) -> Way:
-    """The way to `http://`, `https://` or `unix:///PATH`.
+    """Return the way to `http://`, `https://` or `unix:///PATH`.
 
     The environment's http_proxy, https_proxy and no_proxy count, but never for this machine itself.
     Raises: InvalidInputError.

@@ -1,4 +1,4 @@
-"""Asking a server over one connection."""
+"""HTTP requests to a server over one connection."""
 
 import json
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.ship.address import way_to
 
 ANSWER_BYTES = 1024 * 1024
-LONGEST_WAIT_SECONDS = 3600.0  # that a server can make us wait
+LONGEST_WAIT_SECONDS = 3600.0  # the longest wait that a server can impose
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of a server, or of something before it; `said` is its JSON object, if it sent one."""
+    """The answer of a server or of a proxy before it; `said` is its JSON object, if it sent one."""
 
     status: int
     media_type: str = ""
@@ -29,7 +29,7 @@ class Answer:
 class Client:
     """A connection to a server, opened when first needed and again when the server closed it.
 
-    Of an answer it reads `answer_bytes` at most.
+    It reads at most `answer_bytes` of an answer.
     """
 
     def __init__(self, url: str, token: str | None, *, answer_bytes: int = ANSWER_BYTES) -> None:
@@ -40,11 +40,11 @@ class Client:
         self._connection: HTTPConnection | None = None
 
     def get(self, path: str) -> Answer:
-        """The answer, whatever its status. Raises: UnavailableError when there is none."""
+        """Return the answer, whatever its status. Raises: UnavailableError when there is none."""
         return self._ask("GET", path, None, {})
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        """The answer, whatever its status. Raises: UnavailableError when there is none."""
+        """Return the answer, whatever its status. Raises: UnavailableError when there is none."""
         return self._ask("POST", path, body, headers)
 
     def _ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
@@ -56,11 +56,11 @@ class Client:
             if not is_reused:
                 reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
                 raise UnavailableError(f"{self._url} does not answer: {reason}") from error
-        # The server may close a connection that waited; what we send may come twice.
+        # The server may have closed an idle connection; sending twice does no harm.
         return self._ask(method, path, body, headers)
 
     def close(self) -> None:
-        """Gives the connection back."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -79,7 +79,7 @@ class Client:
     def _answer(self, response: HTTPResponse) -> Answer:
         with response:
             content = response.read(self._answer_bytes)
-            if response.length and len(content) < self._answer_bytes:  # with a limit, http.client says nothing of it
+            if response.length and len(content) < self._answer_bytes:  # with a limit, http.client does not report it
                 raise IncompleteRead(content, response.length)
             if response.will_close or response.length:
                 self.close()
@@ -102,7 +102,7 @@ def _json_object(content: bytes) -> Mapping[str, object]:
 
 
 def _wait_seconds(headers: HTTPMessage) -> float:
-    """Retry-After in seconds, whether it was a number or a date; 0 when it is missing or neither."""
+    """Return Retry-After in seconds, from a number or a date; 0 when it is missing or neither."""
     retry_after = headers.get("Retry-After", "").strip()
     try:
         seconds = (

@@ -1,4 +1,4 @@
-"""Segments as they travel: packed as well as this Python can."""
+"""Compression of segments for the network, as well as this Python can."""
 
 import gzip
 
@@ -9,7 +9,7 @@ ZSTD_LEVEL = 3  # its windows stay far below the 8 MB that a receiver must take
 
 
 def pack(content: bytes, coding: str) -> bytes:
-    """The content in a coding of `packings()`."""
+    """Compress the content in a coding of `packings()`."""
     if coding == "zstd" and (zstd := zstd_module()):
         packed: bytes = zstd.compress(content, ZSTD_LEVEL)
         return packed
@@ -17,5 +17,5 @@ def pack(content: bytes, coding: str) -> bytes:
 
 
 def packings() -> tuple[str, ...]:
-    """The codings that this Python can make, best first."""
+    """Return the codings that this Python can make, best first."""
     return ("gzip", "identity") if zstd_module() is None else ("zstd", "gzip", "identity")

@@ -1,4 +1,4 @@
-"""The counts of a shipper, apart from it: a reader of them needs no HTTP."""
+"""The counts of a shipper, in a file of their own: their readers need no HTTP."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,7 @@
 """The shipper: sends a spool's sealed segments to a server, oldest first, and deletes what the server has.
 
-Its state is the files themselves: killed at any moment, it begins where it was, and what comes twice is stored once.
+Its state is the files themselves: killed at any moment, it resumes where it was, and a segment sent twice is stored
+once.
 """
 
 import logging
@@ -44,7 +45,7 @@ class Shipper:
         self._passed_over: dict[str, float] = {}
 
     def run(self, stop: threading.Event) -> None:
-        """Ships what is there and what comes, until `stop` is set; for a thread of its own."""
+        """Ship present and coming segments until `stop` is set; runs in a thread of its own."""
         while not stop.is_set():
             try:
                 wait = self.ship_all(stop)
@@ -54,7 +55,7 @@ class Shipper:
             stop.wait(wait)
 
     def ship_all(self, stop: threading.Event | None = None) -> float:
-        """Sends every sealed segment; returns after how many seconds to look again."""
+        """Send every sealed segment. Return after how many seconds to look again."""
         self._recover()
         try:
             for path in sealed_segments(self._spool):
@@ -69,7 +70,7 @@ class Shipper:
             self._client.close()  # before the next segment the server would close it
 
     def _recover(self) -> None:
-        """Now and then seals what dead writers left open: ranks may die while the node's agent lives."""
+        """Seal from time to time what dead writers left open: ranks may die while the node's agent lives."""
         if time.monotonic() < self._recovery_due or not self._spool.is_dir():
             return
         self._recovery_due = time.monotonic() + RECOVERY_SECONDS
@@ -80,16 +81,16 @@ class Shipper:
             log.error("what dead writers left in %s stays there: %s", self._spool, error)
 
     def _ship(self, path: Path) -> float | None:
-        """Sends one segment; None when the next one may follow at once, else how long to wait."""
+        """Send one segment. Return None when the next one may follow at once, else how long to wait."""
         try:
             identity, content = batch_id(path), _content(path)
         except NotPlainError as error:
             self._pass_over(path, str(error), seconds=math.inf)
             return None
-        except InvalidInputError as error:  # a file that somebody else put there
+        except InvalidInputError as error:  # a file of somebody else
             return self._reject(path, str(error))
         except (ProjectError, OSError) as error:
-            if path.exists():  # else given up for want of space
+            if path.exists():  # else deleted for want of space
                 self._pass_over(path, str(error))
             return None
         try:
@@ -138,7 +139,7 @@ class Shipper:
             log.warning("%s was not wholly understood, the server keeps it: %s", path.name, answer.said.get("problems"))
 
     def _reject(self, path: Path, reason: str) -> float | None:
-        log.error("%s is kept aside as .rejected: %s", path, reason)
+        log.error("%s is kept as .rejected: %s", path, reason)
         try:
             path.rename(path.with_suffix(".rejected"))
             keep_within(self._spool.glob("*.rejected"), REJECTED_BYTES)

@@ -1,4 +1,4 @@
-"""The meaning of an answer for the segment that was sent."""
+"""The meaning of a server's answer for the segment that was sent."""
 
 from enum import Enum
 
@@ -11,7 +11,7 @@ class Verdict(Enum):
     """The action to take with the segment."""
 
     TAKEN = "delete it"
-    REFUSED = "keep it aside: the server will never take it"
+    REFUSED = "keep it as .rejected: the server will never take it"
     TOO_LARGE = "pass it over for now"
     OTHER_CODING = "pack it otherwise"
     LATER = "send it again"
@@ -26,7 +26,7 @@ BY_STATUS = {
 
 
 def verdict_on(answer: Answer, batch_id: str) -> Verdict:
-    """The verdict; only a server that names the batch has taken it, and only one that names the problem refused it.
+    """Return the verdict: only a server that names the batch took it, and only one that names the problem refused it.
 
     A login page of some proxy answers 200 as well, and a mistyped address 404.
     """
@@ -41,6 +41,6 @@ def verdict_on(answer: Answer, batch_id: str) -> Verdict:
 
 
 def reason_of(answer: Answer) -> str:
-    """The answer in a few words."""
+    """Return the answer in a few words."""
     explanation = answer.said.get("detail") or answer.said.get("title")
     return f"HTTP {answer.status}" + (f": {explanation!s:.300}" if explanation else " without an explanation")

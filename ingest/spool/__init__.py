@@ -1,1 +1,1 @@
-"""The spool: segments of rows and records on node-local disk, how they are written and how they are read back."""
+"""The spool: segments of rows and records on node-local disk, their writers and readers."""

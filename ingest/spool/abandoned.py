@@ -1,4 +1,4 @@
-"""The `.open` files of a spool that belong to dead writers, even where a living writer's lock cannot be seen."""
+"""Abandoned files: `.open` files of dead writers, recognised even where a living writer's lock cannot be seen."""
 
 import os
 import re
@@ -13,12 +13,12 @@ NOT_IN_ORIGIN = re.compile(r"[^A-Za-z0-9._-]")
 
 
 def agent_origin(node: str) -> str:
-    """The origin of what a node's agent writes."""
+    """Return the origin in the file names of a node's agent."""
     return "agent." + re.sub(NOT_IN_ORIGIN, "_", node)[:90]
 
 
 def is_abandoned_in(directory: Path, node: str, mounts: Path = MOUNTS) -> Callable[[Path], bool]:
-    """Tells of an `.open` file there whether its writer is dead if its lock is free.
+    """Return a test of `.open` files in a folder: whether the writer is dead, given that the lock is free.
 
     On this node's own file systems a free lock says so. On others the writer must be this node's agent, or the file
     must not have grown for ten minutes by the file server's clock. Raises: OSError.
@@ -37,7 +37,7 @@ def _is_silent(path: Path, now: float) -> bool:
 
 
 def _clock(directory: Path) -> float:
-    """The time by the clock that stamps the files there."""
+    """Return the time by the clock that stamps the files there."""
     path = directory / CLOCK
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o640)
     try:

@@ -1,4 +1,4 @@
-"""Frames of sweeps, in which a row that stands as it stood in the sweep before is not written out anew."""
+"""Encoding of sweeps: the text of a row that did not change since the sweep before is used again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ Row = Sequence[Scalar]
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A row of the sweep before, and its text once it has stood for two; that the row lives keeps its identity."""
+    """A row of the sweep before, with its text once it was the same in two; a living row keeps its identity."""
 
     row: Row
     text: str | None = None
@@ -19,10 +19,10 @@ class _Held:
 
 @dataclass(frozen=True)
 class SweepEncoder:
-    """Writes sweeps one after another.
+    """Encodes sweeps one after another.
 
-    A tuple that is the very object that it was in the sweep before was checked then, and keeps its text: a collector
-    gives the same object again for what the kernel shows unchanged.
+    A tuple that is the same object as in the sweep before was checked then, and keeps its text: collectors return the
+    same object for what the kernel shows unchanged.
     """
 
     _held: dict[str, tuple[MetricSet, dict[int, _Held]]] = field(default_factory=dict, init=False)
@@ -30,7 +30,7 @@ class SweepEncoder:
     def frame(self, sweep_rows: SweepRows) -> bytes:
         """The frame of one set in one sweep.
 
-        Raises: MalformedError naming set, column and value for what does not belong into the set.
+        Raises: MalformedError naming set, column and value for values that the set does not take.
         """
         metric_set, before = self._held.get(sweep_rows.metric_set.name, (None, {}))
         if metric_set is not sweep_rows.metric_set:

@@ -1,15 +1,13 @@
-"""A file's lock, by which its writer is known to live."""
+"""The lock of a spool file: while it is held, the writer lives."""
 
-import errno
-import fcntl
 import os
 from pathlib import Path
 
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # NFS without lockd, Lustre without flock
+from crosswind.data.files import take_lock
 
 
 def locked_or_removed(fd: int, path: Path) -> bool:
-    """Return whether this new file is locked; else nothing is left of it. Raises: as `locked`."""
+    """Lock a new file, or remove it. Return whether it is locked. Raises: as `locked`."""
     try:
         if locked(fd, path):
             return True
@@ -22,13 +20,8 @@ def locked_or_removed(fd: int, path: Path) -> bool:
 
 
 def locked(fd: int, path: Path) -> bool:
-    """Return whether the file is ours now. Raises: OSError, which says so where the file system has no locks."""
+    """Return whether the file is ours now. Raises: NoLocksError, OSError."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return os.path.samestat(os.fstat(fd), path.lstat())
-    except (BlockingIOError, FileNotFoundError):
+        return take_lock(fd) and os.path.samestat(os.fstat(fd), path.lstat())
+    except FileNotFoundError:
         return False
-    except OSError as error:
-        if error.errno in NO_LOCKS:
-            raise OSError(error.errno, f"its file system keeps no locks ({error.strerror})") from error
-        raise

@@ -1,4 +1,4 @@
-"""Opening files in folders where others may put what they like: a link would lead elsewhere, a pipe would hang."""
+"""Opening files in folders that others may write to: links are not followed, pipes do not block."""
 
 import errno
 import os
@@ -12,11 +12,11 @@ NOT_PLAIN: Final = (errno.ELOOP, errno.ENXIO)  # a link; a socket
 
 
 class NotPlainError(UnavailableError):
-    """A link, pipe, socket, device or folder stands in the place of a file."""
+    """There is a link, pipe, socket, device or folder in place of a file."""
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """A file's content. Raises: OSError; NotPlainError for everything that is no file itself."""
+    """Open a file. Raises: OSError; NotPlainError for everything but plain files."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

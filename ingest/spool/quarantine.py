@@ -1,52 +1,42 @@
-"""Segments that are kept aside because not everything in them could be understood."""
+"""Quarantine: copies of segments of which not everything could be read."""
 
 import logging
-import os
-import secrets
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from crosswind.data.files import published
 from crosswind.ingest.spool.segment_reader import Readable, opened
 
 log = logging.getLogger("crosswind.ingest")
 
 
 def keep_copy(segment: Readable, kept: Path) -> None:
-    """Makes `kept` hold what the segment holds, safe from a power failure; a copy that is there already is left.
+    """Copy the segment to `kept`, safe from a power failure; an existing copy stays.
 
     Raises: OSError; UnavailableError when the segment cannot be opened.
     """
     if kept.exists():
         return
-    hidden = kept.with_name(f".{kept.name}.{secrets.token_hex(4)}")
-    with opened(segment) as content, hidden.open("xb") as file:
+    with opened(segment) as content, published(kept) as file:
         shutil.copyfileobj(content, file)
-        file.flush()
-        os.fsync(file.fileno())
-    hidden.rename(kept)
-    descriptor = os.open(kept.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def keep_within(paths: Iterable[Path], limit_bytes: int) -> None:
-    """Gives up the oldest of these files until they hold at most so much, and logs each."""
+    """Remove the oldest of these files until the rest hold at most `limit_bytes`, and log every one removed."""
     files = sorted(filter(None, map(_age_and_size, paths)))
     excess = sum(size for _, size, _ in files) - limit_bytes
     for _, size, path in files:
         if excess <= 0:
             return
         path.unlink(missing_ok=True)
-        log.warning("gave up %s, of %d bytes: at most %d are kept aside", path, size, limit_bytes)
+        log.warning("removed %s, of %d bytes: the quarantine holds %d at most", path, size, limit_bytes)
         excess -= size
 
 
 def _age_and_size(path: Path) -> tuple[int, int, Path] | None:
     try:
         status = path.stat()
-    except FileNotFoundError:  # somebody else gave it up
+    except FileNotFoundError:  # somebody else removed it
         return None
     return status.st_mtime_ns, status.st_size, path

@@ -1,4 +1,4 @@
-"""Records of a spool become what the catalog keeps; what does not fit is refused by name."""
+"""Records of a spool as the catalog's objects; a value that does not fit is refused by name."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -66,13 +66,13 @@ PLACEMENT_TYPES = {
 
 
 def workload_name(text: str) -> str:
-    """A program's or user's own name of what is run, as a record takes it."""
+    """Return a program's or user's own name of a workload in the form that a record takes."""
     readable = "".join(letter if letter.isprintable() else "?" for letter in text)
     return readable[: TEXT_LIMITS["workload"]] or "program"
 
 
 def run_of(value: Mapping[str, Any]) -> Run:
-    """The run that a record tells of. Raises: MalformedError naming field and value."""
+    """Return the run of a record. Raises: MalformedError naming field and value."""
     _check("run", value, RUN_TYPES, required=("run_id", "workload", "system", "state"))
     for name in ("configuration", "software", "tags"):
         for key, item in value.get(name, {}).items():
@@ -90,14 +90,14 @@ def run_of(value: Mapping[str, Any]) -> Run:
 
 
 def rank_of(value: Mapping[str, Any]) -> Rank:
-    """The rank that a record tells of. Raises: MalformedError naming field and value."""
+    """Return the rank of a record. Raises: MalformedError naming field and value."""
     required = tuple(field.name for field in fields(Rank))[:5]
     _check("rank", value, RANK_TYPES, required=required)
     return Rank(**value)
 
 
 def injection_of(value: Mapping[str, Any]) -> Injected:
-    """The fault that a record tells of. Raises: MalformedError naming field and value."""
+    """Return the injected fault of a record. Raises: MalformedError naming field and value."""
     _check("injection", value, INJECTION_TYPES, required=tuple(field.name for field in fields(Injected)))
     if not 0 <= value["strength"] < math.inf:
         raise MalformedError(
@@ -109,13 +109,13 @@ def injection_of(value: Mapping[str, Any]) -> Injected:
 
 
 def allocation_of(value: Mapping[str, Any]) -> Allocation:
-    """The allocation that a record tells of. Raises: MalformedError naming field and value."""
+    """Return the allocation of a record. Raises: MalformedError naming field and value."""
     _check("allocation", value, ALLOCATION_TYPES, required=("job_id", "node", "sampled_as", "source"))
     return Allocation(**{**value, **_source_and_gpus("allocation", value)})
 
 
 def placement_of(value: Mapping[str, Any]) -> Placement:
-    """The placement that a record tells of. Raises: MalformedError naming field and value."""
+    """Return the placement of a record. Raises: MalformedError naming field and value."""
     _check("placement", value, PLACEMENT_TYPES, required=("node", "pid", "start_ticks", "sampled_as", "source"))
     return Placement(**{**value, **_source_and_gpus("placement", value)})
 
@@ -127,7 +127,7 @@ PLACES: Mapping[str, Callable[[Mapping[str, Any]], Allocation | Placement]] = {
 
 
 def in_one_order(places: Iterable[Allocation | Placement]) -> list[Allocation | Placement]:
-    """Sorted by kind and key, so that two who merge the same ones never wait for each other."""
+    """Return them sorted by kind and key, so that two processes that merge the same ones never deadlock."""
     return sorted(places, key=_key)
 
 

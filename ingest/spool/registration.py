@@ -1,27 +1,27 @@
-"""The announcement of a rank to the node's agent: one small file a process, in a directory that both know."""
+"""Announcements of ranks to the node's agent: a small file for every process, in an agreed directory."""
 
 import json
 import os
 import re
-import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from crosswind.data.files import published
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.ingest.kernel.fd_limits import is_exhausted
 from crosswind.ingest.kernel.procfs import start_ticks
 
 MAX_FILE_BYTES = 4096
-NODE_DIRECTORY = Path("/run/crosswind")  # of the node's own agent, whoever's ranks run there
+NODE_DIRECTORY = Path("/run/crosswind")  # of the node's own agent, for the ranks of all users
 NAME = re.compile(r"[A-Za-z0-9._@:+-]{1,200}")
 LIMITS = {"rank": 2**31, "pid": 2**31, "start_ticks": 2**63}  # 2**31 ticks are not even a year
 
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """One rank of one run on this node; pid and start together name the process for ever."""
+    """One rank of one run on this node; pid and start together identify the process for good."""
 
     run_id: str
     rank: int
@@ -42,7 +42,7 @@ class Announcement:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """The living ranks of a node, and how many files told of ended ones or could not be understood."""
+    """The living ranks of a node, and the numbers of files of ended ranks and of garbled files."""
 
     ranks: tuple[Announcement, ...]
     stale: int
@@ -50,7 +50,7 @@ class Announced:
 
 
 def announce(directory: Path, *, run_id: str, rank: int, node: str, pid: int | None = None) -> Announcement:
-    """Announces a rank, this process unless another pid is given; the file appears whole or not at all.
+    """Announce a rank, this process unless another pid is given; the file appears whole or not at all.
 
     Raises: UnavailableError when the directory cannot be written or the process is gone; InvalidInputError.
     """
@@ -64,13 +64,13 @@ def announce(directory: Path, *, run_id: str, rank: int, node: str, pid: int | N
 
 
 def directories(spool: Path, environment: Mapping[str, str] = os.environ) -> list[Path]:
-    """Return where a rank announces itself: in its spool, and to the node's own agent where there is one."""
+    """Return the directories in which a rank announces itself: its spool's, and that of the node's agent, if any."""
     node = Path(environment.get("CROSSWIND_RUN_DIRECTORY") or NODE_DIRECTORY)
     return [spool, node] if node != spool and os.access(node / "ranks", os.W_OK | os.X_OK) else [spool]
 
 
 def withdraw(directory: Path, pid: int | None = None) -> None:
-    """Takes the announcement of this process, or of another pid, away; nothing happens when there is none.
+    """Remove the announcement of this process, or of another pid, if there is one.
 
     Raises: UnavailableError when the directory refuses.
     """
@@ -83,7 +83,7 @@ def withdraw(directory: Path, pid: int | None = None) -> None:
 
 
 def announced(directory: Path, proc: Path = Path("/proc")) -> Announced:
-    """The ranks whose processes live; files of ended processes are removed, garbled ones left and counted.
+    """Return the ranks whose processes live; files of ended processes are removed, garbled ones left and counted.
 
     Anybody may write into the directory: an announcement of somebody else's process counts as garbled.
     Raises: UnavailableError when the directory cannot be listed or there is nothing left to open a file with.
@@ -111,7 +111,7 @@ def announced(directory: Path, proc: Path = Path("/proc")) -> Announced:
 
 
 def changed_ns(directory: Path) -> int | None:
-    """Return when an announcement last came or went; None where nobody has announced anything."""
+    """Return the time of the last change of the announcements; None if there never was one."""
     try:
         return (directory / "ranks").stat().st_mtime_ns
     except OSError:
@@ -119,7 +119,7 @@ def changed_ns(directory: Path) -> int | None:
 
 
 def _name(announcement: Announcement) -> str:
-    """No other process ever has it, so that a file which another user left behind is never in the way."""
+    """Return a file name that is this process's for good: a file left behind by another user is never in the way."""
     return f"{announcement.pid}.{announcement.start_ticks}.json"
 
 
@@ -133,30 +133,25 @@ def _files(directory: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
             return sorted(folder / entry.name for entry in entries if _pid_in(entry.name) is not None)
-    except (FileNotFoundError, NotADirectoryError, PermissionError):  # no ranks, or none that we may know of
+    except (FileNotFoundError, NotADirectoryError, PermissionError):  # no ranks, or none that we may see
         return []
 
 
 def _write(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.chmod(0o644)  # an agent of another user reads it
-        draft.rename(path)
-    except OSError:
-        _remove(draft)
-        raise
+    with published(path, is_durable=False) as file:
+        file.write(text.encode())
+        os.fchmod(file.fileno(), 0o644)  # an agent of another user reads it
 
 
 def _read(path: Path) -> tuple[Announcement, int]:
-    """The announcement and whose file it is. Raises: MalformedError; UnavailableError; FileNotFoundError."""
+    """Return the announcement and the file's owner. Raises: MalformedError; UnavailableError; FileNotFoundError."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(fd, "rb") as file:  # noqa: PTH123 - a descriptor
             owner, content = os.fstat(fd).st_uid, file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
         raise
-    except OSError as error:  # a link, a folder, another user's secret: nothing that a rank would leave
+    except OSError as error:  # a link, a folder, another user's secret: no rank leaves these
         failure = UnavailableError if is_exhausted(error) else MalformedError
         raise failure(f"{path}: {error.strerror}") from error
     try:
@@ -191,7 +186,7 @@ def _may_announce(user: int, pid: int, proc: Path) -> bool:
 def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
-    except OSError:  # another user's; whoever owns it or the directory may clear it away
+    except OSError:  # another user's; the owner of the file or of the directory may remove it
         return
 
 

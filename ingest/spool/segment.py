@@ -1,4 +1,4 @@
-"""Segments: how metric rows and catalog records stand in a spool file, and how they are read back.
+"""Segments: the format of metric rows and catalog records in a spool file, written and read.
 
 A segment is a row of frames: little-endian u32 length, u32 CRC-32 of the payload, payload. A payload is one compact
 JSON object: a metric set (before its first rows), the rows of a set by column, the samples of one sweep, or a partial
@@ -21,9 +21,9 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.metric import DTYPES, NODE_KEYS, Column, MetricSet, Scalar, is_name
 
 HEADER = struct.Struct("<II")
-MAX_FRAME_BYTES = 64 * 1024 * 1024  # bounds what a garbled or hostile length can make a reader allocate
+MAX_FRAME_BYTES = 64 * 1024 * 1024  # a garbled or hostile length makes a reader allocate no more
 STRICT_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-SET_FRAME, SAMPLES_FRAME = b'{"kind":"set"', b'{"kind":"samples"'  # how our own writers begin them
+SET_FRAME, SAMPLES_FRAME = b'{"kind":"set"', b'{"kind":"samples"'  # as our own writers begin them
 KNOWN_SET_BYTES = 64 * 1024  # some 300 columns; larger sets are read anew each time
 SHARED = frozenset(key.name for key in NODE_KEYS)
 INTEGER_RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
@@ -47,7 +47,7 @@ STRICT_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 @dataclass(frozen=True, slots=True)
 class SetFrame:
-    """A metric set that rows further on belong to."""
+    """A metric set, announced before its rows."""
 
     metric_set: MetricSet
 
@@ -116,13 +116,13 @@ def encode_frame(value: Mapping[str, object]) -> bytes:
 
 
 def check_rows(sweep_rows: SweepRows, rows: Sequence[Sequence[Scalar]]) -> None:
-    """Accepts those of a sweep's rows that belong to its set. Raises: MalformedError naming set, column and value."""
+    """Check that a sweep's rows fit their set. Raises: MalformedError naming set, column and value."""
     if not _shape(sweep_rows.metric_set).fits(rows):
         check_columns(sweep_rows.metric_set, sweep_rows.columns())  # which names the column
 
 
 def encoded_samples(sweep_rows: SweepRows, texts: Sequence[str], rows: Sequence[Sequence[Scalar]]) -> bytes:
-    """The frame of one set in one sweep; the keys that its rows share stand in it once.
+    """Return the frame of one set in one sweep, with the keys that its rows share only once.
 
     `texts` are rows as `encoded_value` wrote them. Raises: MalformedError for what JSON cannot say.
     """
@@ -141,7 +141,7 @@ def encoded_value(value: object) -> str:
 
 
 def parse_payload(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame:
-    """Return what one payload says; rows need their set among those announced before.
+    """Return the frame in a payload; the set of its rows must be among those announced before.
 
     Raises: MalformedError when it is not strict JSON, not of a known shape, or its values are not the set's.
     """
@@ -154,7 +154,7 @@ def parse_payload(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame:
 
 
 def parse_loosely(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame | SweepRows:
-    """Return what one payload says; callers have to hold its values against the set, as `check_columns` does.
+    """Return the frame in a payload; callers have to check its values against the set, as `check_columns` does.
 
     Raises: MalformedError when it is not strict JSON or not of a known shape.
     """
@@ -176,9 +176,9 @@ def parse_loosely(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame | Swee
 
 @lru_cache(maxsize=300)
 def _known_set(payload: bytes) -> SetFrame:
-    """A set that stands in every segment of every agent, read once."""
+    """Return the set in these payloads, parsed once: it is in every segment of every agent."""
     value = _object(_strictly_loaded(payload), "payload")
-    if value.get("kind") != "set":  # said twice, and otherwise the second time
+    if value.get("kind") != "set":  # announced twice, and differently the second time
         raise MalformedError(f"frame kind {value.get('kind')!r:.80}: expected set")
     return SetFrame(_metric_set(_object(value.get("set"), "set")))
 
@@ -226,7 +226,7 @@ def _shape(metric_set: MetricSet) -> _Shape:
 
 
 def check_columns(metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]]) -> None:
-    """Accepts columns that belong to the set, are equally long and hold values of their type or null.
+    """Check that columns belong to the set, are equally long and hold values of their type or null.
 
     Raises: MalformedError naming set, column and value.
     """
@@ -280,7 +280,7 @@ def _has_node_keys(metric_set: MetricSet) -> bool:
 
 
 def swept_set(name: object, sets: Mapping[str, MetricSet]) -> MetricSet:
-    """The set that samples belong to. Raises: MalformedError when it was not announced or lacks a node's keys."""
+    """Return the set of the samples. Raises: MalformedError when it was not announced or lacks a node's keys."""
     metric_set = _announced(name, sets)
     if not _has_node_keys(metric_set):
         raise MalformedError(f"samples of {name}: expected a set with the columns {', '.join(sorted(SHARED))}")
@@ -344,7 +344,7 @@ def _unfit(column: Column, values: Sequence[Scalar]) -> str | None:
 
 
 def _out_of_range(column: Column, present: Sequence[Any]) -> str | None:
-    """Why not all of these values, of the column's type, can be kept; None where they can."""
+    """Return why some of these values of the column's type cannot be stored; None if all can."""
     wrong: list[int | float] = []
     if column.dtype in INTEGER_RANGES and present:
         low, high = INTEGER_RANGES[column.dtype]

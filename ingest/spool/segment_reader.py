@@ -1,4 +1,4 @@
-"""Reading segments: from a file or from memory, frame by frame, up to the end or the first bad one."""
+"""Reading segments from a file or from memory, frame by frame, up to the end or the first bad frame."""
 
 import os
 import zlib
@@ -17,7 +17,7 @@ Parsed = TypeVar("Parsed")
 
 
 class Readable(Protocol):
-    """A sealed segment: the path of its file, or what came over the network."""
+    """A sealed segment: the path of its file, or content received over the network."""
 
     @property
     def name(self) -> str:
@@ -46,7 +46,7 @@ class Unpacked:
 
 @dataclass(frozen=True, slots=True)
 class SegmentReport:
-    """The extent to which a segment could be read: whole frames, bytes after them, and why reading ended there."""
+    """The readable part of a segment: the number of whole frames, the bytes after them, and why reading ended there."""
 
     path: Path
     frames: int
@@ -54,7 +54,7 @@ class SegmentReport:
     reason: str | None
 
     def require_whole(self) -> None:
-        """Accepts a segment that was readable to its end.
+        """Check that the segment was readable to its end.
 
         Raises: MalformedError naming file and offset otherwise.
         """
@@ -63,7 +63,7 @@ class SegmentReport:
 
 
 class SegmentReader(Generic[Parsed]):
-    """The frames of one segment up to its end or its first bad frame; `report` then tells which."""
+    """Iterates over the frames of one segment up to its end or its first bad frame; see `report` afterwards."""
 
     def __init__(self, path: Readable, parse: Callable[[bytes, Mapping[str, MetricSet]], Parsed]) -> None:
         self.report = SegmentReport(Path(str(path)), 0, 0, None)
@@ -100,7 +100,7 @@ class SegmentReader(Generic[Parsed]):
 
 
 def read_segment(path: Readable) -> SegmentReader[Frame]:
-    """An iterator over the whole frames of a segment; it ends at a torn or garbled frame, see `.report`.
+    """Return an iterator over the whole frames of a segment; it ends at a torn or garbled frame, see `.report`.
 
     Raises: UnavailableError, on the first frame, when the file cannot be opened.
     """
@@ -108,7 +108,7 @@ def read_segment(path: Readable) -> SegmentReader[Frame]:
 
 
 def read_frames(path: Path) -> Iterator[Frame]:
-    """Every frame of a segment that must be whole.
+    """Yield every frame of a segment that must be whole.
 
     Raises: MalformedError naming file and offset at the first bad frame; UnavailableError when it cannot be opened.
     """
@@ -118,7 +118,7 @@ def read_frames(path: Path) -> Iterator[Frame]:
 
 
 def opened(path: Readable) -> BinaryIO:
-    """A segment's content; of a path only where a plain file stands there itself.
+    """Open a segment's content; a path must be that of a plain file.
 
     Raises: UnavailableError, for a link, a pipe and the like as NotPlainError.
     """

@@ -1,7 +1,7 @@
-"""The spool: a directory on node-local disk where samples and records wait, safely, until they are shipped.
+"""The spool: a directory on node-local disk that keeps samples and records until they are shipped.
 
-A writer holds one `<time>-<random>.<origin>.open` file under flock; sealing renames it to `.segment`. Whoever finds an
-`.open` file whose lock is free has found a dead writer's file and may recover it.
+A writer holds one `<time>-<random>.<origin>.open` file under flock; sealing renames it to `.segment`. An `.open`
+file whose lock is free is a dead writer's, and may be recovered by anybody.
 """
 
 import hashlib
@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from crosswind.data.files import sync
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.metric import MetricSet, Scalar, is_name
 from crosswind.ingest.spool.encoder import SweepEncoder
@@ -64,10 +65,10 @@ DIRECTORY_BYTES = 1024 * 1024 * 1024
 
 
 class SpoolWriter:
-    """Appends rows and records to a spool directory; what `append_*` took survives the death of the process.
+    """Appends rows and records to a spool directory; whatever `append_*` accepted survives the death of the process.
 
     `flush` also makes it survive the death of the node. Threads may share a writer; a forked child needs its own.
-    The oldest sealed segments are given up when the directory would outgrow `directory_bytes`, and counted.
+    The oldest sealed segments are deleted, and counted, when the directory would outgrow `directory_bytes`.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class SpoolWriter:
             directory.mkdir(parents=True, exist_ok=True)
 
     def append_rows(self, metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]]) -> None:
-        """Rows of a set, by column: equally long, of the set's types, None for missing.
+        """Append rows of a set, by column: equally long, of the set's types, None for missing.
 
         Raises: InvalidInputError for other columns; UnavailableError when the disk is full, nothing being half written.
         """
@@ -111,7 +112,7 @@ class SpoolWriter:
     ) -> None:
         """Append the rows of one sweep for several sets, in one write.
 
-        `follow_up` is given for each of them why it was left out, or None, and returns what else to append.
+        `follow_up` receives for every set why it was left out, or None, and returns further sets to append.
         Raises: UnavailableError when the disk is full, nothing being half written.
         """
         frames: list[tuple[MetricSet, bytes]] = []
@@ -122,7 +123,7 @@ class SpoolWriter:
             segment.write(frames)
 
     def append_record(self, record: str, value: Mapping[str, object]) -> None:
-        """A partial record for the catalog, such as `run` or `rank`, to be merged by its key.
+        """Append a partial record for the catalog, such as `run` or `rank`, to be merged by its key.
 
         Raises: InvalidInputError for other names and for what JSON cannot say; UnavailableError when the disk is full.
         """
@@ -134,7 +135,7 @@ class SpoolWriter:
             segment.write([(None, frame)])
 
     def flush(self) -> None:
-        """Puts everything appended on the disk itself, so that a power failure loses none of it.
+        """Force everything appended to the disk itself, so that a power failure loses none of it.
 
         Raises: UnavailableError when the disk refuses.
         """
@@ -144,7 +145,7 @@ class SpoolWriter:
                 os.fdatasync(self._active.fd)
 
     def seal(self) -> Path | None:
-        """Seals the active segment, ready to be shipped, and returns it; None when nothing was appended to it.
+        """Seal the active segment, ready to be shipped, and return it; None when nothing was appended to it.
 
         Raises: UnavailableError when the disk refuses; the file is then left for `recover`.
         """
@@ -153,11 +154,11 @@ class SpoolWriter:
             return self._seal()
 
     def waiting_bytes(self) -> int:
-        """The size of what is sealed and waits to be shipped."""
+        """Return the size of the sealed segments."""
         return sum(_size(path) or 0 for path in sealed_segments(self.directory))
 
     def close(self) -> None:
-        """Seals what is active; in a forked child it only lets go of it."""
+        """Seal the active segment; in a forked child only close it."""
         if os.getpid() == self._pid:
             self.seal()
         elif self._active:
@@ -173,7 +174,7 @@ class SpoolWriter:
         self.close()
 
     def _encoded_into(self, frames: list[tuple[MetricSet, bytes]], rows: SweepRows) -> str | None:
-        """Adds the frame, or says why it cannot be."""
+        """Add the set's frame, or return why that is impossible."""
         try:
             frames.append((rows.metric_set, self._encoder.frame(rows)))
         except MalformedError as error:
@@ -252,7 +253,7 @@ class _OpenSegment:
                 return cls(path, fd)
 
     def write(self, frames: Collection[tuple[MetricSet | None, bytes]]) -> None:
-        """Hands frames to the kernel, behind the sets that they need, or leaves the file as it was. Raises: OSError."""
+        """Write frames, after the sets that they need, or leave the file as it was. Raises: OSError."""
         news = {
             metric_set.name: metric_set
             for metric_set, _ in frames
@@ -279,12 +280,12 @@ class _OpenSegment:
 
 
 def sealed_segments(directory: Path) -> list[Path]:
-    """The sealed segments of a spool directory, oldest first."""
+    """Return the sealed segments of a spool directory, oldest first."""
     return sorted(directory.glob("*.segment"))
 
 
 def recover(directory: Path, is_abandoned: Callable[[Path], bool] = lambda _: True) -> list[SegmentReport]:
-    """Seals what dead writers left behind, cut to the last whole frame; a report on each file.
+    """Seal what dead writers left behind, cut to the last whole frame. Return a report on each file.
 
     Files of living writers are left alone, and files without a whole frame are removed. Where a lock may not be seen,
     `is_abandoned` says which files to try at all. Raises: UnavailableError when the disk refuses.
@@ -294,7 +295,7 @@ def recover(directory: Path, is_abandoned: Callable[[Path], bool] = lambda _: Tr
 
 
 def batch_id(path: Readable) -> str:
-    """Return what names this segment's content and origin, wherever it is copied to: 64 hexadecimal digits.
+    """Return the id of this segment's content and origin, wherever it is copied to: 64 hexadecimal digits.
 
     Raises: InvalidInputError for another file name; UnavailableError when it cannot be read, as NotPlainError when it
     is no file.
@@ -335,7 +336,7 @@ def _recover_one(path: Path) -> SegmentReport | None:
 
 
 def _say_recovered(fd: int, reader: SegmentReader[Frame]) -> None:
-    """Ends the segment with the record that its writer died, for whoever stores it; a full disk leaves it unsaid."""
+    """End the segment with a record of its writer's death, for the store; on a full disk there is none."""
     value = {"torn_bytes": reader.report.torn_bytes, "reason": reader.report.reason}
     try:
         os.lseek(fd, 0, os.SEEK_END)
@@ -358,16 +359,8 @@ def _seal(fd: int, path: Path, *, is_empty: bool) -> Path | None:
         path.rename(sealed)
     finally:
         os.close(fd)
-    _sync_directory(path.parent)
+    sync(path.parent)
     return sealed
-
-
-def _sync_directory(directory: Path) -> None:
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _size(path: Path) -> int | None:

@@ -1,4 +1,4 @@
-"""Looks for step lines in a copy of a program's output; a process of its own, so that no pattern holds that up."""
+"""The process that looks for step lines in a copy of a program's output, so that no pattern delays the output."""
 
 import logging
 import re
@@ -15,26 +15,26 @@ from typing import BinaryIO
 from crosswind.data.schema.errors import ProjectError
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.steps import PROGRESS, STEP
-from crosswind.ingest.reader.step_lines import MAX_LINE, StepCounter, TimedStep, line_pattern, told_by
+from crosswind.ingest.reader.step_lines import MAX_LINE, StepCounter, TimedStep, line_pattern, step_report
 from crosswind.ingest.spool.spool import SpoolWriter
 from crosswind.ingest.wrapper.relay import HEADER
 
 FLUSH_SECONDS = 0.5
 MATCH_SECONDS = 0.1
-MAX_SLOW = 10  # lines that take longer, until the pattern is given up
+MAX_SLOW = 10  # lines that may take longer before the pattern is given up
 LINE_END = re.compile(rb"[\r\n]")  # progress bars end theirs by a carriage return
 logger = logging.getLogger("crosswind")
 
 
 @dataclass
 class LineSplitter:
-    """The lines of one stream, whole or as far as they are looked at."""
+    """Splits one stream into lines; of long ones only the beginning is kept."""
 
     _begun: bytearray = field(default_factory=bytearray)
     _is_torn: bool = False
 
     def split(self, content: bytes) -> Iterator[bytes]:
-        """The lines that end within the content."""
+        """Yield the lines that end within the content."""
         *ended, begun = LINE_END.split(content)
         for line in ended:
             self._add(line)
@@ -45,7 +45,7 @@ class LineSplitter:
         self._add(begun)
 
     def tear(self) -> None:
-        """Something was left out here."""
+        """Note a gap in the stream."""
         self._begun.clear()
         self._is_torn = True
 
@@ -54,7 +54,7 @@ class LineSplitter:
 
 
 class LineMatcher:
-    """Steps and values told by lines, into the spool."""
+    """Writes the steps and values that lines report into the spool."""
 
     def __init__(self, spool: Path, run_id: str, pattern: str) -> None:
         step_pattern = line_pattern(pattern)
@@ -67,7 +67,7 @@ class LineMatcher:
         self._slow = 0
 
     def look(self, line: bytes, ts_ns: int) -> None:
-        """Takes what a line tells; must run in the main thread. One that takes too long is passed over."""
+        """Take the report in a line; must run in the main thread. A line that takes too long is skipped."""
         if self._slow >= MAX_SLOW:
             return
         try:
@@ -75,9 +75,9 @@ class LineMatcher:
         except TimeoutError:
             self._slow += 1
             if self._slow == MAX_SLOW:
-                logger.warning("step lines are not looked for any more: the pattern took too long on %d", MAX_SLOW)
+                logger.warning("no more step lines are recorded: the pattern took too long on %d", MAX_SLOW)
             return
-        if match and (report := told_by(match)) and (step := self._counter.take(report, ts_ns)):
+        if match and (report := step_report(match)) and (step := self._counter.take(report, ts_ns)):
             self._note(step)
 
     def _search(self, line: str) -> re.Match[str] | None:
@@ -88,7 +88,7 @@ class LineMatcher:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def write(self, writer: SpoolWriter, *, is_last: bool = False) -> None:
-        """Appends what was found. Where ranks of this run tell of their steps themselves, only the values are ours."""
+        """Append steps and values; only the values if the run's ranks record their steps themselves."""
         timed, self._timed = self._timed, []
         if timed and not any(self._spool.glob(f"*.{self._run_id}*-rank*")):
             durations = [round((step.seconds or 0) * 1e9) for step in timed]
@@ -101,7 +101,7 @@ class LineMatcher:
             writer.append_rows(PROGRESS, {**self._keys(steps, [step.ts_ns for step in steps]), **named})
 
     def _note(self, step: TimedStep) -> None:
-        """A bar is drawn many times a step, first with the values of the step before: the last ones hold."""
+        """Note a step's values, those drawn last: a bar first repeats those of the step before."""
         if step.seconds is not None:
             self._timed.append(step)
         self._newest[step.rank] = step.number
@@ -121,7 +121,7 @@ class LineMatcher:
 
 
 def follow(copy: BinaryIO, matcher: LineMatcher, writer: SpoolWriter) -> None:
-    """Looks at everything that comes until the copy ends. Raises: UnavailableError when the disk refuses."""
+    """Read everything until the copy ends. Raises: UnavailableError when the disk refuses."""
     splitters: dict[int, LineSplitter] = {}
     written = time.monotonic()
     for ts_ns, source, content in _blocks(copy):
@@ -140,7 +140,7 @@ def follow(copy: BinaryIO, matcher: LineMatcher, writer: SpoolWriter) -> None:
 
 
 def _blocks(copy: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
-    """Yield time, source and content of what comes; again and again nothing of no source, while nothing comes."""
+    """Yield time, source and content of every block; an empty one of no source from time to time while none comes."""
     while True:
         if not select([copy], [], [], FLUSH_SECONDS)[0]:
             yield 0, -1, b""
@@ -153,7 +153,7 @@ def _blocks(copy: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _exactly(copy: BinaryIO, size: int) -> bytes:
-    """So many bytes; none where the copy ends before."""
+    """Return exactly `count` bytes; none if the copy ends before."""
     content = b""
     while len(content) < size:
         part = copy.read(size - len(content))
@@ -168,7 +168,7 @@ def _too_long(_number: int, _frame: FrameType | None) -> None:
 
 
 def main() -> None:
-    """The process: spool, run and pattern are its arguments, the copy its input."""
+    """Run the process: spool, run and pattern are its arguments, the copy its input."""
     spool, run_id, pattern = sys.argv[1:]
     signal.signal(signal.SIGALRM, _too_long)
     try:

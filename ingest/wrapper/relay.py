@@ -1,7 +1,7 @@
-"""Passes a program's output on byte for byte, with a copy for whoever looks for step lines in it.
+"""The process that passes a program's output on byte for byte, with a copy for the search for step lines.
 
-A process of its own: it outlives the wrapper when a child of the program keeps the output open, as that would outlive
-the program. Nothing here waits for the copy: what nobody takes in time is left out of it, and that is said in it.
+It outlives the wrapper when a child of the program keeps the output open, as that child outlives the program.
+Nothing here waits for the copy's reader: blocks not taken in time are left out, and the copy notes the gap.
 """
 
 import array
@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from select import POLLIN, POLLOUT, poll
 
 BLOCK = 65536
-HEADER = struct.Struct("<qII")  # when it came, from which source, how many bytes; 0 bytes: some were left out
+HEADER = struct.Struct("<qII")  # time, source, number of bytes; 0 bytes: some were left out
 LAST_WORDS_MS = 1000
 
 
 class Copy:
-    """The way to the reader of the copy; given up when that one is gone."""
+    """The pipe to the reader of the copy, until that one is gone."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -34,7 +34,7 @@ class Copy:
         os.set_blocking(fd, False)
 
     def take(self, source: int, ts_ns: int, content: bytes) -> None:
-        """Copies what came, or notes that it could not."""
+        """Copy a block, or note a gap."""
         with self._lock:
             self._push()
             if self._rest:
@@ -46,7 +46,7 @@ class Copy:
                 self._push()
 
     def close(self) -> None:
-        """Ends the copy, after a moment for what is on its way."""
+        """End the copy, after a moment for blocks on their way."""
         with self._lock:
             while self._rest and _is_ready(self._fd, POLLOUT, LAST_WORDS_MS):
                 self._push()
@@ -68,7 +68,7 @@ class Copy:
 
 @dataclass
 class Stream:
-    """One way out of the program."""
+    """One output stream of the program."""
 
     number: int
     source: int
@@ -80,18 +80,18 @@ class Stream:
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def pump(self) -> None:
-        """Passes everything on until the program has closed its end, or the reader of ours has gone."""
+        """Pass everything on until the program has closed its end, or our reader is gone."""
         while content := self._read():
             if not self._write(content):
                 break
-        os.close(self.source)  # from now on the program sees what it would see without us: nobody reads
+        os.close(self.source)  # from now on the program notices, as without us, that nobody reads
         os.close(self.target)
         with self.changed:
             self.is_over = True
             self.changed.notify_all()
 
     def drain(self) -> None:
-        """Returns when everything that is on its way now has been passed on."""
+        """Return when everything that is on its way now has been passed on."""
         with self.changed:
             waiting = 0 if self.is_over else _readable_bytes(self.source)
             until = self.taken + waiting
@@ -121,7 +121,7 @@ class Stream:
 
 
 def relay(over: int, drained: int, copy: int, ways: Sequence[tuple[int, int]]) -> None:
-    """Passes on from each way's first end to its second.
+    """Pass bytes on from the first end of every way to its second.
 
     Writes a byte to `drained` when it begins, and closes it once `over` is closed and everything is through.
     """
@@ -148,7 +148,7 @@ def _copy_sizes(ways: Sequence[tuple[int, int]]) -> None:
 
 
 def copy_size(shown: int, target: int) -> None:
-    """Gives a terminal the size of another, where both are such."""
+    """Give a terminal the size of another, if both are terminals."""
     try:
         termios.tcsetwinsize(target, termios.tcgetwinsize(shown))
     except (OSError, termios.error):
@@ -168,7 +168,7 @@ def _write_all(fd: int, content: bytes) -> None:
     while content:
         try:
             content = content[os.write(fd, content) :]
-        except BlockingIOError:  # whoever shares it with us does not want to wait for its reader; we do
+        except BlockingIOError:  # another process made it non-blocking; we wait for its reader
             _is_ready(fd, POLLOUT, None)
 
 
@@ -179,7 +179,7 @@ def _is_ready(fd: int, event: int, timeout_ms: int | None) -> bool:
 
 
 def main() -> None:
-    """The process: the descriptors are its arguments."""
+    """Run the process: the descriptors are its arguments."""
     over, drained, copy, *ends = (int(word) for word in sys.argv[1:])
     relay(over, drained, copy, list(zip(ends[::2], ends[1::2], strict=True)))
 

@@ -1,4 +1,4 @@
-"""A program's output on its way through the relay, with the processes that pass it on and look for step lines in it."""
+"""A program's output through the relay, with the processes that pass it on and look for step lines in it."""
 
 import os
 import signal
@@ -16,13 +16,13 @@ from crosswind.ingest.wrapper.relay import copy_size
 
 LAST_LINES_SECONDS = 5.0
 RELAY_SECONDS = 0.2
-START = "import sys; sys.path.append(sys.argv.pop()); from crosswind.ingest.{} import main; main()"
+START = "import sys; sys.path.append(sys.argv.pop()); from crosswind.ingest.wrapper.{} import main; main()"
 ROOT = str(Path(crosswind.__file__).parents[1])
 
 
 @dataclass
 class WatchedOutput:
-    """The places that the program writes to, and who reads them."""
+    """The descriptors that the program writes to, and their reading processes."""
 
     ends: tuple[int | None, int | None]
     _over: int
@@ -32,12 +32,12 @@ class WatchedOutput:
     _theirs: set[int] = field(default_factory=set)
 
     def let_go(self) -> None:
-        """The program has its ends; ours would keep them open after it."""
+        """Close our copies of the program's ends, which would keep them open after it."""
         while self._theirs:
             os.close(self._theirs.pop())
 
     def drain(self) -> None:
-        """Returns when all that the program wrote is where it belongs, however slow its reader is, and looked at."""
+        """Return when all output is passed on, however slow its reader is, and searched for step lines."""
         os.close(self._over)
         self._over = -1
         while os.read(self._drained, 1):
@@ -46,11 +46,11 @@ class WatchedOutput:
             self._matcher.wait(LAST_LINES_SECONDS)
 
     def give_up(self, _number: int) -> None:
-        """A signal while the output drains: without us it would have ended the program that still writes."""
+        """Stop passing output on: a signal while it drains, which without us would have ended the writing program."""
         self._relay.kill()
 
     def close(self) -> None:
-        """Gives everything back; the relay stays while somebody who is left of the program writes."""
+        """Close everything; the relay stays while a child of the program still writes."""
         self.let_go()
         for fd in {self._over, self._drained} - {-1}:
             os.close(fd)
@@ -65,9 +65,9 @@ class WatchedOutput:
 
 @contextmanager
 def watched_output(targets: Sequence[int], lines: tuple[Path, str, str]) -> Iterator[WatchedOutput]:
-    """Output that reaches `targets` through the relay, for the time of a program; `lines` tells the matcher its task.
+    """Pass output to `targets` through the relay while a program runs; `lines` are the matcher's arguments.
 
-    One way serves targets that are one file, so that what comes through them stays in order.
+    One way serves targets that are one file, so that their output stays in order.
     Raises: UnavailableError when the relay does not start.
     """
     kinds = [_identity(fd) for fd in targets]
@@ -95,7 +95,7 @@ def watched_output(targets: Sequence[int], lines: tuple[Path, str, str]) -> Iter
 
 
 def _identity(fd: int) -> tuple[int, int, int] | None:
-    """Return what distinguishes one open file from another; None where there is none."""
+    """Return the identity of an open file; None if there is none."""
     try:
         status = os.fstat(fd)
     except OSError:
@@ -104,12 +104,12 @@ def _identity(fd: int) -> tuple[int, int, int] | None:
 
 
 def _way(target: int) -> tuple[int, int]:
-    """The relay's end and the program's: a terminal where the program would have had one, else a pipe."""
+    """Return the relay's end and the program's: of a terminal if the target is one, else of a pipe."""
     if not os.isatty(target):
         return os.pipe()
     ours, theirs = os.openpty()
     mode = termios.tcgetattr(theirs)
-    mode[1] &= ~termios.OPOST  # the real terminal does that once more
+    mode[1] &= ~termios.OPOST  # the real terminal does that
     termios.tcsetattr(theirs, termios.TCSANOW, mode)
     copy_size(target, theirs)
     return ours, theirs
@@ -118,7 +118,7 @@ def _way(target: int) -> tuple[int, int]:
 def _start(
     module: str, fds: Sequence[int], *, words: Sequence[str], stdin: int = subprocess.DEVNULL
 ) -> "subprocess.Popen[bytes]":
-    """A process of ours that imports nothing from where the user stands."""
+    """Start a process of ours that imports nothing from the current directory."""
     command = [sys.executable, "-I", "-c", START.format(module), *words, ROOT]
     stderr = subprocess.DEVNULL if fds else None
     return subprocess.Popen(command, pass_fds=fds, stdin=stdin, stdout=subprocess.DEVNULL, stderr=stderr)

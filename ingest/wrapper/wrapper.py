@@ -1,4 +1,4 @@
-"""`crosswind run -- CMD`: a program's run, recorded from outside; its output, signals and exit code pass untouched."""
+"""`crosswind run -- CMD`: recording a program from outside; its output, signals and exit code pass unchanged."""
 
 import logging
 import os
@@ -46,10 +46,10 @@ TAIL_SECONDS = 0.2  # a last sweep after the program's end
 class Launch:
     """The program to run, and how it is recorded.
 
-    `agent_seconds` None leaves sampling to an agent that is there; with `log` the program's output goes to that file.
-    Where `injects`, Python ranks that train are recorded without a change of theirs; `step_lines` names or describes
-    the lines of the output that tell of steps. The program also sees `environment`; the run is recorded with
-    `configuration`, under `run_id` where that is given. `started` is told the process once it is there, `heard` each
+    With `agent_seconds` None an existing agent does the sampling; with `log` the program's output goes to that file.
+    With `injects`, unchanged Python ranks that train are recorded; `step_lines` names or describes the lines of the
+    output that report steps. The program also sees `environment`; the run is recorded with
+    `configuration`, under `run_id` if that is given. `on_start` is called with the process, `on_signal` with every
     signal that arrives for it.
     """
 
@@ -64,8 +64,8 @@ class Launch:
     environment: Mapping[str, str] = field(default_factory=dict)
     configuration: Configuration = field(default_factory=dict)
     run_id: str | None = None
-    started: Callable[["subprocess.Popen[bytes]"], None] | None = None
-    heard: Callable[[int], None] | None = None
+    on_start: Callable[["subprocess.Popen[bytes]"], None] | None = None
+    on_signal: Callable[[int], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Outcome:
 
 
 def launch(wanted: Launch) -> Outcome:
-    """Runs the program to its end and records it in the spool.
+    """Run the program to its end and record it in the spool.
 
     Raises: InvalidInputError when there is no such program, UnavailableError when the spool does not take records.
     """
@@ -102,13 +102,13 @@ def launch(wanted: Launch) -> Outcome:
 
 
 def _note_end(writer: SpoolWriter, record: Mapping[str, Any], exit_code: int) -> None:
-    """Writes how the program ended; its exit code is the answer whatever the disk says."""
+    """Record how the program ended; its exit code is returned even if the disk refuses."""
     state = RunState.COMPLETED if exit_code == 0 else RunState.FAILED
     try:
         writer.append_record("run", {**record, "ended_ns": time.time_ns(), "exit_code": exit_code, "state": state})
         writer.close()
     except UnavailableError as error:
-        logger.warning("how this run ended is not recorded: %s", error)
+        logger.warning("the end of this run is not recorded: %s", error)
 
 
 def _record(wanted: Launch, run_id: str) -> dict[str, Any]:
@@ -131,12 +131,12 @@ def _require_acceptable(record: Mapping[str, Any]) -> None:
 
 
 def _text(word: str) -> str:
-    """A word of a command line as text, which its bytes need not be."""
+    """Return a word of a command line as text, which its bytes need not be."""
     return os.fsencode(word).decode("utf-8", "replace")
 
 
 def _run(wanted: Launch, run_id: str) -> int:
-    with wanted.log.open("wb") if wanted.log else nullcontext() as log, _passing_on(wanted.heard) as passed_on:
+    with wanted.log.open("wb") if wanted.log else nullcontext() as log, _passing_on(wanted.on_signal) as passed_on:
         ends = (log.fileno(), log.fileno()) if log else (1, 2)
         lines = (wanted.spool, run_id, wanted.step_lines) if wanted.step_lines is not None else None
         with watched_output(ends, lines) if lines else nullcontext() as output:
@@ -148,8 +148,8 @@ def _run(wanted: Launch, run_id: str) -> int:
             except (OSError, ValueError) as error:
                 raise InvalidInputError(f"run: {wanted.command[0]!r} cannot be started: {error}") from error
             passed_on.to(process)
-            if wanted.started:
-                wanted.started(process)
+            if wanted.on_start:
+                wanted.on_start(process)
             if output:
                 output.let_go()
             code = process.wait()
@@ -168,18 +168,18 @@ def _environment(wanted: Launch, run_id: str) -> dict[str, str]:
 
 
 class _PassedOn:
-    """Signals on their way to the program; those that came before it was there are kept for it."""
+    """Signals for the program; those that came before its start are kept for it."""
 
-    def __init__(self, heard: Callable[[int], None] | None) -> None:
-        self._heard = heard
+    def __init__(self, on_signal: Callable[[int], None] | None) -> None:
+        self._on_signal = on_signal
         self._process: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []
         self._otherwise: Callable[[int], None] | None = None
 
     def take(self, number: int, _frame: FrameType | None = None) -> None:
-        """Passes a signal on, unless the terminal has sent it to the program, too."""
-        if self._heard:
-            self._heard(number)
+        """Pass a signal on, unless the terminal has sent it to the program, too."""
+        if self._on_signal:
+            self._on_signal(number)
         if self._otherwise and number not in STOPS:
             self._otherwise(number)
         elif number not in FROM_TERMINAL or not _in_foreground():
@@ -188,7 +188,7 @@ class _PassedOn:
             self._stop_here()
 
     def instead(self, action: Callable[[int], None]) -> None:
-        """The program is over: signals that would end it mean this from now on."""
+        """Call this from now on for signals that would end the program: it is over."""
         self._otherwise = action
 
     def _pass_on(self, number: int) -> None:
@@ -198,21 +198,21 @@ class _PassedOn:
             self._process.send_signal(number)
 
     def _stop_here(self) -> None:
-        """Stops as a process that knows nothing of SIGTSTP does, until it is continued."""
+        """Stop as a process without a handler of SIGTSTP does, until it is continued."""
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, self.take)
 
     def to(self, process: "subprocess.Popen[bytes]") -> None:
-        """This is the program."""
+        """Send the signals to this program."""
         self._process = process
         for number in self._early:
             process.send_signal(number)
 
 
 @contextmanager
-def _passing_on(heard: Callable[[int], None] | None) -> Iterator[_PassedOn]:
-    passed_on = _PassedOn(heard)
+def _passing_on(on_signal: Callable[[int], None] | None) -> Iterator[_PassedOn]:
+    passed_on = _PassedOn(on_signal)
     if threading.current_thread() is not threading.main_thread():
         yield passed_on
         return
@@ -235,7 +235,7 @@ def _in_foreground() -> bool:
 
 @contextmanager
 def _sampling(wanted: Launch) -> Iterator[None]:
-    """An agent beside the program, unless another one samples this node into the same spool."""
+    """Run an agent next to the program, unless another one samples this node into the same spool."""
     if wanted.agent_seconds is None:
         yield
         return

@@ -1,46 +1,22 @@
 """Advice on a run to come, with the answer that it rests on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from crosswind.data.schema.answers.advice import ScalingAdvice, WalltimeAdvice
+from crosswind.data.schema.answers.energy import EnergyForecast
+from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Prediction
-from crosswind.data.schema.question import Question
-from crosswind.models.advice.scaling import Price, ScalingCurve, scaling_curve, within
+from crosswind.data.schema.question import Price, Question, Scales
+from crosswind.models.advice.scaling import scaling_curve, within
 from crosswind.models.advice.startup import measured_startup
-from crosswind.models.advice.walltime import Walltime, walltime
-from crosswind.models.energy.of_run import EnergyForecast
-from crosswind.models.next_run.answer import Answer
-from crosswind.models.next_run.cases import Outcome
+from crosswind.models.advice.walltime import walltime
 from crosswind.models.next_run.predictor import RunPredictor
-
-SCALES_MAX = 64
-
-
-@dataclass(frozen=True)
-class WalltimeAdvice:
-    """A limit, what of it is spent before the run begins, and the run time that it rests on."""
-
-    limit: Walltime
-    startup_seconds: float
-    answer: Answer
-
-
-@dataclass(frozen=True)
-class ScalingAdvice:
-    """The curve and the answers behind it; `advised` keeps the deadline at the fewest node-hours, or is the knee.
-
-    `change` compares with the nodes that an elastic job has now: more means to expand, fewer to shrink.
-    """
-
-    curve: ScalingCurve
-    answers: tuple[Answer, ...]
-    ranks_per_node: int
-    advised: int | None
-    change: int | None
+from crosswind.models.next_run.quantiles import distribution
 
 
 def walltime_advice(
@@ -55,27 +31,7 @@ def walltime_advice(
     before = startup_seconds
     if before is None:
         before = 0.0 if is_job else measured_startup(predictor.store, question.workload, question.system)
-    return WalltimeAdvice(walltime(answer.prediction, confidence, startup_seconds=before), before, answer)
-
-
-@dataclass(frozen=True)
-class Scales:
-    """The numbers of nodes in question, and the job they are for."""
-
-    node_counts: Sequence[int]
-    ranks_per_node: int
-    deadline_seconds: float | None = None
-    now: int | None = None  # nodes that an elastic job has
-
-    def __post_init__(self) -> None:
-        if not 1 <= len(self.node_counts) <= SCALES_MAX:
-            raise InvalidInputError(f"{len(self.node_counts)} numbers of nodes: expected 1 to {SCALES_MAX}")
-        if self.ranks_per_node < 1:
-            raise InvalidInputError(f"ranks_per_node {self.ranks_per_node}: expected 1 or more")
-        if self.deadline_seconds is not None and not self.deadline_seconds > 0:
-            raise InvalidInputError(f"deadline_seconds {self.deadline_seconds}: expected more than 0")
-        if self.now is not None and self.now < 1:
-            raise InvalidInputError(f"now {self.now}: expected 1 node or more")
+    return WalltimeAdvice(walltime(distribution(answer), confidence, startup_seconds=before), before, answer)
 
 
 def scaling_advice(predictor: RunPredictor, question: Question, scales: Scales, price: Price) -> ScalingAdvice:
@@ -84,8 +40,8 @@ def scaling_advice(predictor: RunPredictor, question: Question, scales: Scales, 
     ranks = 1 if outcome is Outcome.JOB else scales.ranks_per_node  # a job's scale is its number of nodes
     asked = [replace(question, world_size=count * ranks, node_count=count) for count in scales.node_counts]
     answers = tuple(predictor.answer(scaled, outcome=outcome) for scaled in asked)
-    levels = answers[0].prediction.levels
-    together = Prediction(levels, np.concatenate([answer.prediction.values for answer in answers]))
+    levels = distribution(answers[0]).levels
+    together = Prediction(levels, np.concatenate([distribution(answer).values for answer in answers]))
     energies = [answer.energy for answer in answers]
     _check_carbon(price, energies)
     curve = scaling_curve(scales.node_counts, together, _with_carbon(price, predictor.intensity), energies)

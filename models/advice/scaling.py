@@ -1,66 +1,17 @@
 """The scaling of a run: speed, efficiency and price over numbers of nodes, and how many to ask for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from crosswind.data.schema.carbon import JOULES_PER_KILOWATT_HOUR, Origin
+from crosswind.data.schema.answers.advice import ScalePoint, ScalingCurve
+from crosswind.data.schema.answers.energy import EnergyForecast
+from crosswind.data.schema.carbon import JOULES_PER_KILOWATT_HOUR
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Prediction
-from crosswind.models.energy.of_run import EnergyForecast
+from crosswind.data.schema.question import Price
 
 HOUR = 3600.0
-
-
-@dataclass(frozen=True)
-class Price:
-    """The power and price of a node at work; None where unknown."""
-
-    node_watts: float | None = None
-    per_node_hour: float | None = None
-    carbon_grams_per_kilowatt_hour: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if value is not None and not 0 <= value < np.inf:
-                raise InvalidInputError(f"{name} {value}: expected 0 or more")
-
-
-@dataclass(frozen=True)
-class ScalePoint:
-    """One number of nodes: the median run time with its 90 % interval, and what it takes.
-
-    `speedup` and `efficiency` compare with the smallest number of nodes; `joules`, `cost` and `carbon_grams` are None
-    where neither the price nor a meter or a data sheet tells them. `energy_origin` says which of the latter two did;
-    None where the price gave the watts of a node.
-    """
-
-    node_count: int
-    seconds: float
-    low_seconds: float
-    high_seconds: float
-    speedup: float
-    efficiency: float
-    node_hours: float
-    joules: float | None
-    cost: float | None
-    carbon_grams: float | None
-    energy_origin: Origin | None = None
-
-
-@dataclass(frozen=True)
-class ScalingCurve:
-    """Points by rising number of nodes, and three of these numbers.
-
-    `knee` has the best ratio of efficiency to time (Eager, Zahorjan and Lazowska 1989, "Speedup versus efficiency in
-    parallel systems"), `cheapest` the fewest node-hours, `fastest` the shortest median; of two as good the smaller.
-    """
-
-    points: tuple[ScalePoint, ...]
-    knee: int
-    cheapest: int
-    fastest: int
 
 
 def scaling_curve(

@@ -1,12 +1,12 @@
 """Division of a run's batch among its ranks so that they finish together, and what that would gain."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from crosswind.data.lake.steps_summary import rank_steps, time_of, window_of
+from crosswind.data.schema.answers.advice import BatchShares, RankShare
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.question import DEGREES
@@ -28,41 +28,6 @@ _EXTENT = """
 select max(step) as last, list(distinct rank order by rank) as ranks from step
 where run_id = ? and rank is not null and step >= ?
 """
-
-
-@dataclass(frozen=True)
-class RankShare:
-    """A rank's samples a step: now, with equal shares, and so that all finish together; seconds are medians."""
-
-    rank: int
-    node: str | None
-    compute_seconds: float
-    samples_now: float
-    equal_samples: int
-    samples: int
-    shared_compute_seconds: float
-
-
-@dataclass(frozen=True)
-class BatchShares:
-    """Samples for each rank, and the share of the step's time that they save against equal ones, with 90 % interval.
-
-    `gain_ratio` is measured on steps other than those that the shares were taken from. `present` names what told the
-    present batch, samples a step of all ranks together.
-    """
-
-    run_id: str
-    batch: int
-    now_batch: float
-    present: str
-    steps: int
-    ranks: tuple[RankShare, ...]
-    equal_step_seconds: float
-    shared_step_seconds: float
-    gain_ratio: float
-    gain_low_ratio: float
-    gain_high_ratio: float
-    warnings: tuple[str, ...]
 
 
 def shares_of_run(

@@ -1,23 +1,13 @@
 """The shortest time limit that a run keeps with a given confidence."""
 
 import math
-from dataclasses import dataclass
 
+from crosswind.data.schema.answers.advice import Walltime
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Prediction
 
 MINUTE = 60
 LONGEST_SECONDS = 2**32 * MINUTE  # Slurm counts minutes in 32 bits
-
-
-@dataclass(frozen=True)
-class Walltime:
-    """A limit in whole minutes, what it rests on, and the directive that asks for it."""
-
-    seconds: int
-    confidence: float
-    quantile_seconds: float  # what the run takes at most with this confidence
-    directive: str  # a line of a job script
 
 
 def walltime(prediction: Prediction, confidence: float, *, startup_seconds: float = 0.0) -> Walltime:

@@ -13,15 +13,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from crosswind.data.schema.answers.effects import CounterColumn
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.association.associate import Association, Outcome, associate
 from crosswind.models.association.design import RUNS_MIN, Design, Ints, ranks_in_cohorts
 from crosswind.models.association.outcomes import Outcomes
 from crosswind.models.counters.distance import distance_correlations
-from crosswind.models.counters.rates import Shown
 
 VARIED_MIN = 5  # runs in which a counter is not at its most usual value
-Table = Mapping[Shown, "pd.Series[float]"]
+Table = Mapping[CounterColumn, "pd.Series[float]"]
 Bools = NDArray[np.bool_]
 
 
@@ -29,7 +29,7 @@ Bools = NDArray[np.bool_]
 class Compared:
     """m counters that are known of the same runs; `whole` (n_runs, m) is what was compared, of all runs, else NaN."""
 
-    names: tuple[Shown, ...]
+    names: tuple[CounterColumn, ...]
     runs: int
     association: Association
     distance: Floats
@@ -44,8 +44,8 @@ def compared_counters(compared: Outcomes, table: Table, *, seed: int = 0) -> lis
     return [_of_group(compared, table, group, tested, seed=seed) for group in groups]
 
 
-def _by_gaps(table: Table) -> list[tuple[Ints, list[Shown]]]:
-    groups: dict[bytes, tuple[Ints, list[Shown]]] = {}
+def _by_gaps(table: Table) -> list[tuple[Ints, list[CounterColumn]]]:
+    groups: dict[bytes, tuple[Ints, list[CounterColumn]]] = {}
     for shown, values in table.items():
         is_finite = np.isfinite(values.to_numpy(np.float64, na_value=np.nan))
         rows = np.flatnonzero(is_finite)
@@ -54,7 +54,9 @@ def _by_gaps(table: Table) -> list[tuple[Ints, list[Shown]]]:
     return list(groups.values())
 
 
-def _of_group(compared: Outcomes, table: Table, group: tuple[Ints, list[Shown]], tested: int, *, seed: int) -> Compared:
+def _of_group(
+    compared: Outcomes, table: Table, group: tuple[Ints, list[CounterColumn]], tested: int, *, seed: int
+) -> Compared:
     rows, names = group
     own = compared.rows(rows)
     design = Design.of(own.started_ns, own.cohort)

@@ -8,6 +8,7 @@ import pandas as pd
 import scipy.stats
 from numpy.typing import NDArray
 
+from crosswind.data.schema.answers.effects import CounterColumn, CounterEffect, CounterRanking
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.store.store import Store
 from crosswind.models.association.associate import Association, Outcome
@@ -16,67 +17,11 @@ from crosswind.models.association.design import RUNS_MIN, Design, Ints, ranks_in
 from crosswind.models.association.outcomes import Outcomes, outcomes
 from crosswind.models.counters.compare import Table, compared_counters
 from crosswind.models.counters.importance import importances
-from crosswind.models.counters.rates import Shown, shown_during
+from crosswind.models.counters.rates import shown_during
 
 RUNS_MAX = 2000  # the newest; samples of more would not tell much more
 IMPORTANT_MAX = 20  # counters whose importance to trees is asked
 Q_MAX = 0.05
-
-
-@dataclass(frozen=True)
-class CounterEffect:
-    """The association of a counter with slow runs; intervals are of 90 %.
-
-    `rho` is the partial rank correlation with the excess, above 0 where the counter is high in slow runs.
-    `deviation_ratio` is how many times as long runs take for every standard deviation by which its rank is higher.
-    `q` is the Benjamini-Hochberg value over all counters, `stability` the share of bootstrap replicates in which it is
-    among the first ten, `importance` what trees lose of the variance without it, None where that was not asked.
-    `follows_duration`: it counts the run's own work, or the time; that a run is slow says all of it, and p is 1.
-    """
-
-    shown: Shown
-    runs: int
-    rho: float
-    rho_low: float
-    rho_high: float
-    deviation_ratio: float
-    deviation_low_ratio: float
-    deviation_high_ratio: float
-    distance_correlation: float
-    importance: float | None
-    p: float
-    q: float
-    stability: float
-    follows_duration: bool = False
-
-    @property
-    def matters(self) -> bool:
-        """Return whether it goes with the excess beyond luck."""
-        return self.q < Q_MAX
-
-
-@dataclass(frozen=True)
-class CounterRanking:
-    """Counters of a system's runs, surest first, and what cannot be said.
-
-    Of `sampled` counters `constant` never varied, or were known of too few runs; the others were tested.
-    """
-
-    system: str
-    workload: str | None
-    runs: int
-    compared_runs: int
-    sampled: int
-    constant: int
-    counters: tuple[CounterEffect, ...]
-    warnings: tuple[str, ...]
-    from_ns: int | None = None
-    to_ns: int | None = None
-
-    @property
-    def mattering(self) -> tuple[CounterEffect, ...]:
-        """Those that go with the excess beyond luck."""
-        return tuple(counter for counter in self.counters if counter.matters)
 
 
 def counters(store: Store, workload: str | None = None, system: str | None = None, *, seed: int = 0) -> CounterRanking:
@@ -143,7 +88,7 @@ def _importances(compared: Outcomes, columns: Floats, order: Ints, seed: int) ->
     return {} if losses is None else dict(zip(order[: len(losses)].tolist(), losses.tolist(), strict=True))
 
 
-def _effect(shown: Shown, association: Association, beside: _Beside, place: int) -> CounterEffect:
+def _effect(shown: CounterColumn, association: Association, beside: _Beside, place: int) -> CounterEffect:
     return CounterEffect(
         shown,
         int(beside.runs[place]),

@@ -5,7 +5,7 @@ Missing is missing: a counter that was sampled for less than half of a run is Na
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ import pyarrow as pa
 from crosswind.data.lake.delta import differences
 from crosswind.data.lake.lake import Lake, set_of
 from crosswind.data.lake.series import in_order
+from crosswind.data.schema.answers.effects import CounterColumn
 from crosswind.data.schema.metric import NUMERIC, Column, Kind, MetricSet
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
@@ -48,36 +49,15 @@ select run, group_name, {over} from of_device group by all
 """
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A column of the table: a counter of a set, of the devices that go by this name, `*` standing for numbers.
-
-    `per` is `second` or `byte` of a counter, empty of a gauge's mean.
-    """
-
-    metric_set: str
-    column: str
-    devices: str
-    per: str
-    unit: str
-    description: str
-
-    @property
-    def name(self) -> str:
-        """As text: `network.receive_drops_total[eth*] per second`."""
-        devices = f"[{self.devices}]" if self.devices else ""
-        return f"{self.metric_set}.{self.column}{devices}{f' per {self.per}' if self.per else ''}"
-
-
 def shown_during(
     lake: Lake, runs: Sequence[Run], *, only: Collection[str] | None = None
-) -> dict[Shown, "pd.Series[float]"]:
+) -> dict[CounterColumn, "pd.Series[float]"]:
     """By counter what was shown during each run, NaN where missing, indexed by the run's place; `only` these columns.
 
     Of counters the growth a second, devices of a group summed, of the run's worst node; faults of a network also by
     byte that was moved. Of gauges the mean over time, devices and nodes. Raises: MalformedError for a damaged file.
     """
-    by_counter: dict[Shown, list[pd.Series[float]]] = {}
+    by_counter: dict[CounterColumn, list[pd.Series[float]]] = {}
     for name in lake.sets():
         columns = [
             column
@@ -114,7 +94,7 @@ def _places(runs: Sequence[Run], first: int) -> pd.DataFrame:
 
 def _of_set(
     lake: Lake, name: str, columns: Sequence[Column], places: pd.DataFrame
-) -> Iterator[tuple[Shown, "pd.Series[float]"]]:
+) -> Iterator[tuple[CounterColumn, "pd.Series[float]"]]:
     rows = lake.counters(name, [column.name for column in columns], where=WITHIN, **asked(places))
     if not len(rows):
         return
@@ -173,19 +153,21 @@ def _gauges_sql(gauges: Sequence[str]) -> str:
 
 def _columns(
     metric_set: MetricSet, table: pd.DataFrame, names: Sequence[str], per: str
-) -> Iterator[tuple[Shown, "pd.Series[float]"]]:
+) -> Iterator[tuple[CounterColumn, "pd.Series[float]"]]:
     for group, rows in table.groupby("group_name"):
         of_group = rows.set_index("run")
         for name in names:
             values = of_group[name].astype("float64").dropna()
             if len(values):
                 yield (
-                    Shown(metric_set.name, name, str(group), per, metric_set[name].unit, metric_set[name].description),
+                    CounterColumn(
+                        metric_set.name, name, str(group), per, metric_set[name].unit, metric_set[name].description
+                    ),
                     values,
                 )
 
 
-def _by_byte(rates: dict[Shown, "pd.Series[float]"]) -> dict[Shown, "pd.Series[float]"]:
+def _by_byte(rates: dict[CounterColumn, "pd.Series[float]"]) -> dict[CounterColumn, "pd.Series[float]"]:
     """The counters of sets that count bytes both ways, but those of bytes, over the bytes that were moved."""
     bytes_of: dict[tuple[str, str], pd.Series[float]] = {}
     for shown, values in rates.items():

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 import pandas as pd
 
+from crosswind.data.schema.answers.energy import MeterScope, PowerBasis
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.energy.measured import Scope
 from crosswind.models.energy.metered import MeteredRun
 from crosswind.models.energy.node_power import NODES, NodePower
 
@@ -19,15 +18,6 @@ LOG_RANKS = "log_ranks_per_node"
 QUANTILE_90 = 1.6449  # standard deviations from a normal median to its 0.95 quantile
 
 
-class PowerBasis(StrEnum):
-    """The basis of a node's power, the surest first."""
-
-    COHORT = "cohort"  # metered runs of this configuration and scale on this system
-    WORKLOAD = "workload"  # metered runs of the workload on this system
-    RELATED = "related"  # the workload's elsewhere, or others' here, with the same accelerator if one is named
-    DATA_SHEET = "data_sheet"  # nobody metered such a run
-
-
 @dataclass(frozen=True)
 class LearnedPower:
     """Median watts of a node and the deviation of their logarithm, and what they rest on."""
@@ -35,7 +25,7 @@ class LearnedPower:
     watts: float
     log_deviation: float
     node_count: int
-    scope: Scope
+    scope: MeterScope
     basis: PowerBasis
     runs: int
 
@@ -60,7 +50,7 @@ def learned_power(runs: Sequence[MeteredRun], load: Load) -> LearnedPower | None
     basis, like = _like(runs, load)
     if not like:
         return None
-    scope = next(candidate for candidate in Scope if any(run.measured.scope is candidate for run in like))
+    scope = next(candidate for candidate in MeterScope if any(run.measured.scope is candidate for run in like))
     like = [run for run in like if run.measured.scope is scope]
     nodes = load.node_count or _nodes(like, load)
     if nodes is None:

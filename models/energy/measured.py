@@ -3,27 +3,17 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import pandas as pd
 
-from crosswind.data.schema.carbon import Energy, Origin
+from crosswind.data.schema.answers.energy import MeasuredEnergy, MeterScope
+from crosswind.data.schema.carbon import CarbonIntensity, Energy, Origin
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
 from crosswind.models.energy.meters import ACCELERATORS, PROCESSORS, WHOLE_NODE, counted, places_of_runs, sensed
 
 COVERAGE_MIN = 0.9  # of a run's time, on each of its nodes
-
-
-class Scope(StrEnum):
-    """The part of the nodes that a meter hears, the most first."""
-
-    NODE = "node"  # all that they draw
-    ACCOUNTED = "accounted"  # whatever the scheduler's plug-in meters: nobody tells
-    CHIPS = "chips"  # processors, memory and accelerators; no fans, network, disks, losses of power supplies
-    ACCELERATORS = "accelerators"
-    PROCESSORS = "processors"  # and their memory, where it is counted
 
 
 @dataclass(frozen=True)
@@ -34,7 +24,7 @@ class Measured:
     """
 
     energy: Energy
-    scope: Scope
+    scope: MeterScope
     meter: str
     coverage: float
     node_count: int
@@ -44,6 +34,22 @@ class Measured:
     def node_watts(self) -> float:
         """Mean power of a node."""
         return self.energy.joules / self.seconds / self.node_count
+
+
+def energy_of_run(store: Store, run: Run, intensity: CarbonIntensity | None) -> MeasuredEnergy | None:
+    """The energy that meters showed of one run; None where they cover less than 90 % of its time on any node."""
+    measured = measured_energy(store, [run]).get(run.run_id)
+    if measured is None:
+        return None
+    return MeasuredEnergy(
+        measured.energy.joules,
+        measured.energy.origin,
+        measured.scope,
+        measured.meter,
+        measured.coverage,
+        measured.node_watts,
+        None if intensity is None else intensity.of(measured.energy).grams,
+    )
 
 
 def measured_energy(store: Store, runs: Sequence[Run]) -> Mapping[str, Measured]:
@@ -69,17 +75,17 @@ def measured_job(job: Job) -> Measured | None:
         return None
     if job.energy_joules is None or not 0 < job.energy_joules < math.inf:
         return None
-    return Measured(Energy(job.energy_joules, Origin.MEASURED), Scope.ACCOUNTED, "job", 1.0, nodes, job.seconds)
+    return Measured(Energy(job.energy_joules, Origin.MEASURED), MeterScope.ACCOUNTED, "job", 1.0, nodes, job.seconds)
 
 
 def _by_controllers(store: Store, runs: Sequence[Run]) -> dict[str, Measured]:
     places = places_of_runs(runs)
-    return _whole(runs, places, counted(store.lake, places, WHOLE_NODE), (Scope.NODE, "pm_counters"))
+    return _whole(runs, places, counted(store.lake, places, WHOLE_NODE), (MeterScope.NODE, "pm_counters"))
 
 
 def _by_sensors(store: Store, runs: Sequence[Run]) -> dict[str, Measured]:
     places = places_of_runs(runs)
-    return _whole(runs, places, sensed(store.lake, places), (Scope.NODE, "sensor"))
+    return _whole(runs, places, sensed(store.lake, places), (MeterScope.NODE, "sensor"))
 
 
 def _by_chips(store: Store, runs: Sequence[Run]) -> dict[str, Measured]:
@@ -90,9 +96,9 @@ def _by_chips(store: Store, runs: Sequence[Run]) -> dict[str, Measured]:
     together = _added([processors, accelerators])
     together = together.loc[processors.index.intersection(accelerators.index)]
     return {
-        **_whole(runs, places, processors, (Scope.PROCESSORS, "rapl")),
-        **_whole(runs, places, accelerators, (Scope.ACCELERATORS, "gpu")),
-        **_whole(runs, places, together, (Scope.CHIPS, "rapl+gpu")),
+        **_whole(runs, places, processors, (MeterScope.PROCESSORS, "rapl")),
+        **_whole(runs, places, accelerators, (MeterScope.ACCELERATORS, "gpu")),
+        **_whole(runs, places, together, (MeterScope.CHIPS, "rapl+gpu")),
     }
 
 
@@ -126,7 +132,7 @@ def _fills(run: Run, measured: Measured) -> bool:
 
 
 def _whole(
-    runs: Sequence[Run], places: pd.DataFrame, table: pd.DataFrame, of: tuple[Scope, str]
+    runs: Sequence[Run], places: pd.DataFrame, table: pd.DataFrame, of: tuple[MeterScope, str]
 ) -> dict[str, Measured]:
     """The runs all of whose nodes are covered well."""
     of_nodes = places[["place", "run"]].join(table, on="place").fillna({"joules": 0.0, "coverage": 0.0})

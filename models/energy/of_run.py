@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosswind.data.schema.answers.energy import EnergyForecast, MeterScope, PowerBasis
 from crosswind.data.schema.carbon import CarbonIntensity, Energy, Origin
 from crosswind.data.schema.prediction import Prediction
 from crosswind.data.schema.question import Question
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import cohort_key
 from crosswind.models.analytic.devices import device_named
-from crosswind.models.energy.load_power import LearnedPower, Load, PowerBasis, learned_power
-from crosswind.models.energy.measured import Scope
+from crosswind.models.energy.load_power import LearnedPower, Load, learned_power
 from crosswind.models.energy.metered import MeteredRun, accelerator_of
 from crosswind.models.surrogate.log_normal import widened
 
@@ -23,33 +23,13 @@ DATA_SHEET_DEVIATION = 0.4  # of its logarithm
 
 
 @dataclass(frozen=True)
-class EnergyForecast:
-    """Median joules and their 90 % interval, and what they rest on.
-
-    `origin` is measured where runs of the workload were metered on this system. `node_watts` and `node_count` are None
-    where nothing tells how ranks are spread; `carbon_grams` where no intensity is set.
-    """
-
-    joules: float
-    low_joules: float
-    high_joules: float
-    node_watts: float | None
-    node_count: int | None
-    origin: Origin
-    scope: Scope
-    basis: PowerBasis
-    metered_runs: int
-    carbon_grams: float | None = None
-
-
-@dataclass(frozen=True)
 class Power:
     """Median watts of all nodes, the deviation of their logarithm, and what they rest on."""
 
     watts: float
     log_deviation: float
     node_count: int | None
-    scope: Scope
+    scope: MeterScope
     basis: PowerBasis
     runs: int
 
@@ -114,4 +94,4 @@ def _of_data_sheet(load: Load) -> Power | None:
     if load.ranks is None or device is None or not np.isfinite(device.power_watts):
         return None
     watts = DATA_SHEET_RATIO * device.power_watts * load.ranks
-    return Power(watts, DATA_SHEET_DEVIATION, load.node_count, Scope.NODE, PowerBasis.DATA_SHEET, 0)
+    return Power(watts, DATA_SHEET_DEVIATION, load.node_count, MeterScope.NODE, PowerBasis.DATA_SHEET, 0)

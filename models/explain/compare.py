@@ -5,10 +5,11 @@ to the causes by their evidence, exactly as the excess of a run over its cohort 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from crosswind.data.schema.answers.explanations import CauseShare, Comparison
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.words import opening, words
@@ -18,34 +19,10 @@ from crosswind.models.explain.cohort.read import read_segments
 from crosswind.models.explain.cohort.reference import TIME, Reference
 from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.explain import FEWEST_SEGMENTS, WATCH, interval, shares_of
-from crosswind.models.explain.explanation import Interval, Share
 from crosswind.models.explain.significance import SMALLEST_SHARE
 from crosswind.models.explain.split import UNEXPLAINED, resampled, split
 
 SAID = 0.005  # of the faster run's time a step, below which a difference is not worth a word
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The slower run a step against the faster one, in seconds over the slower one's steps after warm-up.
-
-    `slower_seconds` = `faster_seconds` + `more_steps_seconds` + the shares' values + `unexplained.value`; `difference`
-    is the sum of the last two. `differing` maps what the runs do not share to both values, the slower's first.
-    """
-
-    slower: str
-    faster: str
-    sentence: str
-    slower_steps: int
-    faster_steps: int
-    slower_seconds: float
-    faster_seconds: float
-    more_steps_seconds: float
-    difference: Interval
-    shares: tuple[Share, ...]
-    also: tuple[str, ...]
-    unexplained: Interval
-    differing: Mapping[str, tuple[str, str]]
 
 
 def compare_runs(store: Store, first_id: str, second_id: str) -> Comparison:
@@ -112,11 +89,11 @@ def _sentence(comparison: Comparison, usual: float) -> str:
     return f"{text} Also: {further}." if further else text
 
 
-def _part(share: Share, comparison: Comparison) -> str:
+def _part(share: CauseShare, comparison: Comparison) -> str:
     return f"{share.seconds.value / comparison.difference.value:.0%}"
 
 
-def _also(shares: Sequence[Share], whole: float) -> tuple[str, ...]:
+def _also(shares: Sequence[CauseShare], whole: float) -> tuple[str, ...]:
     """Return further causes to mention: those surely above nothing and large enough."""
     return tuple(
         share.cause for share in shares[1:] if share.seconds.low > 0 and share.seconds.value > SMALLEST_SHARE * whole

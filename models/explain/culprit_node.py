@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from crosswind.data.schema.answers.explanations import Explanation
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
 from crosswind.models.explain.cohort.columns import LINK_EVIDENCE
 from crosswind.models.explain.cohort.step_rows import spans_of
 from crosswind.models.explain.evidence.node_rates import rates_during
-from crosswind.models.explain.explanation import Explanation
 
 CLEAR_RATIO = 1.5  # of a node's share to the next one's
 EXCLUDE = "--exclude=NODE"

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.schema.answers.explanations import CauseShare, Explanation, Interval, Verdict
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
 from crosswind.data.store.features import all_runs, cohort_key
@@ -17,7 +18,6 @@ from crosswind.models.explain.cohort.read import read_cohort
 from crosswind.models.explain.cohort.reference import FEWEST_RUNS, TIME, Reference
 from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.culprit_node import at_node, culprit_node
-from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
 from crosswind.models.explain.gaps import gaps_of
 from crosswind.models.explain.masked_time import masked_seconds
 from crosswind.models.explain.sentence import is_of_a_rank, more_steps, sentence
@@ -153,7 +153,7 @@ def _masked(run: Segments, parts: Split, reference: Reference) -> Mapping[str, F
     return {cause.name: masked_seconds(run, reference.usual, cause.columns) for cause in with_share}
 
 
-def shares_of(parts: Split, steps: int, masked: Mapping[str, Floats] | None = None) -> list[Share]:
+def shares_of(parts: Split, steps: int, masked: Mapping[str, Floats] | None = None) -> list[CauseShare]:
     """Return the share of every cause over so many steps, the largest first; causes without one are left out.
 
     `masked` are the masked seconds of each of them, shape (REPLICATES,): an interval begins at the time that would be
@@ -168,7 +168,7 @@ def shares_of(parts: Split, steps: int, masked: Mapping[str, Floats] | None = No
             doubt = max(DOUBT * value, DOUBT_SECONDS)
             low, high = _low(saved) - doubt, float(np.quantile(replicates, 0.95)) + doubt
             seconds = Interval(value * steps, max(low, 0.0) * steps, high * steps)
-            shares.append(Share(cause.name, seconds, cause.evidence(observed)))
+            shares.append(CauseShare(cause.name, seconds, cause.evidence(observed)))
     return sorted(shares, key=lambda share: share.seconds.value, reverse=True)
 
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crosswind.data.schema.answers.explanations import Verdict
 from crosswind.data.schema.words import opening, words
 from crosswind.models.explain.causes import BY_NAME
 from crosswind.models.explain.causes.cause import milliseconds
 from crosswind.models.explain.cohort.columns import OF_ALL_RANKS
-from crosswind.models.explain.explanation import Verdict
 from crosswind.models.explain.significance import Finding
 from crosswind.models.explain.split import Split
 

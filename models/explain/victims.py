@@ -9,11 +9,11 @@ definitions, for load balance = mean / largest.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from crosswind.data.lake.steps_summary import time_of
+from crosswind.data.schema.answers.explanations import PipelineStage, Wait, Waits
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.store.features import WARM_UP_STEPS
 from crosswind.data.store.store import Store
@@ -23,42 +23,6 @@ from crosswind.models.stragglers.stages import stages_of
 MOST_EDGES = 100  # of an answer, the largest
 DURATION, WAITED = "duration_seconds", "comm_seconds"
 _STEPS = f"select rank, step, {DURATION}, {WAITED} from step where run_id = ? and step >= {WARM_UP_STEPS}"  # noqa: S608
-
-
-@dataclass(frozen=True)
-class Wait:
-    """For how many seconds, in how many steps, one rank waited for another."""
-
-    culprit: int
-    victim: int
-    seconds: float
-    steps: int
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A pipeline's stage: the mean seconds a step of its ranks, by themselves and waiting."""
-
-    name: str
-    ranks: tuple[int, ...]
-    own_seconds: float
-    waited_seconds: float
-
-
-@dataclass(frozen=True)
-class Waits:
-    """The graph of a run: its largest `edges` first, of `lost_seconds` in all, summed over victims and steps.
-
-    `stages` are in the order of their names; none without a pipeline. `balance_ratio` is mean / largest of their own
-    seconds.
-    """
-
-    run_id: str
-    steps: int
-    lost_seconds: float
-    edges: tuple[Wait, ...]
-    stages: tuple[Stage, ...]
-    balance_ratio: float | None
 
 
 def victims_of(store: Store, run_id: str) -> Waits:
@@ -97,7 +61,7 @@ def _edges(ranks: Floats, waited: Floats) -> list[Wait]:
     ]
 
 
-def _stages(names: Mapping[int, str], ranks: Floats, own: Floats, waited: Floats) -> tuple[Stage, ...]:
+def _stages(names: Mapping[int, str], ranks: Floats, own: Floats, waited: Floats) -> tuple[PipelineStage, ...]:
     """Return the stages, where every rank has one and there are two at least; own and waited: (n_steps, n_ranks)."""
     of_rank = [names.get(int(rank), "") for rank in ranks]
     if "" in of_rank or len(set(of_rank)) < 2:
@@ -106,5 +70,5 @@ def _stages(names: Mapping[int, str], ranks: Floats, own: Floats, waited: Floats
     for name in sorted(set(of_rank), key=lambda label: (len(label), label)):
         members = np.array([stage == name for stage in of_rank])
         numbers = tuple(int(rank) for rank in ranks[members])
-        stages.append(Stage(name, numbers, float(own[:, members].mean()), float(waited[:, members].mean())))
+        stages.append(PipelineStage(name, numbers, float(own[:, members].mean()), float(waited[:, members].mean())))
     return tuple(stages)

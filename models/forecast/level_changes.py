@@ -1,28 +1,18 @@
 """Times at which a workload's runs became slower or faster for good: regressions, looking back over weeks."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from crosswind.data.schema.answers.weather import LevelChange
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.forecast.change_points import Segment, segments
 
 SHORTEST = 5  # runs that a level must last
 NOTICED = 0.05  # a change of less is told to nobody
 ROUNDS = 4
-
-
-@dataclass(frozen=True)
-class LevelChange:
-    """The first run of a new level began at `since_ns`; `ratio` is the level's time over that of the level before."""
-
-    since_ns: int
-    ratio: float
-    runs_before: int
-    runs_since: int
 
 
 def level_changes(runs: pd.DataFrame) -> list[LevelChange]:

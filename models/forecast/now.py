@@ -2,65 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
+from crosswind.data.schema.answers.weather import (
+    ForecasterScore,
+    HorizonSkill,
+    HourForecast,
+    LevelChange,
+    Pace,
+    WorkloadWeather,
+)
 from crosswind.data.schema.prediction import Prediction
 from crosswind.models.forecast.backtest import RUNS_MIN, Score
-from crosswind.models.forecast.level_changes import NOTICED, LevelChange
+from crosswind.models.forecast.level_changes import NOTICED
 from crosswind.models.forecast.observations import HOUR_NS, Times
-from crosswind.models.forecast.weather import HORIZONS_HOURS, Weather
+from crosswind.models.forecast.weather import Weather
 from crosswind.models.forecast.weather_models import Climate
 from crosswind.models.surrogate.exceedance import exceedance
 
-HOURS_MAX = int(HORIZONS_HOURS[-1])  # as far as the backtest asks
 RECENT_NS = 28 * 24 * HOUR_NS
 SILENT_NS = 24 * HOUR_NS
 LOW, MEDIAN, HIGH = 0.05, 0.5, 0.95
-
-
-class Standing(StrEnum):
-    """The place of a workload's median beside its usual time; less than 5 % either way is as usual."""
-
-    SLOWER = "slower"
-    USUAL = "usual"
-    FASTER = "faster"
-    UNKNOWN = "unknown"  # too few runs: its band is a guess
-
-
-@dataclass(frozen=True)
-class Hour:
-    """A run that begins at this time takes `ratio` times its usual time in the median, with 90 % from low to high."""
-
-    at_ns: int
-    standing: Standing
-    ratio: float
-    low_ratio: float
-    high_ratio: float
-
-
-@dataclass(frozen=True)
-class HorizonSkill:
-    """Skill over the climate of what was told so many hours before."""
-
-    hours: float
-    skill: float
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A way to predict, and what it reached when it was asked again about the newer half of the runs.
-
-    `loss` is the mean pinball loss of the log ratio, `skill` 1 - loss / loss of the climate, `coverage_90` the share in
-    the 90 % band before that was corrected by how it held.
-    """
-
-    name: str
-    loss: float
-    skill: float
-    coverage_90: float
-    by_horizon: tuple[HorizonSkill, ...]
 
 
 @dataclass(frozen=True)
@@ -72,41 +35,6 @@ class LatelyRun:
     compared: int
     newest_ended_ns: int
     changes: tuple[LevelChange, ...]
-
-
-@dataclass(frozen=True)
-class WorkloadWeather:
-    """One workload's slowdown; the first of `hours` is now, the others are whole hours.
-
-    `chance_slower` is of a run begun now to take longer than usual, None where nothing was learned. `usual_from_ns` is
-    the first hour at which it is as usual again; None where it already is, or never within `hours`.
-    """
-
-    workload: str
-    standing: Standing
-    chance_slower: float | None
-    usual_from_ns: int | None
-    hours: tuple[Hour, ...]
-    runs: int
-    compared_runs: int
-    newest_ended_ns: int
-    changes: tuple[LevelChange, ...]
-
-
-@dataclass(frozen=True)
-class SystemWeather:
-    """The weather of a system; `chosen` names the candidate that answers, None where too few runs are known."""
-
-    system: str
-    now_ns: int
-    chosen: str | None
-    candidates: tuple[Candidate, ...]
-    compared_runs: int
-    newest_ended_ns: int
-    running_runs: int
-    running_jobs: int
-    workloads: tuple[WorkloadWeather, ...]
-    warnings: tuple[str, ...]
 
 
 def workload_weather(weather: Weather, lately: LatelyRun, now_ns: int, hours: int) -> WorkloadWeather:
@@ -127,7 +55,7 @@ def workload_weather(weather: Weather, lately: LatelyRun, now_ns: int, hours: in
     )
 
 
-def candidates_of(weather: Weather) -> tuple[Candidate, ...]:
+def candidates_of(weather: Weather) -> tuple[ForecasterScore, ...]:
     """The backtest's figures, the best first; none where nothing was learned."""
     return tuple(_candidate(weather, score) for score in sorted(weather.scores, key=lambda score: score.loss))
 
@@ -149,26 +77,26 @@ def warnings_of(weather: Weather, newest_ended_ns: int, now_ns: int) -> tuple[st
     return tuple(warnings)
 
 
-def _hours(times: Times, prediction: Prediction, *, is_known: bool) -> tuple[Hour, ...]:
+def _hours(times: Times, prediction: Prediction, *, is_known: bool) -> tuple[HourForecast, ...]:
     rows = zip(times.tolist(), *(prediction.at(level).tolist() for level in (MEDIAN, LOW, HIGH)), strict=True)
     return tuple(
-        Hour(at_ns, _standing(ratio) if is_known else Standing.UNKNOWN, ratio, low, high)
+        HourForecast(at_ns, _standing(ratio) if is_known else Pace.UNKNOWN, ratio, low, high)
         for at_ns, ratio, low, high in rows
     )
 
 
-def _standing(ratio: float) -> Standing:
+def _standing(ratio: float) -> Pace:
     if ratio >= 1 + NOTICED:
-        return Standing.SLOWER
-    return Standing.FASTER if ratio <= 1 / (1 + NOTICED) else Standing.USUAL
+        return Pace.SLOWER
+    return Pace.FASTER if ratio <= 1 / (1 + NOTICED) else Pace.USUAL
 
 
-def _usual_from(hours: Sequence[Hour]) -> int | None:
-    if hours[0].standing is Standing.USUAL:
+def _usual_from(hours: Sequence[HourForecast]) -> int | None:
+    if hours[0].standing is Pace.USUAL:
         return None
-    return next((hour.at_ns for hour in hours if hour.standing is Standing.USUAL), None)
+    return next((hour.at_ns for hour in hours if hour.standing is Pace.USUAL), None)
 
 
-def _candidate(weather: Weather, score: Score) -> Candidate:
+def _candidate(weather: Weather, score: Score) -> ForecasterScore:
     by_horizon = tuple(map(HorizonSkill, weather.horizons_hours, score.skill_by_horizon))
-    return Candidate(score.name, score.loss, score.skill, score.coverage_90, by_horizon)
+    return ForecasterScore(score.name, score.loss, score.skill, score.coverage_90, by_horizon)

@@ -1,42 +1,22 @@
 """A stored run in progress: what is left of it, from its steps so far and from the runs of its workload before it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.schema.answers.weather import Remaining
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.models.forecast.in_run import InRunForecaster
 from crosswind.models.forecast.past_runs import PastRun
 from crosswind.models.forecast.stored_runs import past_runs, steps_so_far
-from crosswind.models.next_run.answer import Quantile, quantiles
+from crosswind.models.next_run.quantiles import quantiles
 
 EARLIER_RUNS = 100  # of the workload on the system, the newest
 STEPS_MAX = 10_000_000
 STEPS = "steps"  # the parameter that tells how many a run has
-
-
-@dataclass(frozen=True)
-class Remaining:
-    """Quantiles of the seconds still to come, of those of all steps, and of the next step's; None after the last.
-
-    `changed_at` are steps at which the pace changed for good. `earlier_runs` are those compared with, of them
-    `cohort_runs` with the same configuration and scale.
-    """
-
-    run_id: str
-    steps_done: int
-    total_steps: int
-    seconds_done: float
-    remaining: tuple[Quantile, ...]
-    total: tuple[Quantile, ...]
-    next_step: tuple[Quantile, ...] | None
-    changed_at: tuple[int, ...]
-    earlier_runs: int
-    cohort_runs: int
 
 
 def remaining(store: Store, run_id: str, *, total_steps: int | None = None) -> Remaining:

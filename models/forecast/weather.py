@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
+from crosswind.data.schema.answers.weather import HOURS_MAX
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.forecast.backtest import RUNS_MIN, Score, backtest, candidates
@@ -14,7 +15,7 @@ from crosswind.models.forecast.weather_models import WeatherModel
 from crosswind.models.surrogate.conformal import conformal_quantile
 from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError
 
-HORIZONS_HOURS = (0.0, 1.0, 6.0, 24.0)
+HORIZONS_HOURS = (0.0, 1.0, 6.0, float(HOURS_MAX))
 MEMORY_HOURS = (1.0, 6.0, 48.0, 168.0)
 # Slowdowns told where nothing is known, a wide guess and no measurement: a third faster to five times slower.
 UNKNOWN = (0.7, 0.8, 0.9, 1.0, 1.25, 2.0, 3.0, 5.0)

@@ -8,21 +8,14 @@ from dataclasses import dataclass
 import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.schema.answers.weather import HOURS_MAX, SystemWeather
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import all_runs, summaries
 from crosswind.data.store.store import Store
 from crosswind.models.association.outcomes import usual_system
 from crosswind.models.forecast.level_changes import level_changes
-from crosswind.models.forecast.now import (
-    HOURS_MAX,
-    RECENT_NS,
-    LatelyRun,
-    SystemWeather,
-    candidates_of,
-    warnings_of,
-    workload_weather,
-)
+from crosswind.models.forecast.now import RECENT_NS, LatelyRun, candidates_of, warnings_of, workload_weather
 from crosswind.models.forecast.stored_ratios import stored_ratios
 from crosswind.models.forecast.weather import Weather
 

@@ -1,32 +1,13 @@
 """The dose response of delay: whether more of a neighbour goes with more of it."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.stats
 
+from crosswind.data.schema.answers.effects import Dose
 from crosswind.data.schema.prediction import Floats
 
 EXPOSED_MIN = 9  # three runs in each tercile
 TERCILES = (1 / 3, 2 / 3)
-
-
-@dataclass(frozen=True)
-class Dose:
-    """Mean time, relative to runs without the neighbour, of the exposed runs with least, middle and most of it.
-
-    `p` is one-sided: that among exposed runs those with more of it are slower.
-    """
-
-    low_ratio: float
-    middle_ratio: float
-    high_ratio: float
-    p: float
-
-    @property
-    def is_rising(self) -> bool:
-        """Return whether more of it goes with more delay, beyond luck."""
-        return self.p < 0.05
 
 
 def dose_response(share: Floats, log_excess: Floats) -> Dose | None:

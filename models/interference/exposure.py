@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 import pandas as pd
 import scipy.sparse
 import scipy.stats
 
+from crosswind.data.schema.answers.effects import Neighbour, NeighbourKind, NeighbourScope
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.association.design import Ints
-from crosswind.models.interference.presence import Kind
 
 SHARE_MIN = 0.02  # of a run's time and nodes: less is a run that ends as this one begins
 EXPOSED_MIN = 5  # runs with a candidate beside them, and as many without it
@@ -19,27 +18,11 @@ CANDIDATES_MAX = 400  # those beside most runs: among thousands of others nobody
 COLUMNS_AT_ONCE = 64
 
 
-class Scope(StrEnum):
-    """The place of a candidate: on a node of the run, or on another node of its switch or rack."""
-
-    NODE = "node"
-    GROUP = "group"
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """Somebody who may slow runs down; `name` is a user's pseudonym, a workload or the id of a job."""
-
-    kind: Kind
-    scope: Scope
-    name: str
-
-
 @dataclass(frozen=True)
 class Exposures:
     """Shares of runs that candidates had beside them, (n_runs, n_candidates); what is not stored is 0."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Neighbour, ...]
     shares: scipy.sparse.csc_matrix
 
     @property
@@ -66,9 +49,9 @@ class Exposures:
             yield _ranks(part), np.asarray(part.toarray() > 0, np.float64)
 
 
-def exposures(meetings: pd.DataFrame, present: pd.DataFrame, runs: int, scope: Scope) -> Exposures:
+def exposures(meetings: pd.DataFrame, present: pd.DataFrame, runs: int, scope: NeighbourScope) -> Exposures:
     """Of every user, workload and job; two jobs of one user that a run had beside it at once count twice."""
-    parts = [_of_kind(kind, scope, meetings, present[kind.value], runs=runs) for kind in Kind]
+    parts = [_of_kind(kind, scope, meetings, present[kind.value], runs=runs) for kind in NeighbourKind]
     return beside(parts)
 
 
@@ -86,7 +69,9 @@ def enough(whole: Exposures) -> Exposures:
     return whole.chosen(np.sort(most))
 
 
-def _of_kind(kind: Kind, scope: Scope, meetings: pd.DataFrame, whose: "pd.Series[str]", *, runs: int) -> Exposures:
+def _of_kind(
+    kind: NeighbourKind, scope: NeighbourScope, meetings: pd.DataFrame, whose: "pd.Series[str]", *, runs: int
+) -> Exposures:
     codes, names = pd.factorize(whose, sort=True)
     column = codes[meetings["presence"].to_numpy(np.int64)]
     is_known = column >= 0
@@ -98,7 +83,7 @@ def _of_kind(kind: Kind, scope: Scope, meetings: pd.DataFrame, whose: "pd.Series
     shares.data[shares.data < SHARE_MIN] = 0.0
     shares.eliminate_zeros()
     seen = np.flatnonzero(np.diff(shares.indptr))
-    candidates = tuple(Candidate(kind, scope, str(names[place])) for place in seen.tolist())
+    candidates = tuple(Neighbour(kind, scope, str(names[place])) for place in seen.tolist())
     return Exposures(candidates, shares[:, seen])
 
 

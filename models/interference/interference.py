@@ -1,50 +1,23 @@
 """Neighbours that slow runs down, on the same nodes or the same switch, by user, workload and job."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from crosswind.data.schema.answers.effects import Interference, NeighbourKind, NeighbourScope
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.store.store import Store
 from crosswind.models.association.associate import Outcome
 from crosswind.models.association.design import RUNS_MIN, Design
 from crosswind.models.association.outcomes import Outcomes, outcomes
-from crosswind.models.interference.exposure import EXPOSED_MIN, Exposures, Scope, beside, enough, exposures
+from crosswind.models.interference.exposure import EXPOSED_MIN, Exposures, beside, enough, exposures
 from crosswind.models.interference.overlap import meetings_in_groups, meetings_on_nodes
-from crosswind.models.interference.presence import Kind, presences
-from crosswind.models.interference.suspects import Ranked, Suspect, suspects
+from crosswind.models.interference.presence import presences
+from crosswind.models.interference.suspects import Ranked, suspects
 from crosswind.models.interference.traffic import sent_beside
 
 NO_GROUPS: Mapping[str, str] = {}
-
-
-@dataclass(frozen=True)
-class Interference:
-    """The findings about neighbours of a system's runs, and what cannot be said of them.
-
-    `compared_runs` of `runs` completed ones could be compared with their cohort and had nodes; in `accompanied_runs` of
-    them somebody was beside. `seen` counts all who were, `candidates` those beside enough runs, who were tested.
-    """
-
-    system: str
-    workload: str | None
-    runs: int
-    compared_runs: int
-    accompanied_runs: int
-    seen: Mapping[Kind, int]
-    candidates: int
-    inseparable: int
-    suspects: tuple[Suspect, ...]
-    warnings: tuple[str, ...]
-    from_ns: int | None = None
-    to_ns: int | None = None
-
-    @property
-    def blamed(self) -> tuple[Suspect, ...]:
-        """Those who are held to slow runs down."""
-        return tuple(suspect for suspect in self.suspects if suspect.is_blamed)
 
 
 def interference(
@@ -87,12 +60,12 @@ def exposures_of(
     sent: the traffic of each presence as a multiple of the usual, by which it counts in a group; None for all alike.
     """
     runs = len(compared.runs)
-    parts = [exposures(meetings_on_nodes(compared, present), present, runs, Scope.NODE)]
+    parts = [exposures(meetings_on_nodes(compared, present), present, runs, NeighbourScope.NODE)]
     if groups:
         met = meetings_in_groups(compared, present, groups)
         if sent is not None:
             met = met.assign(share=met["share"] * sent[met["presence"].to_numpy()])
-        parts.append(exposures(met, present, runs, Scope.GROUP))
+        parts.append(exposures(met, present, runs, NeighbourScope.GROUP))
     return beside(parts)
 
 
@@ -110,7 +83,7 @@ def _answer(
     return Interference(
         *(compared.system, compared.workload, compared.looked_at, len(runs)),
         accompanied_runs=0 if met is None else int((met.shares.getnnz(axis=1) > 0).sum()),
-        seen={kind: len({name for seen_kind, name in names if seen_kind is kind}) for kind in Kind},
+        seen={kind: len({name for seen_kind, name in names if seen_kind is kind}) for kind in NeighbourKind},
         candidates=candidates,
         inseparable=ranked.inseparable,
         suspects=ranked.suspects,
@@ -134,7 +107,7 @@ def _of_runs(compared: Outcomes, placed: Outcomes) -> list[str]:
 
 def _of_presence(present: pd.DataFrame, met: Exposures, groups: Mapping[str, str]) -> list[str]:
     warnings = []
-    if present[Kind.USER.value].isna().all():
+    if present[NeighbourKind.USER.value].isna().all():
         warnings.append("no user is known: `crosswind sync slurm` or `crosswind ingest` stores the scheduler's jobs")
     if not groups:
         warnings.append("no switches or racks are known: only neighbours on the same nodes are looked for")

@@ -1,12 +1,11 @@
 """Presences on nodes over time: runs, jobs and what is known of whose they are, under pseudonyms only."""
 
-from enum import StrEnum
-
 import numpy as np
 import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.lake.lake import Lake
+from crosswind.data.schema.answers.effects import NeighbourKind
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.hostlist import expand
 from crosswind.data.schema.run import Run, RunState
@@ -18,14 +17,6 @@ from crosswind.data.store.store import Store
 
 _JOBS = ("user", "nodes", "started_ns", "ended_ns")
 COLUMNS = {"node": "object", "begin_ns": "int64", "end_ns": "int64", "run_id": "object", "job_id": "object"}
-
-
-class Kind(StrEnum):
-    """The kind of a candidate: all of a user's work, all runs of a workload, or one job."""
-
-    USER = "user"
-    WORKLOAD = "workload"
-    JOB = "job"
 
 
 def presences(store: Store, system: str, begin_ns: int, end_ns: int) -> pd.DataFrame:
@@ -49,12 +40,12 @@ def presences(store: Store, system: str, begin_ns: int, end_ns: int) -> pd.DataF
         for job_id, user, nodes, started, ended in jobs.itertuples(index=False)
         for node in dict.fromkeys(_expanded(nodes, job_id))
     ]
-    names = ("node", "begin_ns", "end_ns", "run_id", "job_id", Kind.USER.value, Kind.WORKLOAD.value)
+    names = ("node", "begin_ns", "end_ns", "run_id", "job_id", NeighbourKind.USER.value, NeighbourKind.WORKLOAD.value)
     table = pd.DataFrame(of_runs + of_jobs, columns=list(names)).astype(COLUMNS | {"user": object, "workload": object})
     # A job that the scheduler told of counts by its own stay, or its user would count twice while its runs last.
-    is_told = table["run_id"].notna() & table["job_id"].isin(told_jobs)
-    table[Kind.USER.value] = table[Kind.USER.value].where(~is_told, None)
-    table[Kind.JOB.value] = table["job_id"].where(~is_told, None)
+    is_scalar = table["run_id"].notna() & table["job_id"].isin(told_jobs)
+    table[NeighbourKind.USER.value] = table[NeighbourKind.USER.value].where(~is_scalar, None)
+    table[NeighbourKind.JOB.value] = table["job_id"].where(~is_scalar, None)
     return table
 
 

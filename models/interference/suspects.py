@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.stats
 
+from crosswind.data.schema.answers.effects import NeighbourEffect
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.association.associate import Association, Outcome, associate
 from crosswind.models.association.bootstrap import stability
 from crosswind.models.association.design import Ints
 from crosswind.models.association.permutation import by_moments, deviations
-from crosswind.models.interference.dose import Dose, dose_response
-from crosswind.models.interference.exposure import Candidate, Exposures
+from crosswind.models.interference.dose import dose_response
+from crosswind.models.interference.exposure import Exposures
 
 Q_MAX = 0.05
 RIDES_ALONG_P = 0.05  # beside those who are surer, one who adds no more than luck is not blamed
@@ -20,41 +21,10 @@ ASKED_MAX = 50  # of those below Q_MAX, whether they add anything to the others
 
 
 @dataclass(frozen=True)
-class Suspect:
-    """The effect that goes with a candidate's presence; intervals are of 90 %.
-
-    `slowdown_ratio` is the time of runs beside it over that of runs without it at the same time (1.1 = 10 % slower).
-    `rho` is the partial rank correlation of its share with the excess, `q` the Benjamini-Hochberg value over all
-    candidates, `stability` the share of bootstrap replicates in which it is among the first ten. `rides_with` names a
-    surer candidate that explains it. `is_blamed`: slower, q below 0.05, and nobody explains it.
-    """
-
-    candidate: Candidate
-    exposed_runs: int
-    mean_share: float
-    slowdown_ratio: float
-    slowdown_low_ratio: float
-    slowdown_high_ratio: float
-    rho: float
-    rho_low: float
-    rho_high: float
-    p: float
-    q: float
-    stability: float
-    dose: Dose | None = None
-    rides_with: Candidate | None = None
-
-    @property
-    def is_blamed(self) -> bool:
-        """Return whether it is held to slow runs down."""
-        return self.q < Q_MAX and self.rho > 0 and self.rides_with is None
-
-
-@dataclass(frozen=True)
 class Ranked:
     """Suspects, surest first; `inseparable` candidates came and went with the drift or with a cohort alone."""
 
-    suspects: tuple[Suspect, ...]
+    suspects: tuple[NeighbourEffect, ...]
     inseparable: int
 
 
@@ -73,15 +43,19 @@ def suspects(outcome: Outcome, exposures: Exposures, *, seed: int = 0) -> Ranked
     return Ranked(tuple(_examined(outcome, exposures, ranked, order)), len(association.p) - len(testable))
 
 
-def _suspect(exposures: Exposures, association: Association, sureness: tuple[float, float], place: int) -> Suspect:
+def _suspect(
+    exposures: Exposures, association: Association, sureness: tuple[float, float], place: int
+) -> NeighbourEffect:
     share = exposures.share(place)
     exposed = share > 0
     beside = (int(exposed.sum()), float(share[exposed].mean()))
     effect = (*association.ratios(place), *association.rhos(place), float(association.p[place]))
-    return Suspect(exposures.candidates[place], *beside, *effect, *sureness)
+    return NeighbourEffect(exposures.candidates[place], *beside, *effect, *sureness)
 
 
-def _examined(outcome: Outcome, exposures: Exposures, ranked: Sequence[Suspect], order: Ints) -> list[Suspect]:
+def _examined(
+    outcome: Outcome, exposures: Exposures, ranked: Sequence[NeighbourEffect], order: Ints
+) -> list[NeighbourEffect]:
     """The suspects with their doses and, of those below Q_MAX, who explains them."""
     examined = list(ranked)
     sure = [number for number, suspect in enumerate(examined) if suspect.q < Q_MAX][:ASKED_MAX]

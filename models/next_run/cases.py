@@ -1,11 +1,11 @@
 """Earlier runs as the rows that a model of the next one learns from."""
 
 from collections.abc import Sequence
-from enum import StrEnum
 
 import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import all_runs, cohort_key, summaries
@@ -20,14 +20,6 @@ COLUMNS = (
     *("run_id", "cohort", "workload", "system", "world_size", "node_count", "nodes", "configuration"),
     *("started_ns", "ended_ns", "seconds"),
 )
-
-
-class Outcome(StrEnum):
-    """The outcome predicted: a run's median step time, its run time, or that of a job that no run is known of."""
-
-    STEP = "step_p50_seconds"
-    RUN = "run_seconds"
-    JOB = "job_seconds"
 
 
 def cases(store: Store, outcome: Outcome, *, workload: str | None = None, limit: int = RUNS_MAX) -> pd.DataFrame:

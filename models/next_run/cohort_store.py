@@ -11,7 +11,7 @@ import pandas as pd
 
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.prediction import Floats
-from crosswind.data.schema.question import RANKS_MAX, Question, is_told
+from crosswind.data.schema.question import RANKS_MAX, Question, is_scalar
 
 KEPT_RUNS = 200  # of a cohort, the newest
 COHORTS_MAX = 3000  # of which other cohorts are told
@@ -146,7 +146,7 @@ def questions_of(cases: pd.DataFrame) -> list[Question]:
 
 
 def _told(configuration: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {str(name): flat for name, value in configuration.items() if is_told(flat := _flat(value))}
+    return {str(name): flat for name, value in configuration.items() if is_scalar(flat := _flat(value))}
 
 
 def _scale(ranks: float, nodes: float | None) -> tuple[int, int | None]:

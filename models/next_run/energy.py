@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, replace
 
+from crosswind.data.schema.answers.predictions import Outcome, RunPrediction
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.question import Question
 from crosswind.models.energy.metered import MeteredRun, Meters
 from crosswind.models.energy.of_run import energy_of
-from crosswind.models.next_run.answer import Answer
-from crosswind.models.next_run.cases import Outcome
+from crosswind.models.next_run.quantiles import distribution
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class EnergyEstimator:
         except MalformedError as error:
             return Metered((), f"energy is not told by meters: {error!s:.300}")
 
-    def beside(self, answer: Answer, question: Question, metered: Metered) -> Answer:
+    def beside(self, answer: RunPrediction, question: Question, metered: Metered) -> RunPrediction:
         """The answer with its energy: of a step, a run or a job, as the answer is."""
         is_job = answer.outcome == Outcome.JOB
-        energy = energy_of(question, answer.prediction, metered.runs, is_job=is_job, intensity=self.intensity)
+        energy = energy_of(question, distribution(answer), metered.runs, is_job=is_job, intensity=self.intensity)
         warnings = (*answer.warnings, metered.problem) if metered.problem else answer.warnings
         return replace(answer, energy=energy, warnings=warnings)

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from crosswind.data.schema.answers.predictions import Accuracy, Outcome, PredictionBasis
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.model import Learned, ModelRecord
 from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.data.store.store import Store
 from crosswind.models.baseline import BASELINES, AlwaysMedian, Baseline, distribution, one_step_errors
-from crosswind.models.next_run.answer import Basis, Worth
-from crosswind.models.next_run.cases import Outcome, cases, conditions_of
+from crosswind.models.next_run.cases import cases, conditions_of
 from crosswind.models.next_run.cohort_store import ended_of, questions_of
 from crosswind.models.next_run.model import NextRunModel
 from crosswind.models.registry.drift import LaterRuns
@@ -37,7 +37,7 @@ class Asked:
 
     seconds: Floats  # (n_runs,)
     said: Prediction
-    basis: tuple[Basis, ...]
+    basis: tuple[PredictionBasis, ...]
     naive: dict[str, Prediction]
 
 
@@ -80,7 +80,7 @@ def ask_later(outcome: Outcome, rows: pd.DataFrame, conditions: pd.DataFrame | N
         return None
     model = NextRunModel(str(outcome)).fit(rows[learned], None if conditions is None else conditions[learned])
     pooled = {baseline.name: _pooled_errors(baseline, model) for baseline in BASELINES}
-    answers: list[tuple[float, Basis, Floats, dict[str, Floats]]] = []
+    answers: list[tuple[float, PredictionBasis, Floats, dict[str, Floats]]] = []
     chosen = set(np.linspace(count, len(rows) - 1, ASKED_MAX).astype(np.int64).tolist())
     questions, runs = questions_of(rows), ended_of(rows)
     going = deque(sorted(np.flatnonzero(~learned).tolist(), key=ended.__getitem__))  # those that end first, first
@@ -114,7 +114,7 @@ def _ends_of(rows: pd.DataFrame) -> NDArray[np.int64]:
     )  # whatever clocks say, no run is heard of before it begins
 
 
-def _asked(answers: Sequence[tuple[float, Basis, Floats, dict[str, Floats]]]) -> Asked:
+def _asked(answers: Sequence[tuple[float, PredictionBasis, Floats, dict[str, Floats]]]) -> Asked:
     seconds, basis, said, naive = zip(*answers, strict=True)
     by_name = {
         baseline.name: Prediction(LEVELS, np.array([row[baseline.name] for row in naive])) for baseline in BASELINES
@@ -137,17 +137,17 @@ def _naive(baseline: Baseline, earlier: Sequence[float], pooled: Floats) -> Floa
     return spread
 
 
-def worth_of(asked: Asked) -> dict[str, Worth]:
+def worth_of(asked: Asked) -> dict[str, Accuracy]:
     """By basis, where it was asked about often enough."""
     worth = {}
-    for basis in Basis:
+    for basis in PredictionBasis:
         rows = np.array([answer_basis is basis for answer_basis in asked.basis])
         if rows.sum() < ASKED_MIN:
             continue
         said, seconds = _part(asked.said, rows), asked.seconds[rows]
         naive = _loss(_part(asked.naive[AlwaysMedian.name], rows), seconds)
         gained = skill(_loss(said, seconds), naive) if naive > 0 else None
-        worth[str(basis)] = Worth(int(rows.sum()), gained, coverage(said, seconds, low=0.05, high=0.95))
+        worth[str(basis)] = Accuracy(int(rows.sum()), gained, coverage(said, seconds, low=0.05, high=0.95))
     return worth
 
 

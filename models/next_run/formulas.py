@@ -1,12 +1,12 @@
 """Times by formulas alone, of a run whose configuration tells its network and how it is spread."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from crosswind.data.schema.answers.predictions import MemoryNeed
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.prediction import Prediction
@@ -20,16 +20,6 @@ from crosswind.models.analytic.prior import AnalyticPrior
 SHAPE = ("hidden", "layers")  # by which networks differ: a question is of one that never ran
 STEPS = "steps"  # the parameter that tells how many steps a run has
 COLUMN = {"data": "data_parallel", "tensor": "tensor_parallel", "pipeline": "pipeline_parallel"}
-
-
-@dataclass(frozen=True)
-class MemoryNeed:
-    """Bytes on the fullest rank, estimated, and whether they fit into the accelerator that the configuration names."""
-
-    bytes: float
-    device: str | None
-    device_bytes: float | None
-    fits: bool | None  # None where no known accelerator is named
 
 
 def step_seconds(question: Question) -> float:

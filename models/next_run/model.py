@@ -11,18 +11,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from crosswind.data.schema.answers.predictions import Accuracy, EvidenceRun, Outcome, PredictionBasis, RunPrediction
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.data.schema.question import Question, check_degrees
 from crosswind.models.analytic.corrected import CorrectedPrior
-from crosswind.models.next_run.answer import Answer, Basis, EvidenceRun, Worth, quantiles
-from crosswind.models.next_run.cases import Outcome
 from crosswind.models.next_run.cohort_model import CohortModel
 from crosswind.models.next_run.cohort_store import Cohort, CohortStore, Ended, ended_of, key_of, questions_of
 from crosswind.models.next_run.describe import described
 from crosswind.models.next_run.formulas import calibrated, memory_need, predicted_by_formulas
 from crosswind.models.next_run.neighbours import Neighbours
 from crosswind.models.next_run.new_cohort_model import NewCohortModel
+from crosswind.models.next_run.quantiles import quantiles
 from crosswind.models.next_run.system_transfer import SystemTransfer, system_transfer
 from crosswind.models.next_run.unknown import novelties, suggestion
 from crosswind.models.surrogate import LEVELS
@@ -38,7 +38,7 @@ class Batch:
     outcome: str
     levels: tuple[float, ...]
     seconds: Floats
-    basis: tuple[Basis, ...]
+    basis: tuple[PredictionBasis, ...]
     is_outside: tuple[bool, ...]
     model: str | None = None
     unit: str = "s"
@@ -53,7 +53,7 @@ class NextRunModel:
 
     outcome: str
     seed: int = 0
-    worth: dict[str, Worth] = field(default_factory=dict)
+    worth: dict[str, Accuracy] = field(default_factory=dict)
     _book: CohortStore = field(default_factory=CohortStore, init=False, repr=False)
     _neighbours: Neighbours = field(default_factory=Neighbours, init=False, repr=False)
     _near_keys: list[str] = field(default_factory=list, init=False, repr=False)  # of the cohorts that neighbours know
@@ -137,7 +137,7 @@ class NextRunModel:
         """Of every cohort the seconds of its runs, oldest first."""
         return [np.array(cohort.seconds) for cohort in self._book.cohorts.values()]
 
-    def answer(self, question: Question, conditions: pd.DataFrame | None = None) -> Answer:
+    def answer(self, question: Question, conditions: pd.DataFrame | None = None) -> RunPrediction:
         """Quantiles and what they rest on; `conditions` before it begins are one row, where they are known.
 
         Raises: InvalidInputError where nothing is known to tell the outcome from.
@@ -147,21 +147,21 @@ class NextRunModel:
         near: list[tuple[Cohort, float]] = []
         if cohort:
             near, prediction = [(cohort, 0.0)], self._of_cohorts([key], conditions)
-        elif basis is Basis.ANALYTIC:
+        elif basis is PredictionBasis.ANALYTIC:
             prediction = self._by_formulas([question])
         else:
             prediction, places, distances = self._of_newcomers([question], EVIDENCE_RUNS)
             near = list(zip(map(self._near, places[0]), map(float, distances[0]), strict=True))
         distance = near[0][1] if near else None
         ran = self._book.of_workload(question.workload)
-        return Answer(
+        return RunPrediction(
             *(question.workload, question.system, question.world_size, self.outcome, quantiles(prediction), basis),
             distance=distance,
             is_outside=distance is None or distance > 1,
             evidence=_evidence(near),
             cohort_runs=cohort.count if cohort else 0,
             runs=sum(other.count for other in ran),
-            worth=self.worth.get(basis, Worth()),
+            worth=self.worth.get(basis, Accuracy()),
             warnings=tuple(novelties(question, [other.question for other in ran])),
             memory=memory_need(question),
         )
@@ -184,26 +184,26 @@ class NextRunModel:
         basis = [self._basis(question, key, ran_on) for question, key in zip(questions, keys, strict=True)]
         values, outside = np.empty((len(questions), len(LEVELS))), np.ones(len(questions), dtype=bool)
         places = {kind: [place for place, own in enumerate(basis) if own is kind] for kind in set(basis)}
-        if repeats := places.get(Basis.COHORT):
+        if repeats := places.get(PredictionBasis.COHORT):
             own_conditions = None if conditions is None else conditions.iloc[repeats]
             values[repeats] = self._of_cohorts([keys[place] for place in repeats], own_conditions).values
             outside[repeats] = False
-        if new := places.get(Basis.WORKLOAD, []) + places.get(Basis.TRANSFER, []):
+        if new := places.get(PredictionBasis.WORKLOAD, []) + places.get(PredictionBasis.TRANSFER, []):
             prediction, _, distances = self._of_newcomers([questions[place] for place in new], 1)
             values[new], outside[new] = prediction.values, distances[:, 0] > 1
-        if strange := places.get(Basis.ANALYTIC):
+        if strange := places.get(PredictionBasis.ANALYTIC):
             values[strange] = self._by_formulas([questions[place] for place in strange]).values
         return Batch(self.outcome, LEVELS, values, tuple(basis), tuple(map(bool, outside)))
 
-    def _basis(self, question: Question, key: str, ran_on: Callable[[str, str], bool] | None = None) -> Basis:
+    def _basis(self, question: Question, key: str, ran_on: Callable[[str, str], bool] | None = None) -> PredictionBasis:
         """Raises: InvalidInputError for parallel degrees that cannot be."""
         if key in self._book.cohorts:
-            return Basis.COHORT
+            return PredictionBasis.COHORT
         check_degrees(question)
         if not self.knows(question.workload):
-            return Basis.ANALYTIC
+            return PredictionBasis.ANALYTIC
         has_run = (ran_on or self._book.ran_on)(question.workload, question.system)
-        return Basis.WORKLOAD if has_run else Basis.TRANSFER
+        return PredictionBasis.WORKLOAD if has_run else PredictionBasis.TRANSFER
 
     def _of_cohorts(self, keys: Sequence[str], conditions: pd.DataFrame | None) -> Prediction:
         medians = np.array([self._book.cohorts[key].median for key in keys])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.schema.answers.predictions import Outcome, RunPrediction
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.question import Question
@@ -14,12 +15,12 @@ from crosswind.data.schema.run import RunState
 from crosswind.data.store.store import Store
 from crosswind.models.conditions.conditions import conditions_now
 from crosswind.models.energy.metered import Meters
-from crosswind.models.next_run.answer import Answer
-from crosswind.models.next_run.cases import Outcome, cases, finest_outcome, jobs_stand, together
+from crosswind.models.next_run.cases import cases, finest_outcome, jobs_stand, together
 from crosswind.models.next_run.cohort_store import key_of
 from crosswind.models.next_run.energy import EnergyEstimator, Metered
 from crosswind.models.next_run.fit import fitted
 from crosswind.models.next_run.model import Batch, NextRunModel
+from crosswind.models.next_run.quantiles import distribution
 from crosswind.models.spread import TELLING
 from crosswind.models.surrogate.exceedance import exceedance
 
@@ -41,7 +42,7 @@ class _Kept:
     name: str | None
     stand: _Stand
     looked_at: float
-    answers: dict[tuple[str, int | None], Answer] = field(default_factory=dict)
+    answers: dict[tuple[str, int | None], RunPrediction] = field(default_factory=dict)
     metered: dict[str, Metered] = field(default_factory=dict)  # by system
 
 
@@ -75,7 +76,7 @@ class RunPredictor:
         *,
         limit_seconds: float | None = None,
         nodes: Sequence[str] = (),
-    ) -> Answer:
+    ) -> RunPrediction:
         """The distribution of a run's outcome; given the nodes that it would begin on now, under what they do now.
 
         Raises: InvalidInputError where nothing is known to tell it from.
@@ -90,7 +91,7 @@ class RunPredictor:
 
     def cached(
         self, question: Question, outcome: Outcome | None = None, *, limit_seconds: float | None = None
-    ) -> Answer | None:
+    ) -> RunPrediction | None:
         """The same where it was answered lately, at once and without a look at the store; None where it was not."""
         now = time.monotonic()
         if outcome is None:
@@ -103,7 +104,7 @@ class RunPredictor:
         answer = kept.answers.get((key_of(question), question.node_count))
         return None if answer is None else _limited(answer, limit_seconds)
 
-    def _remembered(self, kept: _Kept, question: Question) -> Answer:
+    def _remembered(self, kept: _Kept, question: Question) -> RunPrediction:
         key = (key_of(question), question.node_count)
         if (answer := kept.answers.get(key)) is None:
             if len(kept.answers) >= ANSWERS_MAX:
@@ -111,7 +112,7 @@ class RunPredictor:
             answer = kept.answers[key] = self._whole(kept, question, kept.model.answer(question))
         return answer
 
-    def _whole(self, kept: _Kept, question: Question, answer: Answer) -> Answer:
+    def _whole(self, kept: _Kept, question: Question, answer: RunPrediction) -> RunPrediction:
         """The answer with its model's name and its energy."""
         if (metered := kept.metered.get(question.system)) is None:
             if len(kept.metered) >= SYSTEMS_MAX:
@@ -182,8 +183,8 @@ class RunPredictor:
             return session.runs.stand(RunFilter(workload=workload, state=RunState.COMPLETED))
 
 
-def _limited(answer: Answer, limit_seconds: float | None) -> Answer:
+def _limited(answer: RunPrediction, limit_seconds: float | None) -> RunPrediction:
     if limit_seconds is None:
         return answer
-    chance = float(exceedance(answer.prediction, limit_seconds)[0])
+    chance = float(exceedance(distribution(answer), limit_seconds)[0])
     return replace(answer, limit_seconds=limit_seconds, exceedance=chance)

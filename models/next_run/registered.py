@@ -2,10 +2,10 @@
 
 from functools import partial
 
+from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.store.store import Store
-from crosswind.models.next_run.cases import Outcome
 from crosswind.models.next_run.model import NextRunModel
 from crosswind.models.next_run.predictor import RunPredictor
 from crosswind.models.registry.registry import Registry

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 
 from crosswind.data.lake.lake import Lake
+from crosswind.data.schema.answers.checks import EarlierChecks
 from crosswind.data.schema.checks import PREFLIGHT, QUANTITIES
-from crosswind.models.preflight.earlier import Earlier
 
 VALUES_EACH = 10  # the newest of one node, device and measure
 VALUES_MAX = 100_000
@@ -18,7 +18,7 @@ order by ts_ns desc, measure, node, device, peer limit {VALUES_MAX}
 """  # noqa: S608 - our own names
 
 
-def earlier_checks(lake: Lake, system: str, *, newest: int = VALUES_EACH) -> tuple[Earlier, ...]:
+def earlier_checks(lake: Lake, system: str, *, newest: int = VALUES_EACH) -> tuple[EarlierChecks, ...]:
     """Return what is stored of this system's checks, the `newest` values of each place; empty before the first.
 
     Raises: MalformedError naming a damaged file.
@@ -32,7 +32,7 @@ def earlier_checks(lake: Lake, system: str, *, newest: int = VALUES_EACH) -> tup
     return tuple(_earlier(key, values) for key, values in kept.items())
 
 
-def _earlier(key: Sequence[str], values: Sequence[tuple[int, float]]) -> Earlier:
+def _earlier(key: Sequence[str], values: Sequence[tuple[int, float]]) -> EarlierChecks:
     measure, method, hardware, node, device, peer = key
     times, numbers = zip(*values, strict=True)
-    return Earlier(measure, method, hardware, node, device, peer, times, numbers)
+    return EarlierChecks(measure, method, hardware, node, device, peer, times, numbers)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from crosswind.data.schema.answers.checks import EarlierChecks
 from crosswind.data.schema.checks import PREFLIGHT, QUANTITIES, Measured
 from crosswind.data.store.store import Store
-from crosswind.models.preflight.earlier import Earlier
 from crosswind.models.preflight.history import VALUES_EACH, earlier_checks
 from crosswind.models.preflight.verdict import Verdict, judged
 
@@ -60,7 +60,7 @@ def past_checks(store: Store, system: str, *, checks: int = CHECKS) -> tuple[Pas
     )
 
 
-def _past(key: tuple[str, str, int, str | None], rows: pd.DataFrame, history: Iterable[Earlier]) -> PastCheck:
+def _past(key: tuple[str, str, int, str | None], rows: pd.DataFrame, history: Iterable[EarlierChecks]) -> PastCheck:
     nodes = {str(node) for node in rows["node"]} | {str(peer) for peer in rows["peer"].dropna()}
     of_nodes = rows[rows["measure"].isin(list(QUANTITIES)) & (rows["value"] > 0)]
     measured = [
@@ -73,7 +73,7 @@ def _past(key: tuple[str, str, int, str | None], rows: pd.DataFrame, history: It
     return PastCheck(*key, names, judged(names, measured, (), _before(history, key[2])))
 
 
-def _before(history: Iterable[Earlier], at_ns: int) -> list[Earlier]:
+def _before(history: Iterable[EarlierChecks], at_ns: int) -> list[EarlierChecks]:
     """Return what a check at that time could know: of each place the newest values of before."""
     earlier = []
     for series in history:

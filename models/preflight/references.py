@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
+from crosswind.data.schema.answers.checks import EarlierChecks
 from crosswind.data.schema.checks import QUANTITIES, Measured
-from crosswind.models.preflight.earlier import Earlier
 from crosswind.models.preflight.usual import Usual, usual
 
 EARLIER_NODES = EARLIER_CHECKS = 5
@@ -34,7 +34,7 @@ class Reference:
     usual: Usual | None
 
 
-def alike(value: Measured | Earlier) -> Alike:
+def alike(value: Measured | EarlierChecks) -> Alike:
     """Only values that share this compare: measure, method, hardware, and the mount point of a disk."""
     device = value.device or ""
     return value.measure, value.method, value.hardware, device if device.startswith("/") else ""
@@ -43,8 +43,8 @@ def alike(value: Measured | Earlier) -> Alike:
 class References:
     """Earlier checks and this one, asked about one value at a time."""
 
-    def __init__(self, history: Iterable[Earlier], measured: Iterable[Measured]) -> None:
-        self._earlier: dict[Alike, list[Earlier]] = defaultdict(list)
+    def __init__(self, history: Iterable[EarlierChecks], measured: Iterable[Measured]) -> None:
+        self._earlier: dict[Alike, list[EarlierChecks]] = defaultdict(list)
         for earlier in history:
             self._earlier[alike(earlier)].append(earlier)
         self._now: dict[Alike, list[Measured]] = defaultdict(list)
@@ -88,7 +88,7 @@ class References:
         return _by_nodes(group, now, len(_nodes(now) - {value.node}))
 
 
-def _by_fleet(group: Alike, earlier: Sequence[Earlier]) -> Reference:
+def _by_fleet(group: Alike, earlier: Sequence[EarlierChecks]) -> Reference:
     medians = _by_place((series.node, series.peer, series.values) for series in earlier)
     return Reference(Basis.FLEET, len(_nodes(earlier)), usual(group[0], medians))
 
@@ -103,11 +103,11 @@ def _by_nodes(group: Alike, now: Sequence[Measured], others: int) -> Reference:
     return Reference(Basis.PEERS, others, usual(group[0], _by_place(of_nodes)))
 
 
-def _nodes(values: Iterable[Measured | Earlier]) -> set[str]:
+def _nodes(values: Iterable[Measured | EarlierChecks]) -> set[str]:
     return {node for entry in values for node in (entry.node, entry.peer) if node}
 
 
-def _checks(earlier: Iterable[Earlier]) -> set[int]:
+def _checks(earlier: Iterable[EarlierChecks]) -> set[int]:
     return {at_ns for series in earlier for at_ns in series.at_ns}
 
 

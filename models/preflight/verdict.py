@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from crosswind.data.schema.answers.checks import EarlierChecks
 from crosswind.data.schema.checks import QUANTITIES, Measured
 from crosswind.models.preflight.blame import Blame, for_failures, for_links, for_missing, for_values
-from crosswind.models.preflight.earlier import Earlier
 from crosswind.models.preflight.findings import Finding, finding
 from crosswind.models.preflight.references import Basis, References
 
@@ -24,7 +24,7 @@ def judged(
     nodes: Sequence[str],
     measured: Sequence[Measured],
     failures: Iterable[tuple[str, str, str]],
-    history: Iterable[Earlier],
+    history: Iterable[EarlierChecks],
 ) -> Verdict:
     """The verdict on these nodes; `failures` are node, measure and reason.
 

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any
 
 from crosswind.data.catalog.catalog import Session
-from crosswind.data.lake.publish import hidden_name, land, sync
+from crosswind.data.lake.publish import hidden_name, publish
 from crosswind.data.schema.errors import (
     ConflictError,
     InvalidInputError,
@@ -138,8 +138,7 @@ class Registry:
             hidden = hidden_name(self._store.home / FOLDER, path)
             try:
                 hidden.write_bytes(content)
-                for folder in land(hidden, path):
-                    sync(folder)
+                publish(hidden, path)
             finally:
                 hidden.unlink(missing_ok=True)
         except OSError as error:

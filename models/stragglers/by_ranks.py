@@ -11,19 +11,20 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from crosswind.data.schema.answers.stragglers import SLOWER, SURE, ComparisonBasis, PeerKind, RankedPeer
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.stragglers.effects import Codes, Effects, Factor, crossed_effects
 from crosswind.models.stragglers.levels import Levels, Since, changes_within, levels_of
-from crosswind.models.stragglers.ranking import FEWEST_RUNS, SLOWER, SURE, Basis, Kind, Ranked
+from crosswind.models.stragglers.ranking import FEWEST_RUNS
 
-NODE, DEVICE, PLACE, SWITCH = (str(kind) for kind in Kind)
+NODE, DEVICE, PLACE, SWITCH = (str(kind) for kind in PeerKind)
 INTERVAL = 1.645  # standard errors either side: 90 %
 CONTRAST_MIN = 0.25  # observations' worth, below which nothing was compared
 
 
 def ranked_by_ranks(
     table: pd.DataFrame, boots: Codes, switches: Mapping[str, str]
-) -> tuple[list[Ranked], float | None, int]:
+) -> tuple[list[RankedPeer], float | None, int]:
     """Return what was ranked, by how much a node differs from run to run (log), and how many runs were compared.
 
     table: as `local_times`; boots: of each row, as `boots_at`; switches: of each node, where known.
@@ -55,7 +56,7 @@ class _NodeRuns:
     def __len__(self) -> int:
         return len(self.table)
 
-    def ranked(self) -> tuple[list[Ranked], float]:
+    def ranked(self) -> tuple[list[RankedPeer], float]:
         """Nodes, switches and places, and the noise."""
         boots = self.table["boot"].to_numpy(np.int64)
         levels = levels_of(self.node, self.started_ns, boots)
@@ -65,8 +66,8 @@ class _NodeRuns:
             levels = levels_of(self.node, self.started_ns, boots, changed)
             effects = self._effects(levels)
         ranked = _told_levels(effects, levels, self.nodes, np.bincount(levels.of_row))
-        ranked += self._told(Kind.SWITCH, effects, self.switches, self.switch)
-        ranked += self._told(Kind.PLACE, effects, self.places, self.place)
+        ranked += self._told(PeerKind.SWITCH, effects, self.switches, self.switch)
+        ranked += self._told(PeerKind.PLACE, effects, self.places, self.place)
         return ranked, effects.noise
 
     def _effects(self, levels: Levels) -> Effects:
@@ -85,14 +86,14 @@ class _NodeRuns:
     def _own(self, effects: Effects, levels: Levels) -> Floats:
         return effects.partial - effects.fitted + effects.values[NODE][levels.of_row]
 
-    def _told(self, kind: Kind, effects: Effects, names: pd.DataFrame, codes: Codes) -> list[Ranked]:
+    def _told(self, kind: PeerKind, effects: Effects, names: pd.DataFrame, codes: Codes) -> list[RankedPeer]:
         if not len(names):
             return []
         runs = np.bincount(codes[codes >= 0], minlength=len(names))
         return _told_plain(kind, effects, names, runs)
 
 
-def _devices(table: pd.DataFrame) -> list[Ranked]:
+def _devices(table: pd.DataFrame) -> list[RankedPeer]:
     """Devices beside the others of their node in the same run."""
     with_device = table[table["device"].notna()]
     several = with_device.groupby(["run_id", "node"])["device"].transform("nunique") > 1
@@ -104,7 +105,7 @@ def _devices(table: pd.DataFrame) -> list[Ranked]:
     group = np.asarray(rows.groupby(["run_id", "node"], sort=False).ngroup(), np.int64)
     factors = [Factor.of(DEVICE, device, len(devices)), Factor.of(PLACE, place, len(places))]
     effects = crossed_effects(rows["log_local"].to_numpy(np.float64), group, factors)
-    return _told_plain(Kind.DEVICE, effects, devices, np.bincount(device, minlength=len(devices)))
+    return _told_plain(PeerKind.DEVICE, effects, devices, np.bincount(device, minlength=len(devices)))
 
 
 def _numbered(system: pd.Series, names: pd.Series) -> tuple[Codes, pd.DataFrame]:
@@ -118,14 +119,16 @@ def _numbered(system: pd.Series, names: pd.Series) -> tuple[Codes, pd.DataFrame]
     return codes, pairs
 
 
-def _told_plain(kind: Kind, effects: Effects, names: pd.DataFrame, runs: Codes) -> list[Ranked]:
-    return list(told_of((kind, Basis.RANKS), effects, names, rows=np.arange(len(names)), runs=runs).values())
+def _told_plain(kind: PeerKind, effects: Effects, names: pd.DataFrame, runs: Codes) -> list[RankedPeer]:
+    return list(told_of((kind, ComparisonBasis.RANKS), effects, names, rows=np.arange(len(names)), runs=runs).values())
 
 
-def _told_levels(effects: Effects, levels: Levels, names: pd.DataFrame, runs: Codes) -> list[Ranked]:
+def _told_levels(effects: Effects, levels: Levels, names: pd.DataFrame, runs: Codes) -> list[RankedPeer]:
     newest = np.flatnonzero(levels.is_newest)
     own, ranked = names.iloc[levels.thing[newest]], []
-    for row, ranked_node in told_of((Kind.NODE, Basis.RANKS), effects, own, rows=newest, runs=runs).items():
+    for row, ranked_node in told_of(
+        (PeerKind.NODE, ComparisonBasis.RANKS), effects, own, rows=newest, runs=runs
+    ).items():
         has_older = row > 0 and levels.thing[row - 1] == levels.thing[row]
         step = effects.values[NODE][row - 1] - effects.values[NODE][row] if has_older else None
         was = None if step is None else ranked_node.ratio * float(np.exp(step))
@@ -136,8 +139,8 @@ def _told_levels(effects: Effects, levels: Levels, names: pd.DataFrame, runs: Co
 
 
 def told_of(
-    what: tuple[Kind, Basis], effects: Effects, names: pd.DataFrame, *, rows: Codes, runs: Codes
-) -> dict[int, Ranked]:
+    what: tuple[PeerKind, ComparisonBasis], effects: Effects, names: pd.DataFrame, *, rows: Codes, runs: Codes
+) -> dict[int, RankedPeer]:
     """The effects in these rows, named in the same order, by row: those of which anything was compared."""
     kind = what[0]
     values, errors = effects.values[kind], effects.errors[kind]
@@ -151,16 +154,18 @@ def told_of(
     }
 
 
-def _peers(kind: Kind, names: pd.DataFrame) -> list[str]:
+def _peers(kind: PeerKind, names: pd.DataFrame) -> list[str]:
     """Return what each is compared with the median of: places of the same program, else all of the system."""
-    of_program = names["name"].str.rpartition(", rank")[0] if kind is Kind.PLACE else ""
+    of_program = names["name"].str.rpartition(", rank")[0] if kind is PeerKind.PLACE else ""
     return list(names["system"] + "/" + of_program)
 
 
-def _ranked(what: tuple[Kind, Basis], name: Sequence[str], effect: tuple[float, float, float], runs: int) -> Ranked:
+def _ranked(
+    what: tuple[PeerKind, ComparisonBasis], name: Sequence[str], effect: tuple[float, float, float], runs: int
+) -> RankedPeer:
     """As it is told: an effect is its value (log), standard error, and chance to be slower."""
     value, error, chance = (float(part) for part in effect)
     ratio, low, high = (float(np.exp(value + by * error)) for by in (0.0, -INTERVAL, INTERVAL))
     is_named = chance >= SURE and runs >= FEWEST_RUNS
     start = (None, str(Since.FIRST), None)
-    return Ranked(what[0], str(name[0]), str(name[1]), ratio, low, high, chance, is_named, runs, *start, what[1])
+    return RankedPeer(what[0], str(name[0]), str(name[1]), ratio, low, high, chance, is_named, runs, *start, what[1])

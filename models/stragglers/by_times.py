@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, RankedPeer
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import cohort_key
 from crosswind.models.stragglers.by_ranks import NODE, told_of
 from crosswind.models.stragglers.effects import Factor, crossed_effects
-from crosswind.models.stragglers.ranking import Basis, Kind, Ranked
 
 
-def ranked_by_times(runs: Sequence[Run]) -> tuple[list[Ranked], int]:
+def ranked_by_times(runs: Sequence[Run]) -> tuple[list[RankedPeer], int]:
     """Nodes, and how many completed runs of known nodes they were told from: those whose cohort has others."""
     timed = [run for run in runs if run.state is RunState.COMPLETED and run.nodes and (run.seconds or 0) > 0]
     cohorts = pd.Series([cohort_key(run) for run in timed], dtype=object)
@@ -34,5 +34,7 @@ def ranked_by_times(runs: Sequence[Run]) -> tuple[list[Ranked], int]:
     ones = sparse.csr_matrix((np.ones(len(codes)), (table["row"], codes)), shape=(len(kept), len(names)))
     effects = crossed_effects(logs, groups, [Factor(NODE, ones)])
     counts = np.bincount(codes)
-    ranked = told_of((Kind.NODE, Basis.RUN_TIMES), effects, names, rows=np.arange(len(names)), runs=counts)
+    ranked = told_of(
+        (PeerKind.NODE, ComparisonBasis.RUN_TIMES), effects, names, rows=np.arange(len(names)), runs=counts
+    )
     return list(ranked.values()), len(kept)

@@ -1,13 +1,13 @@
 """Facts of a workload's runs that changed just when its time did, by how exactly their change coincides with it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from crosswind.data.schema.answers.stragglers import ChangedFact
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
 
@@ -19,25 +19,7 @@ NONE = "not told"
 UNTOLD_TAGS = ("split", "injected", "position", "plan", "lab")  # what an experiment notes of itself is no cause
 
 
-@dataclass(frozen=True)
-class Suspect:
-    """A fact whose change coincides with that of the time; `before` and `since` are its values there.
-
-    `agreement` is the share of runs on the side where most others of their value are, both sides counting the same;
-    `switches` how often the fact changed from run to run, `runs_off` how many runs from the change of level its nearest
-    one was. `exactness` is the agreement times the chance that as many switches at random would have been further off.
-    """
-
-    fact: str
-    before: str
-    since: str
-    exactness: float
-    agreement: float
-    runs_off: int
-    switches: int
-
-
-def suspects(before: Sequence[Run], since: Sequence[Run]) -> list[Suspect]:
+def suspects(before: Sequence[Run], since: Sequence[Run]) -> list[ChangedFact]:
     """The facts that changed between these runs, both in the order of time: the most exact first, or none."""
     runs = [*before, *since]
     if not before or not since:
@@ -67,7 +49,7 @@ def _mapped(kind: str, maps: Sequence[object]) -> Iterator[tuple[str, list[str]]
         yield f"{kind} {name}", [str(table.get(name, NONE)) for table in tables]
 
 
-def _suspect(name: str, values: Sequence[str], change: int) -> Suspect | None:
+def _suspect(name: str, values: Sequence[str], change: int) -> ChangedFact | None:
     switched = [place for place, (one, other) in enumerate(pairwise(values), 1) if one != other]
     if not switched:
         return None
@@ -83,7 +65,7 @@ def _suspect(name: str, values: Sequence[str], change: int) -> Suspect | None:
     exactness = agreement * (1 - by_chance)
     if agreement < AGREEING or exactness < EXACT:
         return None
-    return Suspect(name, values[nearest - 1], values[nearest], exactness, agreement, off, len(switched))
+    return ChangedFact(name, values[nearest - 1], values[nearest], exactness, agreement, off, len(switched))
 
 
 def _agreement(codes: NDArray[np.int64], is_since: NDArray[np.bool_]) -> float:

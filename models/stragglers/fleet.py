@@ -5,15 +5,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.schema.answers.stragglers import RANKED_RUNS, ComparisonBasis, PeerKind, PeerRanking, RankedPeer
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.store.features import EVERY_RUN, all_runs
 from crosswind.data.store.store import Store
 from crosswind.models.stragglers.by_ranks import ranked_by_ranks
 from crosswind.models.stragglers.by_times import ranked_by_times
 from crosswind.models.stragglers.observed import boots_at, local_times
-from crosswind.models.stragglers.ranking import FEWEST_RUNS, Basis, Kind, Ranked, Ranking
-
-RUNS = 20_000  # the newest, unless more are asked for
+from crosswind.models.stragglers.ranking import FEWEST_RUNS
 
 
 def fleet_ranking(
@@ -21,9 +20,9 @@ def fleet_ranking(
     system: str | None = None,
     workload: str | None = None,
     *,
-    runs: int = RUNS,
+    runs: int = RANKED_RUNS,
     switches: Mapping[str, str] | None = None,
-) -> Ranking:
+) -> PeerRanking:
     """The newest `runs` of a system and a workload, or of all, compared; `switches` tells the switch of each node,
     None: the leaf switches that the store knows.
 
@@ -42,16 +41,18 @@ def fleet_ranking(
     watched = set(table["run_id"].unique())
     others = [] if len(watched) == len(outlines) else all_runs(store, wanted, limit=runs)
     by_times, timed = ranked_by_times([run for run in others if run.run_id not in watched])
-    ranked_nodes = {(node.system, node.name) for node in by_ranks if node.kind is Kind.NODE}
+    ranked_nodes = {(node.system, node.name) for node in by_ranks if node.kind is PeerKind.NODE}
     by_times = [node for node in by_times if (node.system, node.name) not in ranked_nodes]
     ranked = sorted([*by_ranks, *by_times], key=lambda entry: (-entry.chance_slower, -entry.low_ratio, entry.name))
     noise_ratio = None if noise is None else float(np.expm1(noise))
-    return Ranking(
-        len(outlines), compared, timed, noise_ratio, tuple(ranked), _warnings(len(outlines), compared, ranked)
+    return PeerRanking(
+        *(len(outlines), compared, timed, noise_ratio, len(ranked)),
+        tuple(ranked),
+        _warnings(len(outlines), compared, ranked),
     )
 
 
-def _warnings(runs: int, compared: int, ranked: Sequence[Ranked]) -> tuple[str, ...]:
+def _warnings(runs: int, compared: int, ranked: Sequence[RankedPeer]) -> tuple[str, ...]:
     """Return what stays unknown, and what to record."""
     warnings = []
     if not runs:
@@ -63,10 +64,10 @@ def _warnings(runs: int, compared: int, ranked: Sequence[Ranked]) -> tuple[str, 
         )
     if runs and not ranked:
         warnings.append("no node was in two runs that can be compared: nothing is known of any")
-    few = sum(entry.runs < FEWEST_RUNS for entry in ranked if entry.kind is Kind.NODE)
+    few = sum(entry.runs < FEWEST_RUNS for entry in ranked if entry.kind is PeerKind.NODE)
     if few:
         warnings.append(f"{few} nodes were compared in fewer than {FEWEST_RUNS} runs since their last boot or change")
-    if any(entry.basis is Basis.RUN_TIMES for entry in ranked):
+    if any(entry.basis is ComparisonBasis.RUN_TIMES for entry in ranked):
         warnings.append(
             "nodes told by run times share the blame with those that they ran with; ranks' records tell more"
         )

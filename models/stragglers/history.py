@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.schema.answers.stragglers import REGRESSION_RUNS
 from crosswind.data.schema.run import RunState
 from crosswind.data.store.features import all_runs, summaries
 from crosswind.data.store.store import Store
 from crosswind.models.forecast.level_changes import SHORTEST, levelled
-from crosswind.models.stragglers.regressions import RUNS, known_times
+from crosswind.models.stragglers.regressions import known_times
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class History:
     levels: tuple[Level, ...]
 
 
-def history(store: Store, system: str, workload: str, *, runs: int = RUNS) -> History:
+def history(store: Store, system: str, workload: str, *, runs: int = REGRESSION_RUNS) -> History:
     """Of the newest completed `runs` of a workload on a system. Raises: MalformedError for a damaged file."""
     newest = all_runs(store, RunFilter(system=system, workload=workload, state=RunState.COMPLETED), limit=runs)
     table = known_times(summaries(store, newest)).sort_values("started_ns", kind="stable")

@@ -8,6 +8,7 @@ import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.lake.steps_summary import per_step, rank_steps, window_of
+from crosswind.data.schema.answers.stragglers import Episode, RunStragglers, Slowdown
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run, RunState
@@ -17,7 +18,7 @@ from crosswind.models.stragglers.detector import LEARNED, PHASES, Event, StepRow
 from crosswind.models.stragglers.observed import local_times
 from crosswind.models.stragglers.peers import lags
 from crosswind.models.stragglers.stages import stages_of
-from crosswind.models.stragglers.what_if import Slowdown, synchronous_slowdown
+from crosswind.models.stragglers.what_if import synchronous_slowdown
 
 ROWS_AT_ONCE = 500_000
 RANKS_MAX = 65_536  # some hundred megabytes
@@ -26,48 +27,6 @@ TIMES = ("duration_seconds", "comm_seconds")
 EARLIER, EARLIER_MIN = 20, 3  # runs of its cohort that tell what is usual, and how few do
 LOOKED_AT = 500  # runs of its workload among which they are looked for
 _COLUMNS = ("step", "rank", "ts_ns", "comm_seconds", *(f"{phase}_seconds" for phase in PHASES))
-
-
-@dataclass(frozen=True)
-class Episode:
-    """A straggler from its first step to its last; `last_step` and `ended_ns` are None while it goes on.
-
-    `rank` is None for the fabric; `lag_seconds` is the mean of a step, `lag_ratio` that over the usual step.
-    """
-
-    rank: int | None
-    phase: str
-    first_step: int
-    last_step: int | None
-    began_ns: int
-    noticed_after_seconds: float
-    ended_ns: int | None
-    lag_seconds: float
-    lag_ratio: float
-
-
-@dataclass(frozen=True)
-class RunStragglers:
-    """The stragglers in a run's stored steps: episodes in the order of their beginning, and what stays unknown.
-
-    `slowdown` is what equal ranks would have saved in its newest whole steps; None without any, or without waiting.
-    """
-
-    run_id: str
-    state: str
-    ranks: int
-    steps: int
-    newest_step: int | None
-    newest_ns: int | None
-    episodes: tuple[Episode, ...]
-    slowdown: Slowdown | None
-    silent_ranks: tuple[int, ...]
-    warnings: tuple[str, ...]
-
-    @property
-    def now(self) -> tuple[Episode, ...]:
-        """Those that go on."""
-        return tuple(episode for episode in self.episodes if episode.last_step is None)
 
 
 @dataclass

@@ -1,52 +1,24 @@
 """Regressions: when a workload's runs became slower or faster for good, and what else changed just then."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.schema.answers.stragglers import REGRESSION_RUNS, Regression, Regressions
+from crosswind.data.schema.answers.weather import LevelChange
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import EVERY_RUN, all_runs, summaries
 from crosswind.data.store.store import Store
-from crosswind.models.forecast.level_changes import SHORTEST, LevelChange, level_changes
-from crosswind.models.stragglers.coincidences import Suspect, suspects
-
-RUNS = 5000  # the newest, unless more are asked for
-
-
-@dataclass(frozen=True)
-class Regression:
-    """A lasting change: from `since_ns` on runs took `ratio` times as long, and what is suspected, or nothing."""
-
-    system: str
-    workload: str
-    since_ns: int
-    ratio: float
-    runs_before: int
-    runs_since: int
-    suspects: tuple[Suspect, ...]
-
-
-@dataclass(frozen=True)
-class Regressions:
-    """All lasting changes, the newest first; `workloads` of one system each were looked at.
-
-    `too_few` are those, `system/workload`, of which not enough runs can be compared.
-    """
-
-    runs: int
-    workloads: int
-    changes: tuple[Regression, ...]
-    too_few: tuple[str, ...]
-    warnings: tuple[str, ...]
+from crosswind.models.forecast.level_changes import SHORTEST, level_changes
+from crosswind.models.stragglers.coincidences import suspects
 
 
 def regressions(
-    store: Store, system: str | None = None, workload: str | None = None, *, runs: int = RUNS
+    store: Store, system: str | None = None, workload: str | None = None, *, runs: int = REGRESSION_RUNS
 ) -> Regressions:
     """Changes of the newest `runs` completed runs' time, each workload of each system by itself.
 

@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from crosswind.data.schema.answers.stragglers import Slowdown
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.stragglers.what_if import Slowdown
 
 COLUMNS = ("step", "rank", "stage", "operation", "number", "meeting", "start", "duration")
 TOGETHER = 1e-6  # seconds: operations of a rank that begin within it are one launch

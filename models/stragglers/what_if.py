@@ -10,33 +10,14 @@ and 4: S of the whole, and of one rank or stage alone, everything else being equ
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crosswind.data.schema.answers.stragglers import Slowdown
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.stragglers.peers import others_median
-
-
-@dataclass(frozen=True)
-class Slowdown:
-    """`whole` is measured / replayed with all equal. `alone` of each rank: with only its own times as measured.
-
-    `without` of each rank is measured / replayed with it alone at its peers' median: what mending it would bring.
-    `of_group` is as `alone` for the groups (stages), in the order of their numbers.
-    """
-
-    whole: float
-    alone: tuple[float, ...]
-    without: tuple[float, ...]
-    of_group: tuple[float, ...]
-
-    @property
-    def rank(self) -> int:
-        """The rank that slows the run most by itself."""
-        return int(np.argmax(self.alone))
 
 
 def synchronous_slowdown(local: Floats, fabric: Floats, groups: Sequence[int] | None = None) -> Slowdown:

@@ -5,9 +5,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.model import ModelRecord
 from crosswind.data.store.store import Store
-from crosswind.models.next_run.cases import Outcome
 from crosswind.models.next_run.fit import later_runs, train
 from crosswind.models.registry.drift import LaterRuns
 from crosswind.models.registry.trainer import Trainer

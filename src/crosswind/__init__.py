@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # 50 ms that the command line does not need
     from pathlib import Path
 
+    from crosswind.client.protocol import Client
     from crosswind.data.schema.trial import Configuration
     from crosswind.ingest.probe.run import RunProbe
 
 __version__ = "0.1.0"
-__all__ = ["run"]
+__all__ = ["connect", "run"]
 
 
 def run(
@@ -34,3 +35,14 @@ def run(
     from crosswind.ingest.probe.run import RunProbe  # noqa: PLC0415 - see above
 
     return RunProbe(workload=workload, config=config, spool=spool, run_id=run_id, count_work=count_work)
+
+
+def connect(server: str | None = None) -> Client:
+    """Answers about stored runs: `with crosswind.connect() as client: client.explain(run_id)`.
+
+    Args:
+        server: URL of a server; by default $CROSSWIND_SERVER, and without that the store of this machine.
+    """
+    from crosswind.client.connection import connect as connected  # noqa: PLC0415 - see above
+
+    return connected(server)

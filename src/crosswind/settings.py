@@ -17,7 +17,7 @@ CARBON, PUE = "CROSSWIND_CARBON_GRAMS_PER_KWH", "CROSSWIND_PUE"
 
 @dataclass(frozen=True)
 class Settings:
-    """The places where things are kept, the callers let in, and the electricity's emissions; see docs/settings.md."""
+    """Folders, database, token, and the electricity's emissions; see docs/settings.md."""
 
     home: Path
     spool: Path
@@ -44,9 +44,9 @@ class Settings:
 
     @property
     def intensity(self) -> CarbonIntensity | None:
-        """The site's carbon intensity; None where nobody says. Raises: InvalidInputError naming the variable.
+        """The site's carbon intensity; None if it is not set. Raises: InvalidInputError naming the variable.
 
-        It is read only by those who tell of energy: a number that is none keeps nobody from recording.
+        It is parsed only where energy is reported, so that a wrong number does not prevent recording.
         """
         effectiveness = _number(PUE, self.pue, least=1.0) if self.pue else 1.0
         if not self.carbon_grams_per_kwh:

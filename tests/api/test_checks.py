@@ -60,7 +60,7 @@ def test_what_cannot_be_meant_is_refused(checked: TestClient, query: str) -> Non
 
 @pytest.mark.thorough
 def test_the_values_of_a_large_fleet_come_within_seconds(tmp_path: Path) -> None:
-    """2000 nodes, five measures, ten checks: as many values as are ever told."""
+    """2000 nodes, five measures, ten checks: as many values as an answer ever has."""
     nodes, measures, checks = range(2000), ("gemm", "memory", "loop", "disk_write", "disk_read"), range(10)
     rows = [(AT + check, f"n{node}", measure) for check in checks for node in nodes for measure in measures]
     columns: dict[str, list[int | float | str]] = {

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from crosswind.api.telemetry import Family, Point, Tally, exposition
+from crosswind.api.telemetry import Family, Point, RequestCounts, exposition
 from crosswind.data.store.store import Store
 
 LINE = re.compile(r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+')
@@ -55,10 +55,10 @@ def test_every_line_is_one_that_prometheus_reads(client: TestClient) -> None:
 
 
 def test_a_duration_falls_into_its_bucket_and_all_above() -> None:
-    tally = Tally()
+    counts = RequestCounts()
     for seconds in (0.005, 0.006, 20.0):
-        tally.count("/x", "BREW", 200, seconds=seconds)
-    [requests, durations] = tally.families()
+        counts.count("/x", "BREW", 200, seconds=seconds)
+    [requests, durations] = counts.families()
     assert requests.points == [Point(3, {"route": "/x", "method": "other", "status": "200"})]
     buckets = [point.value for point in durations.points if point.suffix == "_bucket"]
     assert buckets == [1, *[2] * 10, 3]

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from tests.api.test_server import ended, serving
 from tests.conftest import free_port
-from tests.ingest.test_exposition_in_prometheus import fetched, running, soon
+from tests.ingest.exposition.test_in_prometheus import fetched, running, soon
 from tests.ingest.trees import recorded_tree
 from tests.needs import program
 

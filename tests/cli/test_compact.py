@@ -35,7 +35,7 @@ def test_it_says_how_many_files_became_how_many(parts: list[Path], capsys: pytes
     answer = json.loads(capsys.readouterr().out)
     assert answer == {"files_before": 3, "files_after": 1, "rows": 3, "summaries": 1, "problems": []}
     assert main(["compact"]) == 0
-    assert capsys.readouterr().out == "1 files became 1; 0 rows were written anew.\n"
+    assert capsys.readouterr().out == "1 files became 1; 0 rows were rewritten.\n"
 
 
 def test_a_file_that_cannot_be_read_is_named(parts: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,7 +44,7 @@ def test_a_file_that_cannot_be_read_is_named(parts: list[Path], capsys: pytest.C
     assert main(["compact"]) == 1
     output = capsys.readouterr()
     assert output.err.startswith(f"crosswind: {parts[1]}: left as it is: ")
-    assert output.out.startswith("3 files became 2; 2 rows were written anew.\n")
+    assert output.out.startswith("3 files became 2; 2 rows were rewritten.\n")
 
 
 def test_while_another_process_does_it_it_is_to_be_tried_later(

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.cli.demo.disturbance import CpuTime, Disturbance, disturbance_between
-from crosswind.cli.demo.loop import Checked, DemoResult, Explained
-from crosswind.cli.demo.plan import CONFIGURATION, RUNS, STRENGTHS, PlannedRun, command, planned_runs
-from crosswind.cli.demo.summary import score_line, summary
 from crosswind.cli.main import main
 from crosswind.cli.progress import Progress
+from crosswind.cli.verbs.demo.disturbance import CpuTime, Disturbance, disturbance_between
+from crosswind.cli.verbs.demo.loop import Checked, DemoResult, Explained
+from crosswind.cli.verbs.demo.plan import CONFIGURATION, RUNS, STRENGTHS, PlannedRun, command, planned_runs
+from crosswind.cli.verbs.demo.summary import score_line, summary
+from crosswind.data.schema.answers.explanations import Explanation, Interval, Verdict
 from crosswind.ingest.lab.faults import Fault
-from crosswind.models.explain.explanation import Explanation, Interval, Verdict
 
 HOG = PlannedRun(Fault("cpu_hog", 1, 2.0))
 NOTHING = PlannedRun(None)

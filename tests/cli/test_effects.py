@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 from tests.cli.asking import Ask, asking
-from tests.cli.serving import serving
 from tests.models.interference.stored import neighbourhood
+from tests.serving import serving
 
-from crosswind.cli.interference import interference_text
+from crosswind.cli.verbs.interference import interference_text
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.effects import (
+    Interference,
+    Neighbour,
+    NeighbourEffect,
+    NeighbourKind,
+    NeighbourScope,
+)
 from crosswind.data.store.store import Store
 
 
@@ -62,14 +69,14 @@ def rounded(said: str) -> Any:
 def test_both_doors_tell_the_same(in_lab: Ask, lab: Path) -> None:
     words = ("--workload", "embedding-recommender", "--system", "fault-lab", "--json")
     here = [rounded(in_lab(verb, *words)[1]) for verb in ("counters", "interference")]
-    with serving(lab) as server:
+    with serving(lab) as (server, _):
         there = [rounded(in_lab(verb, *words, "--server", server)[1]) for verb in ("counters", "interference")]
         code, _, complaint = in_lab("interference", "--system", "nowhere", "--server", server)
         refused = in_lab("interference", "--topology", "t", "--server", server)
     assert here == there
     assert here[0]["counters"][0]["shown"]["name"]
     assert (code, "known are fault-lab" in complaint) == (2, True)
-    assert (refused[0], "--topology: a server does not read files of here" in refused[2]) == (2, True)
+    assert (refused[0], "--topology: expected without a server" in refused[2]) == (2, True)
 
 
 def test_counters_are_a_table_with_what_matters_first(in_lab: Ask) -> None:
@@ -83,12 +90,12 @@ def test_counters_are_a_table_with_what_matters_first(in_lab: Ask) -> None:
     assert lines[7].endswith("counters more: --limit")
 
 
-def test_neighbours_are_told_in_one_line_each(in_lab: Ask) -> None:
+def test_neighbours_are_printed_one_a_line(in_lab: Ask) -> None:
     code, said, _ = in_lab("interference")
     assert code == 0
     lines = said.splitlines()
-    assert lines[1].startswith("60 runs had somebody beside: 0 users, 3 workloads, 0 jobs; 3 candidates")
-    assert lines[2].startswith("workload image-classifier: 40 runs beside it took 1.")
+    assert lines[1].startswith("60 runs had neighbours: 0 users, 3 workloads, 0 jobs; 3 candidates")
+    assert lines[2].startswith("workload image-classifier: 40 runs next to it took 1.")
     assert any(line.startswith("warning: no user is known") for line in lines)
 
 
@@ -100,19 +107,16 @@ def test_a_topology_tells_of_neighbours_on_the_switch_under_pseudonyms(in_shared
     code, said, _ = in_shared("interference", "--topology", str(topology))
     assert code == 0
     assert said.splitlines()[2].startswith("user u-")
-    assert "on the same switch: 12 runs beside it took 1.2" in said
+    assert "on the same switch: 12 runs next to it took 1.2" in said
     assert "mallory" not in said
 
 
 def test_what_a_terminal_would_obey_is_not_printed() -> None:
-    candidate = {"kind": "workload", "scope": "node", "name": "\x1b[2Jbert"}
-    suspect = dict.fromkeys(("slowdown_ratio", "slowdown_low_ratio", "slowdown_high_ratio"), 1.2)
-    suspect |= {"candidate": candidate, "exposed_runs": 9, "mean_share": 0.5, "q": 0.01, "stability": 1.0}
-    suspect |= {"dose": None, "rides_with": None, "is_blamed": True}
-    answer = {"system": "s\x07", "workload": None, "runs": 30, "compared_runs": 30, "accompanied_runs": 9}
-    answer |= {"seen": {"user": 0, "workload": 1, "job": 0}, "candidates": 1, "inseparable": 0}
-    said = interference_text({**answer, "suspects": [suspect], "warnings": []}, 5)
-    assert "workload ?[2Jbert: 9 runs beside it took 1.20x the time" in said
+    candidate = Neighbour(NeighbourKind.WORKLOAD, NeighbourScope.NODE, "\x1b[2Jbert")
+    suspect = NeighbourEffect(candidate, 9, 0.5, 1.2, 1.2, 1.2, 0.9, 0.8, 1.0, 0.01, 0.01, 1.0)
+    seen = {NeighbourKind.USER: 0, NeighbourKind.WORKLOAD: 1, NeighbourKind.JOB: 0}
+    said = interference_text(Interference("s\x07", None, 30, 30, 9, seen, 1, 0, (suspect,), ()), 5)
+    assert "workload ?[2Jbert: 9 runs next to it took 1.20x the time" in said
     assert said.replace("\n", "").isprintable()
 
 
@@ -132,7 +136,7 @@ def test_without_samples_counters_say_what_to_record(in_shared: Ask) -> None:
         (("interference", "--topology", "/nowhere/topology.conf"), 2, "No such file"),
     ],
 )
-def test_what_cannot_be_told_is_refused(in_shared: Ask, words: tuple[str, ...], code: int, message: str) -> None:
+def test_unanswerable_questions_are_refused(in_shared: Ask, words: tuple[str, ...], code: int, message: str) -> None:
     exit_code, said, complaint = in_shared(*words)
     assert (exit_code, said) == (code, "")
     assert message in complaint

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.cli.energy_text import measured_words
 from crosswind.cli.main import main
+from crosswind.cli.text.energy import measured_words
 from crosswind.data.lake.lake import to_table
-from crosswind.data.schema.carbon import CarbonIntensity
+from crosswind.data.schema.answers.energy import MeasuredEnergy, MeterScope
+from crosswind.data.schema.carbon import CarbonIntensity, Origin
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.metric import with_node_keys
 from crosswind.data.schema.run import Run, RunState
@@ -74,14 +75,14 @@ def metered(node: str) -> dict[str, list[int | str]]:
     }
 
 
-def test_show_tells_what_meters_told(ask: Ask) -> None:
+def test_show_prints_what_meters_measured(ask: Ask) -> None:
     assert "energy 1.00 kWh, measured by pm_counters; 500 W a node" in ask("show", "0002")[1].splitlines()
     energy = json.loads(ask("show", "0002", "--json")[1])["energy"]
     assert energy["joules"] == pytest.approx(2 * WATTS * HOUR)
     assert (energy["origin"], energy["scope"], energy["carbon_grams"]) == ("measured", "node", None)
 
 
-def test_show_tells_no_energy_of_a_run_that_nobody_metered(ask: Ask, tmp_path: Path) -> None:
+def test_show_has_no_energy_of_an_unmetered_run(ask: Ask, tmp_path: Path) -> None:
     with Store.open(tmp_path / "home") as store, store.catalog.write() as session:
         session.runs.merge(Run("DARK", "bert", "lab", RunState.COMPLETED, started_ns=1, ended_ns=SECOND))
     assert "energy" not in ask("show", "DARK")[1]
@@ -100,7 +101,7 @@ def test_predict_says_which_energy_is_estimated(ask: Ask) -> None:
     _, said, _ = ask(
         "predict", "--workload", "gpt", "--ranks", "8", *other, "--config", "accelerator=H100", "--system", "x"
     )
-    assert "estimated by the accelerator's power limit: nobody metered such a run" in one_line(said)
+    assert "estimated by the accelerator's power limit: no such run was metered" in one_line(said)
     _, said, _ = ask("predict", "--workload", "bert", "--ranks", "16", "--system", "x")
     assert "estimated: from 4 metered runs of other workloads here or of this one elsewhere" in one_line(said)
 
@@ -146,11 +147,11 @@ def test_without_a_setting_nothing_is_assumed_of_the_electricity() -> None:
 
 
 def test_a_meter_of_parts_says_so() -> None:
-    measured = {"joules": 500.0, "scope": "chips", "meter": "rapl+gpu", "coverage": 0.93, "node_watts": 5.0}
+    measured = MeasuredEnergy(500.0, Origin.MEASURED, MeterScope.CHIPS, "rapl+gpu", 0.93, 5.0, 2000.0)
     words = (
         "500 J (2.00 kg CO2e), of processors, memory and accelerators alone, measured by rapl+gpu over 93 % of the time"
     )
-    assert measured_words({**measured, "carbon_grams": 2000.0}) == f"{words}; 5.00 W a node"
+    assert measured_words(measured) == f"{words}; 5.00 W a node"
 
 
 def one_line(said: str) -> str:

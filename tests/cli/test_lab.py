@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 from tests.ingest.lab.traffic import in_a_lab
 
-from crosswind.cli.lab.leaving import leaves_in_order
-from crosswind.cli.lab.outcome import LabOutcome, outcome_table, outcomes
 from crosswind.cli.main import main
+from crosswind.cli.verbs.lab.leaving import leaves_in_order
+from crosswind.cli.verbs.lab.outcome import LabOutcome, outcome_table, outcomes
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.injection import Injected
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
-from crosswind.ingest.lab.crew import as_user
 from crosswind.ingest.lab.folders import MARKER, SCRATCH, Folders
-from crosswind.ingest.lab.hosts import NAMESPACES
+from crosswind.ingest.lab.hosts.hosts import NAMESPACES
 from crosswind.ingest.lab.injectors import INJECTORS
-from crosswind.ingest.lab.plan import Plan
+from crosswind.ingest.lab.plans.plan import Plan
+from crosswind.ingest.lab.workers.crew import as_user
 
 Ask = Callable[..., tuple[int, str, str]]
 SECOND, MILLISECOND = 1_000_000_000, 1_000_000
@@ -88,7 +88,7 @@ def test_what_a_killed_lab_left_in_the_store_is_cleaned_away(ask: Ask, tmp_path:
 
 
 @in_a_lab
-def test_a_lab_that_is_told_to_end_leaves_nothing_in_the_kernel(tmp_path: Path) -> None:
+def test_a_lab_that_is_asked_to_end_leaves_nothing_in_the_kernel(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     scratch = Folders(tmp_path).scratch
     words = [sys.executable, "-m", "crosswind.cli.main", "lab", "run", "--store", str(tmp_path)]
@@ -161,7 +161,7 @@ def test_the_steps_within_a_fault_are_compared_with_healthy_runs_of_the_cohort(s
     assert outcomes(store, Plan("another", ())) == []
 
 
-def test_few_runs_are_told_one_by_one_and_many_by_fault() -> None:
+def test_few_runs_are_printed_one_by_one_and_many_by_fault() -> None:
     one = LabOutcome("r1", "completed", "cpu_hog 2 processes", ("lab-1",), 0.1, 0.3)
     failed = LabOutcome("r2", "failed", "none", (), 0.1, None)
     first, second = outcome_table([one, failed]).splitlines()[1:]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import crosswind
-from crosswind.cli import output
 from crosswind.cli.main import VERBS, Verb, build_parser, main
+from crosswind.cli.text import output
 from crosswind.data.schema.run import Run, RunState
 
 PROGRAM = [sys.executable, "-m", "crosswind.cli.main"]
@@ -101,14 +101,15 @@ def test_a_store_that_cannot_be_made_is_try_later(
     assert f"store folder {tmp_path}/file/home cannot be made" in capsys.readouterr().err
 
 
-def test_without_the_servers_modules_a_verb_says_what_to_install(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("verb", "extra"), [("ingest", "server"), ("lab", "lab")])
+def test_without_the_servers_modules_a_verb_says_what_to_install(tmp_path: Path, verb: str, extra: str) -> None:
     (tmp_path / "sqlalchemy.py").write_text(
         "raise ModuleNotFoundError(\"No module named 'sqlalchemy'\", name='sqlalchemy')"
     )
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    done = subprocess.run([*PROGRAM, "ingest"], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([*PROGRAM, verb], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "crosswind: ingest needs sqlalchemy: pip install 'crosswind[server]'\n"
+    assert done.stderr == f"crosswind: {verb} needs sqlalchemy: pip install 'crosswind[{extra}]'\n"
 
 
 def test_a_reader_that_leaves_is_no_error(home: Path) -> None:

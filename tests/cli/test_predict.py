@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from crosswind.cli.predict import node_counts
+from crosswind.cli.verbs.predict import node_counts
 from crosswind.data.schema.errors import InvalidInputError
 
 Verb = Callable[..., tuple[int, str, str]]
@@ -58,9 +58,9 @@ def test_json_says_all_that_the_api_says(verb: Verb) -> None:
     ],
 )
 def test_a_server_says_the_same_as_the_store(verb: Verb, server_to_ask: str, words: tuple[str, ...]) -> None:
-    at_hand, asked = verb(*words, "--json"), verb(*words, "--json", "--server", server_to_ask)
-    assert (at_hand[0], asked[0]) == (0, 0)
-    assert json.loads(asked[1]) == json.loads(at_hand[1])
+    local, asked = verb(*words, "--json"), verb(*words, "--json", "--server", server_to_ask)
+    assert (local[0], asked[0]) == (0, 0)
+    assert json.loads(asked[1]) == json.loads(local[1])
     assert verb(*words, "--server", server_to_ask)[1] == verb(*words)[1]
 
 
@@ -88,7 +88,7 @@ def test_what_never_ran_here_is_flagged(verb: Verb) -> None:
     assert "warning: system is elsewhere, earlier runs had lab" in said
 
 
-def test_memory_is_told_of_a_described_network(verb: Verb) -> None:
+def test_memory_is_predicted_for_a_described_network(verb: Verb) -> None:
     _, said, _ = verb(*GPT)
     memory = json.loads(verb(*GPT, "--json")[1])["memory"]
     assert f"memory: {memory['bytes'] / 1e9:.3g} GB on the fullest rank by formulas" in said
@@ -119,19 +119,19 @@ def test_thousands_are_printed_and_what_a_terminal_obeys_is_not(verb: Verb) -> N
     assert "system is a?[2Jb, earlier runs had lab" in said
 
 
-def test_scales_say_what_each_rests_on_and_what_to_ask_for(verb: Verb) -> None:
+def test_scales_name_their_basis_and_the_nodes_to_request(verb: Verb) -> None:
     _, said, _ = verb(*SCALES)
     assert "from: runs of this configuration and scale: 1 node\n" in said
     assert "from: other runs of the workload on this system: 2, 4 nodes\n" in said
     advice = json.loads(verb(*SCALES, "--now", "3", "--json")[1])
     assert advice["change"] == advice["advised"] - 3
-    assert f"ask for {advice['advised']} node" in said
+    assert f"request {advice['advised']} node" in said
 
 
 def test_a_deadline_that_no_number_of_nodes_keeps_gets_no_advice(verb: Verb) -> None:
     assert "no number of nodes keeps the deadline with 95 %" in verb(*SCALES, "--deadline", "0.001")[1]
     _, said, _ = verb(*SCALES, "--deadline", "1e6", "--now", "4")
-    assert "ask for 1 node: shrink by 3 (" in said
+    assert "request 1 node: shrink by 3 (" in said
 
 
 @pytest.mark.parametrize(

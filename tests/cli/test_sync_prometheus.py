@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.ingest.test_prometheus_pull import answering, one_a_second
+from tests.ingest.series.test_pull import answering, one_a_second
 
 from crosswind.cli.main import main
 
@@ -28,7 +28,7 @@ def test_a_pull_says_what_it_stored_and_goes_on_from_there(home: Path, capsys: p
         assert main([*arguments, "--json"]) == 0
         again = json.loads(capsys.readouterr().out)
         assert (again["windows"], again["samples"]) == (0, 0)
-        assert again["notes"] == ["goes on where it was: --since counts for the first time alone"]
+        assert again["notes"] == ["goes on where it was: --since counts for the first pull alone"]
         assert {token for *_, token in asked} == {"Bearer a-token"}
         assert home.is_dir()
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from tests.cli.asking import Ask, asking
-from tests.cli.serving import serving
 from tests.models.forecast.stored_weather import HOUR_NS, run_of, store_weather
+from tests.serving import serving
 
-from crosswind.cli.weather import weather_text
+from crosswind.cli.verbs.weather import weather_text
+from crosswind.data.schema.answers.weather import HourForecast, LevelChange, Pace, SystemWeather, WorkloadWeather
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def test_both_doors_tell_the_same(ask: Ask, regressed: Path) -> None:
     words = ("weather", "--workload", "bert", "--hours", "2", "--json")
     code, said, _ = ask(*words)
     here = json.loads(said)
-    with serving(regressed) as server:
+    with serving(regressed) as (server, _):
         there = json.loads(ask(*words, "--server", server)[1])
         wrong_code, _, complaint = ask("weather", "--system", "nowhere", "--server", server)
     assert code == 0
@@ -67,24 +68,23 @@ def test_runs_of_long_ago_are_no_weather(ask: Ask, regressed: Path) -> None:
         (("--system", "nowhere"), "system 'nowhere': no completed run is stored, known are lab"),
     ],
 )
-def test_what_cannot_be_told_is_refused(ask: Ask, words: tuple[str, ...], message: str) -> None:
+def test_unanswerable_questions_are_refused(ask: Ask, words: tuple[str, ...], message: str) -> None:
     code, said, complaint = ask("weather", *words)
     assert (code, said) == (2, "")
     assert message in complaint
 
 
-def hour(number: int, ratio: float, standing: str) -> dict[str, Any]:
+def hour(number: int, ratio: float, standing: str) -> HourForecast:
     at_ns = (run_of(20, "lab").started_ns or 0) + number * HOUR_NS
-    return {"at_ns": at_ns, "standing": standing, "ratio": ratio, "low_ratio": ratio - 0.1, "high_ratio": ratio + 0.2}
+    return HourForecast(at_ns, Pace(standing), ratio, ratio - 0.1, ratio + 0.2)
 
 
-def told_of(hours: list[dict[str, Any]], usual_from: int | None, **more: object) -> dict[str, Any]:
-    """As the API tells it, of one workload."""
-    usual_from_ns = None if usual_from is None else hours[usual_from]["at_ns"]
-    workload = {"workload": "bert", "standing": hours[0]["standing"], "usual_from_ns": usual_from_ns, "hours": hours}
-    workload |= {"runs": 60, "compared_runs": 57, "changes": []}
-    system = {"system": "lab", "now_ns": hours[0]["at_ns"], "running_runs": 1, "running_jobs": 12, "chosen": None}
-    return {**system, "candidates": [], "compared_runs": 114, "warnings": [], "workloads": [workload | more]}
+def weather_of(hours: list[HourForecast], usual_from: int | None, *changes: LevelChange) -> SystemWeather:
+    """The weather of one workload."""
+    usual_from_ns = None if usual_from is None else hours[usual_from].at_ns
+    times = (usual_from_ns, tuple(hours), 60, 57, 0)
+    workload = WorkloadWeather("bert", hours[0].standing, None, *times, changes)
+    return SystemWeather("lab", hours[0].at_ns, None, (), 114, 0, 1, 12, (workload,), ())
 
 
 @pytest.mark.parametrize(
@@ -108,20 +108,20 @@ def told_of(hours: list[dict[str, Any]], usual_from: int | None, **more: object)
 def test_now_and_later_are_one_line(ratios: list[float], usual_from: int | None, words: str) -> None:
     names = ["slower" if ratio > 1.05 else "faster" if ratio < 0.95 else "usual" for ratio in ratios]
     hours = [hour(*arguments) for arguments in zip(range(3), ratios, names, strict=True)]
-    first, second, *_ = weather_text(told_of(hours, usual_from), hourly=False).splitlines()
+    first, second, *_ = weather_text(weather_of(hours, usual_from), hourly=False).splitlines()
     assert first == "lab at 2026-01-01 20:00:00 UTC: 1 run and 12 jobs in progress"
     assert second.startswith(f"bert: now {words}")
 
 
 def test_changes_are_named_with_their_time() -> None:
-    change = {"since_ns": run_of(5, "lab").started_ns, "ratio": 1.4, "runs_before": 45, "runs_since": 15}
-    weather = told_of([hour(0, 1.0, "usual"), hour(1, 1.0, "usual")], None, changes=[change])
+    change = LevelChange(run_of(5, "lab").started_ns or 0, 1.4, 45, 15)
+    weather = weather_of([hour(0, 1.0, "usual"), hour(1, 1.0, "usual")], None, change)
     line = weather_text(weather, hourly=False).splitlines()[2]
     assert line == "  slower since 2026-01-01 05:00:00 UTC: 1.40x the time of before (15 runs against 45)"
 
 
 def test_hours_are_a_table_when_one_workload_is_asked_for() -> None:
-    weather = told_of([hour(0, 1.0, "usual"), hour(1, 1.25, "slower")], None)
+    weather = weather_of([hour(0, 1.0, "usual"), hour(1, 1.25, "slower")], None)
     lines = weather_text(weather, hourly=True).splitlines()
     assert lines[4].split() == ["20:00", "UTC", "1.00x", "[0.90", "..", "1.20]"]
     assert lines[5].split() == ["21:00", "UTC", "1.25x", "[1.15", "..", "1.45]"]

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.answers.explanations import CauseShare, Explanation, Interval, Verdict
 from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet
 from crosswind.data.schema.run import Rank, Run, RunState
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
-from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
 
 MS = 1_000_000
 START_NS = 1_760_000_000_000_000_000
@@ -134,8 +134,8 @@ SLOW = Explanation(
     expected_seconds=10.0,
     excess=Interval(5.0, 4.0, 6.0),
     shares=(
-        Share("network", Interval(0.5, 0.1, 0.9), "collectives ran longer"),
-        Share("cpu_contention", Interval(4.0, 3.5, 4.5), "waited for a core"),
+        CauseShare("network", Interval(0.5, 0.1, 0.9), "collectives ran longer"),
+        CauseShare("cpu_contention", Interval(4.0, 3.5, 4.5), "waited for a core"),
     ),
     unexplained=Interval(0.5, -0.5, 1.5),
     cause="cpu_contention",

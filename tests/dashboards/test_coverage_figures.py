@@ -11,7 +11,7 @@ def test_a_quantile_that_holds_too_little_is_the_finding() -> None:
         (0.5, 0.48, False),
         (0.9, 0.7, True),
     ]
-    assert drawn.title == "P90 held 70 % of 100 runs"
+    assert drawn.title == "P90 covered 70 % of 100 runs"
     assert (drawn.points[1].low, drawn.points[1].high) == pytest.approx((0.6042, 0.7811), abs=1e-4)  # Wilson, 70 of 100
     assert drawn.table.rows[1] == ("90 %", "70 %", "60 % to 78 %")
     assert [trace.name for trace in drawn.draw().data] == ["as promised", "holds", "does not hold"]
@@ -20,7 +20,7 @@ def test_a_quantile_that_holds_too_little_is_the_finding() -> None:
 def test_few_runs_cannot_tell_much() -> None:
     drawn = coverage_plot(pd.DataFrame({"level": [0.9], "share": [0.75]}), runs=8)
     assert drawn is not None
-    assert drawn.title == "Every quantile holds what it promises, as far as 8 runs can tell"
+    assert drawn.title == "The coverage of every quantile is right within the error of 8 runs"
 
 
 def test_an_interval_stays_within_zero_and_one() -> None:
@@ -44,7 +44,7 @@ def test_methods_are_ranked_and_the_model_stands_out() -> None:
     assert drawn.table.rows[0] == ("step-time 3", "2 %")
 
 
-def test_a_model_that_loses_is_told_so() -> None:
+def test_a_model_that_loses_is_named_in_the_title() -> None:
     losses = pd.DataFrame({"method": ["m", "last"], "loss": [0.03, 0.02], "is_model": [True, False]})
     drawn = leaderboard(losses)
     assert drawn is not None

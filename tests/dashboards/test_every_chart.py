@@ -26,13 +26,13 @@ from crosswind.dashboards.figures.trials import trial_values
 from crosswind.dashboards.figures.variability import cohort_distributions, cohort_over_time
 from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.pages.render import drawn
+from crosswind.data.schema.answers.explanations import Verdict
+from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, RankedPeer
 from crosswind.data.schema.steps import PHASES
 from crosswind.data.schema.trial import Trial, TrialRecord, TrialState
-from crosswind.models.explain.explanation import Verdict
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import Basis as Says
 from crosswind.models.stragglers.history import History, Level, RunTime
-from crosswind.models.stragglers.ranking import Basis, Kind, Ranked
 
 HOSTILE = "<img src=x onerror=alert(1)>&</script>%{x}"
 STEPS = 3000
@@ -73,8 +73,8 @@ def drawings(charts: Mapping[str, Chart | None]) -> Mapping[str, Any]:
 def of_fleets() -> dict[str, Chart | None]:
     effects = [Effect(HOSTILE, 1.2, 1.1, 1.3, number < 5, HOSTILE) for number in range(STEPS)]
     doses = [DoseLine(HOSTILE, (1.0, 1.1, 1.2), True)] * 9
-    facts = ("s", 1.2, 1.1, 1.3, 1.0, True, 9, 1, "boot", 1.0, Basis.RANKS)
-    nodes = [Ranked(Kind.NODE, HOSTILE, *facts)] * STEPS
+    facts = ("s", 1.2, 1.1, 1.3, 1.0, True, 9, 1, "boot", 1.0, ComparisonBasis.RANKS)
+    nodes = [RankedPeer(PeerKind.NODE, HOSTILE, *facts)] * STEPS
     runs = tuple(RunTime(HOSTILE, number, 1.0) for number in range(STEPS))
     levels = tuple(Level(30 * number, 30 * number + 29, 1 + number % 2, 30) for number in range(100))
     complete = TrialRecord(Trial({HOSTILE: HOSTILE}, TrialState.DONE, 1.0), HOSTILE)
@@ -83,7 +83,7 @@ def of_fleets() -> dict[str, Chart | None]:
     return {
         "effects": effects_plot(effects, finding=HOSTILE, axis="times as long", verdicts=("slows", "is not shown to")),
         "dose": dose_plot(doses),
-        "fleet": fleet_plot(Kind.NODE, nodes),
+        "fleet": fleet_plot(PeerKind.NODE, nodes),
         "levels": levels_plot(History("s", HOSTILE, runs, levels)),
         "checks": checked_values([value] * STEPS),
         "trials": trial_values([complete, failed] * STEPS, HOSTILE, HOSTILE),

@@ -66,7 +66,7 @@ class Outline(HTMLParser):
 def app_of(store: Store) -> FastAPI:
     """The application, whose pages wait for their answers however busy the machine is."""
     app = create_app(store)
-    app.state.pending = BackgroundAnswers(app.state.answers, wait_seconds=600)
+    app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=600)
     return app
 
 

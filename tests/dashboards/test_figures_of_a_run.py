@@ -10,8 +10,8 @@ from crosswind.dashboards.figures.ranks import MOST_CELLS, MOST_RANKS, RankRow, 
 from crosswind.dashboards.figures.steps import Band, step_ribbon
 from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.palette import GREEN, ORANGE, PEER, VERMILION
+from crosswind.data.schema.answers.explanations import CauseShare, Explanation, Interval
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.explain.explanation import Explanation, Interval, Share
 
 NO_COHORT = pd.DataFrame(columns=["step", "p10", "p50", "p90"], dtype=float)
 
@@ -36,7 +36,9 @@ def test_the_bars_of_the_waterfall_are_where_its_drops_are(slow: Explanation) ->
 
 
 def test_a_cause_that_saved_time_goes_backwards_in_green(slow: Explanation) -> None:
-    faster = replace(slow, shares=(Share("network", Interval(-2.0, -3.0, -1.0), ""),), measured_seconds=8.5, cause=None)
+    faster = replace(
+        slow, shares=(CauseShare("network", Interval(-2.0, -3.0, -1.0), ""),), measured_seconds=8.5, cause=None
+    )
     drawn = waterfall(faster)
     assert drawn.drops[0].end == 8.0
     assert drawn.draw().data[0].marker.color[0] == GREEN
@@ -164,7 +166,7 @@ def test_phases_are_means_over_steps_and_sum_to_the_step() -> None:
     assert phase_stack(pd.DataFrame(columns=["rank", *columns])) is None
 
 
-def test_a_single_rank_is_told_by_its_largest_phase() -> None:
+def test_a_single_rank_is_described_by_its_largest_phase() -> None:
     drawn = phase_stack(
         pd.DataFrame(
             {

@@ -5,7 +5,7 @@ import pytest
 from crosswind.dashboards.figures.causes import CauseTotal, cause_totals
 from crosswind.dashboards.figures.runs import runs_over_time
 from crosswind.dashboards.figures.variability import cohort_distributions, cohort_over_time
-from crosswind.models.explain.explanation import Verdict
+from crosswind.data.schema.answers.explanations import Verdict
 
 POINTS = [
     "run_id",

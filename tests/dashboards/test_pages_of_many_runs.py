@@ -15,22 +15,22 @@ from tests.models.stragglers.made_up_fleet import drawn_nodes, store_fleet
 
 from crosswind.api.app import create_app
 from crosswind.api.background_answers import BackgroundAnswers
+from crosswind.client.local import Local
 from crosswind.dashboards.pages import checks, counters, interference, models, regressions, stragglers
-from crosswind.dashboards.pages.page import Asked, Sources
+from crosswind.dashboards.pages.page import PageQuery
+from crosswind.data.schema.answers.stragglers import PeerKind
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.models.baseline import Ewma
-from crosswind.models.explain.explain import explain_runs
 from crosswind.models.registry.registry import Registry
-from crosswind.models.stragglers.ranking import Kind
 
 SLOWER_FROM = 100
 
 
-def sources(store: Store) -> Sources:
-    return Sources(store, explain_runs)
+def client(store: Store) -> Local:
+    return Local(store)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def empty(tmp_path: Path) -> Iterator[Store]:
 
 def page(store: Store, address: str) -> str:
     app = create_app(store)
-    app.state.pending = BackgroundAnswers(app.state.answers, wait_seconds=600)
+    app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=600)
     with TestClient(app, base_url="http://localhost:8000") as client:
         answer = client.get(address, headers={"Accept": "text/html"})
     assert answer.status_code == 200
@@ -58,7 +58,7 @@ def page(store: Store, address: str) -> str:
 
 
 def test_the_straggler_leads_and_can_be_excluded(fleet: Store) -> None:
-    shown = stragglers.view(sources(fleet), Asked())
+    shown = stragglers.view(client(fleet), PageQuery())
     assert shown.sentence.startswith("Node n3 takes 1.1")
     assert (shown.exclude, shown.named, shown.listed, shown.rows[0].name) == ("--exclude=n3", 1, 16, "n3")
     assert [chart.name for chart in shown.charts] == ["fleet"]
@@ -69,16 +69,16 @@ def test_the_straggler_leads_and_can_be_excluded(fleet: Store) -> None:
 
 
 def test_one_kind_and_one_node_can_be_asked_for(fleet: Store) -> None:
-    places = stragglers.view(sources(fleet), Asked({"kind": "rank place"}))
-    assert {row.kind for row in places.rows} == {Kind.PLACE}
+    places = stragglers.view(client(fleet), PageQuery({"kind": "rank place"}))
+    assert {row.kind for row in places.rows} == {PeerKind.PLACE}
     assert places.listed == 4
-    of_node = stragglers.view(sources(fleet), Asked({"node": "n7"}))
+    of_node = stragglers.view(client(fleet), PageQuery({"node": "n7"}))
     assert [row.name for row in of_node.rows] == ["n7"]
     assert "was in no run that can be compared" in page(fleet, "/stragglers?node=n99")
 
 
 def test_a_table_holds_no_more_rows_than_asked_for(fleet: Store) -> None:
-    shown = stragglers.view(sources(fleet), Asked({"limit": "2"}))
+    shown = stragglers.view(client(fleet), PageQuery({"limit": "2"}))
     assert (len(shown.rows), shown.listed) == (2, 16)
     assert 'href="./stragglers?limit=500">Show all 16</a>' in page(fleet, "/stragglers?limit=2")
 
@@ -86,36 +86,36 @@ def test_a_table_holds_no_more_rows_than_asked_for(fleet: Store) -> None:
 def test_nothing_stands_out_among_equals(tmp_path: Path) -> None:
     store_fleet(tmp_path, drawn_nodes(80, 4, 12), {})
     with Store.open(tmp_path) as store:
-        shown = stragglers.view(sources(store), Asked())
+        shown = stragglers.view(client(store), PageQuery())
     assert shown.sentence.startswith("Nothing is surely slower than its peers, of 16 ")
     assert (shown.exclude, shown.charts[0].title) == ("", "No node of 12 is surely slower than its peers")
 
 
-def test_a_regression_is_told_with_what_changed_then(tmp_path: Path) -> None:
+def test_a_regression_is_reported_with_what_changed_then(tmp_path: Path) -> None:
     store_weather(tmp_path, 160, lambda hours: 1.25 if hours >= SLOWER_FROM else 1.0)
     with Store.open(tmp_path) as store:
         with store.catalog.write() as session:
             for hour, run in enumerate(all_runs(store)):
                 session.runs.merge(replace(run, software={"torch": "2.12" if hour < SLOWER_FROM else "2.13"}))
-        shown = regressions.view(sources(store), Asked())
-        of_one = regressions.view(sources(store), Asked({"workload": "bert"}))
+        shown = regressions.view(client(store), PageQuery())
+        of_one = regressions.view(client(store), PageQuery({"workload": "bert"}))
         html = page(store, "/regressions?workload=bert")
     assert (shown.total, shown.slower, len(shown.changes)) == (2, 2, 2)
     assert shown.sentence.endswith("its time since 2026-01-05; software torch changed just then.")
     assert (of_one.drawn, of_one.total) == (("lab", "bert"), 1)
     assert of_one.charts[0].title.startswith("bert became slower on 2026-01-05, 1.2")
-    assert '<th scope="row" data-label="What changed">software torch</th>' in html
+    assert '<th scope="row" data-label="Changed">software torch</th>' in html
 
 
 def test_a_steady_workload_is_drawn_too(fleet: Store) -> None:
-    shown = regressions.view(sources(fleet), Asked())
+    shown = regressions.view(client(fleet), PageQuery())
     assert shown.sentence == "Nothing changed for good in 1 workload, over 80 runs."
     assert shown.charts[0].title == "bert kept one level over 80 runs"
 
 
-def test_who_slows_runs_is_told_by_pseudonym_and_the_others_are_not_shown_to(empty: Store) -> None:
+def test_who_slows_runs_is_named_by_pseudonym_and_the_others_are_not_shown_to(empty: Store) -> None:
     neighbourhood(empty)
-    shown = interference.view(sources(empty), Asked())
+    shown = interference.view(client(empty), PageQuery())
     blamed, other = shown.rows
     assert (shown.blamed, shown.total, blamed.is_blamed, other.is_blamed) == (1, 2, True, False)
     assert blamed.name.startswith("user u-")
@@ -129,11 +129,11 @@ def test_who_slows_runs_is_told_by_pseudonym_and_the_others_are_not_shown_to(emp
 def test_few_runs_say_what_is_missing(fleet: Store, empty: Store) -> None:
     store_weather(empty.home, 8)
     for view in (counters.view, interference.view):
-        shown = view(sources(empty), Asked())
+        shown = view(client(empty), PageQuery())
         assert shown.charts == shown.rows == ()
         assert "expected 20 or more" in shown.warnings[-1]
     assert "No counter can be ranked yet: 8 of 8 runs can be compared." in page(empty, "/counters")
-    unsampled = counters.view(sources(fleet), Asked())
+    unsampled = counters.view(client(fleet), PageQuery())
     assert unsampled.warnings[0].startswith("nothing was sampled on the runs' nodes")
     assert unsampled.sentence == "No counter can be ranked yet: nothing was sampled during 80 runs."
     assert "while they ran: <code>crosswind agent</code> or <code>crosswind run</code> does." in page(
@@ -152,19 +152,19 @@ def test_runs_without_an_end_say_that_nothing_is_known_of_them(empty: Store) -> 
 
 def test_the_newest_check_leads_and_an_older_one_can_be_chosen(empty: Store) -> None:
     store_checks(empty, checks=4, nodes=8, slow={2: "n5"})
-    newest = checks.view(sources(empty), Asked())
+    newest = checks.view(client(empty), PageQuery())
     assert (newest.sentence, newest.exclude, newest.reasons) == ("8 nodes measured as usual.", "", ())
     assert [row.excluded for row in newest.checks] == [(), ("n5",), (), ()]
-    older = checks.view(sources(empty), Asked({"check": "C2"}))
+    older = checks.view(client(empty), PageQuery({"check": "C2"}))
     assert (older.sentence, older.exclude) == ("1 of 8 nodes should be left out: n5.", "--exclude=n5")
     assert (older.findings[0].where, older.findings[0].finding.is_slow) == ("n5", True)
     assert older.charts[0].title == "n5 reaches 50 % of the usual gemm"
     assert older.reasons[0].reason.startswith("gemm: 50%")
-    first = checks.view(sources(empty), Asked({"check": "C0", "limit": "3"}))
+    first = checks.view(client(empty), PageQuery({"check": "C0", "limit": "3"}))
     assert (len(first.findings), first.selected and first.selected.values) == (3, 8)
     assert 'aria-current="true"' in page(empty, "/checks?check=C2")
     with pytest.raises(NotFoundError, match="'C9' is not among the newest 20"):
-        checks.view(sources(empty), Asked({"check": "C9"}))
+        checks.view(client(empty), PageQuery({"check": "C9"}))
 
 
 def test_before_the_first_check_there_is_the_command(empty: Store) -> None:
@@ -172,23 +172,23 @@ def test_before_the_first_check_there_is_the_command(empty: Store) -> None:
     assert "No check of far is stored." in page(empty, "/checks?system=far")
 
 
-def test_models_stand_beside_their_baselines(empty: Store) -> None:
+def test_models_are_compared_with_their_baselines(empty: Store) -> None:
     registry, evidence = Registry(empty), trained().evidence
     for version_evidence in (evidence, evidence, poor(evidence)):
         registry.register("step-time", Ewma(), version_evidence)
     registry.promote("step-time", 1)
-    shown = models.view(sources(empty), Asked())
+    shown = models.view(client(empty), PageQuery())
     assert shown.sentence.startswith("1 model of 1 answers; step-time errs ")
     assert (shown.selected and shown.selected.version, [row.version for row in shown.versions]) == (1, [3, 2, 1])
     assert [chart.name for chart in shown.charts] == ["leaderboard", "coverage"]
-    newest = models.view(sources(empty), Asked({"version": "3"}))
+    newest = models.view(client(empty), PageQuery({"version": "3"}))
     assert newest.selected is not None
     assert newest.selected.objection is not None
-    assert "must not answer: its loss is" in page(empty, "/models?model=step-time&version=3")
+    assert "should not be promoted: its loss is" in page(empty, "/models?model=step-time&version=3")
     assert "crosswind models promote step-time 2" in page(empty, "/models?version=2")
     for query in ({"model": "nope"}, {"version": "9"}):
         with pytest.raises(NotFoundError, match="is not registered"):
-            models.view(sources(empty), Asked(query))
+            models.view(client(empty), PageQuery(query))
 
 
 def test_without_a_model_there_is_the_command(empty: Store) -> None:
@@ -203,7 +203,7 @@ def test_a_promoted_model_that_was_taken_back_says_why(empty: Store) -> None:
         registry.register("step-time", Ewma(), evidence)
         registry.promote("step-time", version)
     registry.rollback("step-time", "it drifted", version=2)
-    shown = models.view(sources(empty), Asked({"version": "2"}))
+    shown = models.view(client(empty), PageQuery({"version": "2"}))
     assert shown.selected is not None
     assert (shown.selected.state, shown.selected.note, shown.models[0].promoted) == ("demoted", "it drifted", 1)
     assert shown.history[0].reason == "it drifted"

@@ -1,16 +1,16 @@
 import pytest
 
-from crosswind.dashboards.pages.page import Asked, Sources
+from crosswind.client.local import Local
+from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.run import Coverage, RunPageView, view
 from crosswind.dashboards.queries import NodeSource
+from crosswind.data.schema.answers.explanations import Verdict
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.store.store import Store
-from crosswind.models.explain.explain import explain_runs
-from crosswind.models.explain.explanation import Verdict
 
 
 def seen(store: Store, run_id: str) -> RunPageView:
-    return view(Sources(store, explain_runs), Asked({}, run_id))
+    return view(Local(store), PageQuery({}, run_id))
 
 
 def test_a_slow_run_has_every_figure_and_a_cause(lab: Store) -> None:

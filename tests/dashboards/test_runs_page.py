@@ -5,21 +5,21 @@ from dataclasses import replace
 
 import pytest
 
+from crosswind.client.local import Local
 from crosswind.dashboards.pages import runs
-from crosswind.dashboards.pages.page import Asked, Sources
+from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.render import Address, render
 from crosswind.dashboards.pages.runs import RunsView, view
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
-from crosswind.models.explain.explain import explain_runs
-from crosswind.models.explain.explanation import Explanation, Verdict
 
 Record = Callable[..., None]
 
 
 def seen(store: Store, **query: str) -> RunsView:
-    return view(Sources(store, explain_runs), Asked(query))
+    return view(Local(store), PageQuery(query))
 
 
 def ids(shown: RunsView) -> list[str]:
@@ -109,7 +109,7 @@ def test_pages_follow_each_other_without_gap_or_repeat(lab: Store) -> None:
     shown: list[str] = []
     before = None
     while True:
-        part = view(Sources(lab, explain_runs), Asked({"limit": "3"}, before=before))
+        part = view(Local(lab), PageQuery({"limit": "3"}, before=before))
         shown += ids(part)
         before = part.next_place
         if before is None:
@@ -119,14 +119,14 @@ def test_pages_follow_each_other_without_gap_or_repeat(lab: Store) -> None:
 
 def test_pages_of_a_search_follow_each_other_too(lab: Store) -> None:
     first = seen(lab, q="nanogpt", limit="2")
-    second = view(Sources(lab, explain_runs), Asked({"q": "nanogpt", "limit": "3"}, before=first.next_place))
+    second = view(Local(lab), PageQuery({"q": "nanogpt", "limit": "3"}, before=first.next_place))
     assert (ids(first), ids(second), second.next_place) == (["r4", "r3"], ["r2", "r1", "r0"], None)
 
 
 def test_no_more_runs_are_explained_than_are_shown(store: Store) -> None:
     crowd(store, 300)
     asked: list[int] = []
-    shown = view(Sources(store, counting(asked)), Asked({}))
+    shown = view(Local(store, explain_runs=counting(asked)), PageQuery({}))
     assert (asked, len(shown.rows), shown.stored) == ([50], 50, 300)
 
 
@@ -136,7 +136,7 @@ def test_fifty_runs_are_a_page_in_less_than_three_tenths_of_a_second(store: Stor
     times = []
     for _ in range(5):  # the best of five: what else runs on this machine is not the page's time
         started = time.process_time()
-        html = render(runs.PAGE, view(Sources(store, counting([])), Asked({})), Address("./", "/runs"))
+        html = render(runs.PAGE, view(Local(store, explain_runs=counting([])), PageQuery({})), Address("./", "/runs"))
         times.append(time.process_time() - started)
     assert html.count('class="row-link"') == 50
     assert min(times) < 0.3
@@ -155,19 +155,21 @@ def test_runs_that_were_all_normal_are_called_so(store: Store, record: Record) -
     assert seen(store).worst is None
 
 
-def test_runs_that_were_perhaps_slow_are_counted_beside(store: Store, slow: Explanation) -> None:
+def test_runs_that_were_perhaps_slow_are_counted_too(store: Store, slow: Explanation) -> None:
     crowd(store, 3)
     explanation = replace(slow, verdict=Verdict.PERHAPS_SLOW)
     explain = lambda _, wanted: {run.run_id: replace(explanation, run_id=run.run_id) for run in wanted}  # noqa: E731
-    assert view(Sources(store, explain), Asked({})).sentence == "None of 3 runs was slow. 3 perhaps were."
+    assert (
+        view(Local(store, explain_runs=explain), PageQuery({})).sentence == "None of 3 runs was slow. 3 perhaps were."
+    )
 
 
 def test_runs_that_were_all_slow_are_called_so(store: Store, slow: Explanation) -> None:
     crowd(store, 3)
     explain = lambda _, wanted: {run.run_id: replace(slow, run_id=run.run_id) for run in wanted}  # noqa: E731
-    shown = view(Sources(store, explain), Asked({}))
+    shown = view(Local(store, explain_runs=explain), PageQuery({}))
     assert shown.sentence == "All 3 runs were slow; the largest cause was CPU contention, 12.0 s lost."
-    part = view(Sources(store, explain), Asked({"limit": "2"}))
+    part = view(Local(store, explain_runs=explain), PageQuery({"limit": "2"}))
     assert part.sentence.startswith("All 2 runs shown were slow")
 
 

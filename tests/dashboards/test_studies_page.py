@@ -6,13 +6,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from crosswind.api.app import create_app
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.trials import TrialValues
 from crosswind.dashboards.pages import studies
-from crosswind.dashboards.pages.page import Asked, Sources
+from crosswind.dashboards.pages.page import PageQuery
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Study, TrialState
 from crosswind.data.store.store import Store
-from crosswind.models.explain.explain import explain_runs
 from crosswind.models.tuner.service.catalog import CatalogStudyService
 from crosswind.models.tuner.service.service import Lease
 
@@ -22,7 +22,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 def shown(store: Store, **query: str) -> studies.StudiesView:
-    return studies.view(Sources(store, explain_runs), Asked(query))
+    return studies.view(Local(store), PageQuery(query))
 
 
 def search(store: Store, study: Study, values: list[float | None]) -> CatalogStudyService:
@@ -38,7 +38,7 @@ def search(store: Store, study: Study, values: list[float | None]) -> CatalogStu
     return service
 
 
-def test_a_study_is_told_by_its_best_trial_and_how_far_it_is(store: Store) -> None:
+def test_a_study_is_described_by_its_best_trial_and_how_far_it_is(store: Store) -> None:
     service = search(store, STUDY, [0.4, None, 0.2])
     [running] = service.suggest("ddp", 1, Lease("job 8", 60.0))
     view = shown(store)

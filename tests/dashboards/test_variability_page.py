@@ -3,17 +3,17 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from crosswind.dashboards.pages.page import Asked, Sources
+from crosswind.client.local import Local
+from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.variability import VariabilityView, view
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.store.store import Store
-from crosswind.models.explain.explain import explain_runs
 
 Record = Callable[..., None]
 
 
 def seen(store: Store, **query: str) -> VariabilityView:
-    return view(Sources(store, explain_runs), Asked(query))
+    return view(Local(store), PageQuery(query))
 
 
 def test_cohorts_are_ranked_by_their_cov_and_small_ones_left_out(lab: Store, record: Record) -> None:
@@ -55,7 +55,7 @@ def test_a_cohort_is_chosen_by_its_id(lab: Store, record: Record) -> None:
         seen(lab, cohort="nope")
 
 
-def test_cohorts_of_one_workload_are_told_apart_by_what_differs(store: Store, record: Record) -> None:
+def test_cohorts_of_one_workload_are_distinguished_by_what_differs(store: Store, record: Record) -> None:
     for threads in (1, 2):
         for number in range(3):
             record(store, f"t{threads}{number}", configuration={"lr": 0.1, "threads": threads})

@@ -84,7 +84,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         record(store, "live", number=9, state=RunState.RUNNING)
         store_checks(store, checks=4, nodes=8, slow={3: "n5"}, links=True)
         app = create_app(store, settings)
-        app.state.pending = BackgroundAnswers(app.state.answers, wait_seconds=60)
+        app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=60)
         server = server_of(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
@@ -107,7 +107,7 @@ def visit(browser: Browser, origin: str) -> Iterator[Open]:
         visit.page.on("console", lambda said: visit.problems.append(said.text) if said.type == "error" else None)
         visit.page.on("pageerror", lambda error: visit.problems.append(str(error)))
         own = (f"{origin}{PREFIX}/", "data:", "blob:")
-        visit.page.on("request", lambda asked: None if asked.url.startswith(own) else visit.problems.append(asked.url))
+        visit.page.on("request", lambda sent: None if sent.url.startswith(own) else visit.problems.append(sent.url))
         visit.page.goto(f"{origin}{PREFIX}{address}")
         return visit
 

@@ -11,7 +11,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-PACKED = Path(__file__).parent / "recorded" / "trees"
+RECORDINGS = Path(__file__).parent / "recorded"  # the inputs of readers and collectors, for all tests
+PACKED = RECORDINGS / "trees"
 UNPACKED = ExitStack()  # tests/conftest.py closes it: the workers of pytest-xdist end without atexit
 BEGIN, LINK, OPEN_ENDED = "=== ", " -> ", " \\"
 

@@ -1,6 +1,6 @@
-"""Runs before every Python program under `crosswind run`: ranks get a hook on `import torch`, all others nothing.
+"""Code that runs before every Python program under `crosswind run`: ranks get a hook on `import torch`.
 
-The sitecustomize that this one hides runs as ever. Older Pythons read this file, too, and leave it at that.
+The sitecustomize that this one hides runs as usual. Older Pythons can read this file too, and do nothing more.
 """
 
 import os
@@ -12,7 +12,7 @@ LAUNCHERS = (
     *("accelerate", "accelerate-launch", "accelerate.commands.launch", "horovodrun"),
     *("deepspeed", "deepspeed.launcher.runner", "deepspeed.launcher.launch"),
 )
-MARK = "CROSSWIND_INJECTED"  # which rank a process of this family is already
+MARK = "CROSSWIND_INJECTED"  # the rank that an ancestor of this process is already
 HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib would cost every program 5 ms
 
 
@@ -38,7 +38,7 @@ def _may_be_rank():
 
 def _program():
     # type: () -> str
-    """The script's name, or the module's after `-m`: the word before the program's own."""
+    """Return the script's name, or the module's after `-m`: the word before the program's own."""
     words = sys.orig_argv[-len(sys.argv) :][:1]
     return os.path.basename(words[0]) if words else ""  # noqa: PTH119
 
@@ -49,7 +49,7 @@ def _mark():
 
 
 class _AfterTorch:
-    """Loads torch as its own loader does, and then has its loop watched."""
+    """Loads torch as its own loader does, and then installs the hooks."""
 
     def __init__(self, loader, finder):
         # type: (object, object) -> None
@@ -62,7 +62,7 @@ class _AfterTorch:
 
     def exec_module(self, module):
         # type: (object) -> None
-        """Runs the module's code."""
+        """Run the module's code."""
         module.__loader__ = module.__spec__.loader = self._loader  # type: ignore[attr-defined]
         self._loader.exec_module(module)  # type: ignore[attr-defined]
         if self._finder in sys.meta_path:
@@ -71,11 +71,11 @@ class _AfterTorch:
 
 
 class _Finder:
-    """Waits until torch is imported; many programs ask whether there is one long before."""
+    """Waits for the import of torch; many programs look for its spec long before."""
 
     def find_spec(self, name, path=None, target=None):
         # type: (str, object, object) -> object
-        """The module's own spec with our loader around its; None for all others."""
+        """Return torch's own spec with our loader around its; None for all other modules."""
         if name != "torch":
             return None
         finders = list(sys.meta_path)  # type: list[object]
@@ -96,13 +96,13 @@ def _watch_loop():
         from crosswind.ingest.injected.hooks import install  # noqa: PLC0415
 
         install(_mark)
-    except Exception as error:  # noqa: BLE001 - the user's program goes on whatever we get wrong
+    except Exception as error:  # noqa: BLE001 - no error of ours may stop the user's program
         sys.stderr.write("crosswind does not record this process: %s\n" % error)  # noqa: UP031
 
 
 def _provide_crosswind():
     # type: () -> None
-    """Makes our package importable where the program's environment has none, without anything else beside it."""
+    """Make our package, and nothing else of its folder, importable where the program's environment lacks it."""
     from importlib.util import find_spec, module_from_spec, spec_from_file_location  # noqa: PLC0415
 
     installed = find_spec("crosswind")
@@ -122,7 +122,7 @@ def _provide_crosswind():
 
 def _run_hidden():
     # type: () -> None
-    """Runs the sitecustomize that would have run without us, and leaves sys.path as it would have been."""
+    """Run the sitecustomize that would have run without us, and leave sys.path as it would have been."""
     ours = sys.modules.pop("sitecustomize")
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != HERE]  # noqa: PTH100
     try:

@@ -1,4 +1,4 @@
-"""Faults that are really there while they last, most with a file of their own."""
+"""Injectors of real faults, most with a file of their own."""
 
 from crosswind.ingest.lab.injectors.cpu_hog import CpuHog
 from crosswind.ingest.lab.injectors.cpu_quota import CpuQuota

@@ -1,10 +1,10 @@
-"""Somebody else's processes on the rank's core."""
+"""Foreign processes on the rank's core."""
 
 from typing import ClassVar
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab import companion
-from crosswind.ingest.lab.cores import core_of, stay_on
+from crosswind.ingest.lab.hosts import companion
+from crosswind.ingest.lab.hosts.cores import core_of, stay_on
 from crosswind.ingest.lab.injectors.crowd import Crowd
 from crosswind.ingest.lab.injectors.injector import Target
 
@@ -16,12 +16,12 @@ class CpuHog(Crowd):
     unit: ClassVar[str] = "processes"
 
     def arguments(self, target: Target) -> list[object]:
-        """The core that the rank is pinned to, or else ran on last. Raises: UnavailableError."""
+        """Return the core that the rank is pinned to, or else ran on last. Raises: UnavailableError."""
         return [core_to_share(target)]
 
 
 def core_to_share(target: Target) -> int:
-    """The rank's core. Raises: UnavailableError."""
+    """Return the rank's core. Raises: UnavailableError."""
     if target.core is not None:
         return target.core
     if not target.pids:
@@ -30,7 +30,7 @@ def core_to_share(target: Target) -> int:
 
 
 def spin(core: int) -> None:
-    """Spins until the lab dies."""
+    """Spin until the lab dies."""
     companion.become_nobody()
     companion.end_with_lab()
     stay_on([core])

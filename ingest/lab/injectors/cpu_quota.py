@@ -1,10 +1,10 @@
-"""The rank may use only a share of a core."""
+"""A limit on the rank's processor time."""
 
 import time
 from typing import ClassVar
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab.cgroups import CpuGroups, Quota
+from crosswind.ingest.lab.hosts.cgroups import CpuGroups, Quota
 from crosswind.ingest.lab.injectors.injector import Target
 
 
@@ -20,7 +20,7 @@ class CpuQuota:
         self._quota: Quota | None = None
 
     def start(self, target: Target, strength: float) -> int:
-        """Puts the rank's processes under the quota. Raises: UnavailableError."""
+        """Put the rank's processes under the quota. Raises: UnavailableError."""
         if not target.pids:
             raise UnavailableError(f"rank {target.rank}: none of its processes is known")
         if self._quota is None:
@@ -29,7 +29,7 @@ class CpuQuota:
         return time.time_ns()
 
     def stop(self) -> int:
-        """Puts them, and what they have started, back where they were. Raises: UnavailableError."""
+        """Put them, and those that they started, back into their groups. Raises: UnavailableError."""
         if self._quota is not None:
             self._quota.lift()
             self._quota = None

@@ -1,16 +1,16 @@
-"""Faults that are a number of processes of somebody else, alike, from the start of the fault to its end."""
+"""Faults that are a number of equal foreign processes, for the duration of the fault."""
 
 import time
 from collections.abc import Sequence
 from typing import ClassVar
 
-from crosswind.ingest.lab import companion
-from crosswind.ingest.lab.companion import Companion, Program
+from crosswind.ingest.lab.hosts import companion
+from crosswind.ingest.lab.hosts.companion import Companion, Program
 from crosswind.ingest.lab.injectors.injector import Target
 
 
 class Crowd:
-    """As many processes as the fault is strong; what they run, and on what, its kind says."""
+    """As many processes as the fault is strong; subclasses name their program and arguments."""
 
     limits: ClassVar[tuple[float, float]] = (1.0, 64.0)
     program: ClassVar[Program]
@@ -19,18 +19,18 @@ class Crowd:
         self._companions: list[Companion] = []
 
     def arguments(self, target: Target) -> Sequence[object]:
-        """Of the program. Raises: UnavailableError."""
+        """Return the program's arguments. Raises: UnavailableError."""
         raise NotImplementedError
 
     def start(self, target: Target, strength: float) -> int:
-        """Starts them; each has said that it is at work. Raises: UnavailableError."""
+        """Start them, and wait until all are at work. Raises: UnavailableError."""
         if not self._companions:
             argument_lists = [self.arguments(target)] * int(strength)
             self._companions = companion.start_all(type(self).program, argument_lists, within=target.host.command)
         return time.time_ns()
 
     def stop(self) -> int:
-        """Ends them. Raises: UnavailableError when one had ended before."""
+        """End them. Raises: UnavailableError when one had ended before."""
         companions, self._companions = self._companions, []
         companion.kill_all(companions)
         return time.time_ns()

@@ -1,11 +1,11 @@
-"""Somebody else's writes on the disk that the rank writes to."""
+"""Foreign writes to the rank's disk."""
 
 import os
 import tempfile
 from typing import ClassVar
 
-from crosswind.ingest.lab import companion
-from crosswind.ingest.lab.cores import all_but, stay_on
+from crosswind.ingest.lab.hosts import companion
+from crosswind.ingest.lab.hosts.cores import all_but, stay_on
 from crosswind.ingest.lab.injectors.crowd import Crowd
 from crosswind.ingest.lab.injectors.injector import Target
 
@@ -20,12 +20,12 @@ class DiskPressure(Crowd):
     unit: ClassVar[str] = "writers"
 
     def arguments(self, target: Target) -> list[object]:
-        """The folder, and other cores than the rank's; the first piece of each process is on the disk."""
+        """Return the folder, and other cores than the rank's."""
         return [str(target.scratch), all_but(target.core)]
 
 
 def write(folder: str, cores: list[int]) -> None:
-    """Writes and syncs piece after piece until the lab dies."""
+    """Write and sync piece after piece until the lab dies."""
     with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
         companion.become_nobody()
         stay_on(cores)

@@ -1,11 +1,11 @@
-"""An injector, and what it is pointed at."""
+"""The protocol of injectors, and their target."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
 
 from crosswind.ingest.lab.conditions import Conditions
-from crosswind.ingest.lab.hosts import Host
+from crosswind.ingest.lab.hosts.hosts import Host
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Injector(Protocol):
     limits: ClassVar[tuple[float, float]]  # lowest and highest strength
 
     def start(self, target: Target, strength: float) -> int:
-        """Switches the fault on; the time, in nanoseconds UTC, when it really was. Raises: UnavailableError."""
+        """Switch the fault on. Return the time, in nanoseconds UTC, when it was present. Raises: UnavailableError."""
         ...
 
     def stop(self) -> int:
-        """Switches the fault off; the time, in nanoseconds UTC, when it really was. Raises: UnavailableError."""
+        """Switch the fault off. Return the time, in nanoseconds UTC, when it was gone. Raises: UnavailableError."""
         ...

@@ -1,11 +1,11 @@
-"""A link that takes longer, both ways."""
+"""Additional latency of a link, both ways."""
 
 import time
 from typing import ClassVar
 
 from crosswind.data.schema.errors import UnavailableError
+from crosswind.ingest.lab.hosts.wire import Wire
 from crosswind.ingest.lab.injectors.injector import Target
-from crosswind.ingest.lab.wire import Wire
 
 
 class Latency:
@@ -19,7 +19,7 @@ class Latency:
         self._wire: Wire | None = None
 
     def start(self, target: Target, strength: float) -> int:
-        """Delays what comes from now on. Raises: UnavailableError."""
+        """Delay packets from now on. Raises: UnavailableError."""
         wire = target.host.wire
         if wire is None:
             raise UnavailableError(f"host {target.host.index}: has no wire, make it by hosts(wired=...)")
@@ -29,7 +29,7 @@ class Latency:
         return time.time_ns()
 
     def stop(self) -> int:
-        """Delays no longer what comes from now on. Raises: UnavailableError."""
+        """Stop delaying packets. Raises: UnavailableError."""
         if self._wire is not None:
             self._wire.delay(0)
             self._wire = None

@@ -1,9 +1,9 @@
-"""Somebody else's processes on the memory bus."""
+"""Foreign processes on the memory bus."""
 
 from typing import ClassVar
 
-from crosswind.ingest.lab import companion
-from crosswind.ingest.lab.cores import all_but, stay_on
+from crosswind.ingest.lab.hosts import companion
+from crosswind.ingest.lab.hosts.cores import all_but, stay_on
 from crosswind.ingest.lab.injectors.crowd import Crowd
 from crosswind.ingest.lab.injectors.injector import Target
 
@@ -11,18 +11,18 @@ BUFFER_MEBIBYTES = 256  # two of them pass through the largest caches
 
 
 class MemoryTraffic(Crowd):
-    """Processes that copy one large buffer to another, beside the rank's core where there is another one."""
+    """Processes that copy one large buffer to another, next to the rank's core if there is another one."""
 
     kind: ClassVar[str] = "memory_traffic"
     unit: ClassVar[str] = "processes"
 
     def arguments(self, target: Target) -> list[object]:
-        """Other cores than the rank's, and the size of a buffer; each process has copied its own once."""
+        """Return other cores than the rank's, and the size of a buffer."""
         return [all_but(target.core), BUFFER_MEBIBYTES]
 
 
 def copy(cores: list[int], mebibytes: int) -> None:
-    """Copies to and fro until the lab dies."""
+    """Copy back and forth until the lab dies."""
     companion.become_nobody()
     stay_on(cores)
     companion.end_with_lab()

@@ -1,4 +1,4 @@
-"""Somebody else's transfers on the rank's link."""
+"""Foreign transfers on the rank's link."""
 
 import socket
 import threading
@@ -6,12 +6,12 @@ import time
 from typing import ClassVar
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab import companion
-from crosswind.ingest.lab.companion import Companion
-from crosswind.ingest.lab.cores import all_but, stay_on
+from crosswind.ingest.lab.hosts import companion
+from crosswind.ingest.lab.hosts.companion import Companion
+from crosswind.ingest.lab.hosts.cores import all_but, stay_on
 from crosswind.ingest.lab.injectors.injector import Target
 
-PORT = 5201  # of iperf3, which is known to people who look at it
+PORT = 5201  # of iperf3, which people recognise
 CHUNK_BYTES = 1 << 18
 
 
@@ -26,7 +26,7 @@ class NeighbourTraffic:
         self._companions: list[Companion] = []
 
     def start(self, target: Target, strength: float) -> int:
-        """Opens the streams; bytes have arrived on each. Raises: UnavailableError."""
+        """Open the streams, and wait until bytes have arrived on each. Raises: UnavailableError."""
         if not target.neighbours:
             raise UnavailableError(f"rank {target.rank}: has no neighbours for traffic with its host")
         if not self._companions:
@@ -45,14 +45,14 @@ class NeighbourTraffic:
             self._companions.append(companion.start(call, target.host.address, port, cores, within=neighbour.command))
 
     def stop(self) -> int:
-        """Ends the streams."""
+        """End the streams."""
         companions, self._companions = self._companions, []
         companion.kill_all(companions)
         return time.time_ns()
 
 
 def serve(port: int, streams: int, cores: list[int]) -> None:
-    """Accepts as many streams and keeps them busy."""
+    """Accept as many streams and keep them busy."""
     with socket.create_server(("", port), backlog=streams) as listener:
         _begin(cores)
         companion.say_ready()
@@ -63,10 +63,10 @@ def serve(port: int, streams: int, cores: list[int]) -> None:
 
 
 def call(address: str, port: int, cores: list[int]) -> None:
-    """Opens one stream and keeps it busy."""
+    """Open one stream and keep it busy."""
     _begin(cores)
     connection = socket.socket()
-    connection.connect((address, port))  # create_connection() would import a codec, which nobody may not read
+    connection.connect((address, port))  # create_connection() would import a codec, which the user nobody may not read
     threading.Thread(target=_send, args=[connection]).start()
     connection.recv(1)
     companion.say_ready()

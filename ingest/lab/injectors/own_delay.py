@@ -1,4 +1,4 @@
-"""The rank's training program takes its time: batches come late, it computes longer, its checkpoints take longer."""
+"""Delays within the rank's training program: of its batches, its computation or its checkpoints."""
 
 import time
 from typing import ClassVar
@@ -8,28 +8,28 @@ from crosswind.ingest.lab.injectors.injector import Target
 
 
 class OwnDelay:
-    """Milliseconds that the training program is told, by the knob of the kind's name."""
+    """Milliseconds that the training program waits, by the knob of the kind's name."""
 
     kind: ClassVar[str]
     unit: ClassVar[str]
     limits: ClassVar[tuple[float, float]] = (0.0, 60_000.0)
 
     def __init__(self) -> None:
-        self._told: tuple[Conditions, int] | None = None
+        self._delayed: tuple[Conditions, int] | None = None
 
     def start(self, target: Target, strength: float) -> int:
-        """Tells the rank."""
-        if self._told is None:
+        """Set the delay."""
+        if self._delayed is None:
             target.conditions.set(target.rank, f"{self.kind}_ms", strength)
-            self._told = target.conditions, target.rank
+            self._delayed = target.conditions, target.rank
         return time.time_ns()
 
     def stop(self) -> int:
-        """Tells the rank that it is over."""
-        if self._told is not None:
-            conditions, rank = self._told
+        """Clear the delay."""
+        if self._delayed is not None:
+            conditions, rank = self._delayed
             conditions.set(rank, f"{self.kind}_ms", 0.0)
-            self._told = None
+            self._delayed = None
         return time.time_ns()
 
 

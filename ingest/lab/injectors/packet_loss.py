@@ -1,11 +1,11 @@
-"""A link that loses packets, both ways."""
+"""Packet loss on a link, both ways."""
 
 import time
 from typing import ClassVar
 
-from crosswind.ingest.lab.hosts import Host
+from crosswind.ingest.lab.hosts.hosts import Host
+from crosswind.ingest.lab.hosts.programs import ask
 from crosswind.ingest.lab.injectors.injector import Target
-from crosswind.ingest.lab.kernel import ask
 
 PARTS = 100_000  # of which the percentage is a whole number
 
@@ -21,14 +21,14 @@ class PacketLoss:
         self._host: Host | None = None
 
     def start(self, target: Target, strength: float) -> int:
-        """Drops each packet with this probability. Raises: UnavailableError."""
+        """Drop each packet with this probability. Raises: UnavailableError."""
         if self._host is None:
             _change(target.host, rules(target.host, strength))
             self._host = target.host
         return time.time_ns()
 
     def stop(self) -> int:
-        """Lets every packet through. Raises: UnavailableError."""
+        """Let every packet through. Raises: UnavailableError."""
         if self._host is not None:
             _change(self._host, [f"delete table bridge {_table(self._host)}"])
             self._host = None

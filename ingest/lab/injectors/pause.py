@@ -1,4 +1,4 @@
-"""The rank stands still for a while."""
+"""A pause of the rank for a time."""
 
 import os
 import select
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import ClassVar
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab import companion
-from crosswind.ingest.lab.companion import Companion
+from crosswind.ingest.lab.hosts import companion
+from crosswind.ingest.lab.hosts.companion import Companion
+from crosswind.ingest.lab.hosts.names import PROC
 from crosswind.ingest.lab.injectors.injector import Target
-from crosswind.ingest.lab.names import PROC
 
 STOP_SECONDS = 5.0  # a process in a system call that cannot be interrupted stops after it
 
 
 class Pause:
-    """A process beside the rank stops it and lets it go on, even if the lab has died by then."""
+    """A process next to the rank stops it and lets it go on, even if the lab has died by then."""
 
     kind: ClassVar[str] = "pause"
     unit: ClassVar[str] = "s"
@@ -28,7 +28,7 @@ class Pause:
         self._companion: Companion | None = None
 
     def start(self, target: Target, strength: float) -> int:
-        """Stops the rank; it goes on by itself after this time. Raises: UnavailableError."""
+        """Stop the rank; it goes on by itself after this time. Raises: UnavailableError."""
         if self._companion is None:
             if not target.pids:
                 raise UnavailableError(f"rank {target.rank}: none of its processes is known")
@@ -36,7 +36,7 @@ class Pause:
         return time.time_ns()
 
     def stop(self) -> int:
-        """Lets the rank go on if it has not yet; when it did."""
+        """Let the rank go on if it has not yet. Return when it did."""
         if self._companion is None:
             return time.time_ns()
         words = self._companion.release()
@@ -45,7 +45,7 @@ class Pause:
 
 
 def pause(pids: list[int], seconds: float) -> None:
-    """Stops these processes until the time is over or this process is let go; says when they went on."""
+    """Stop these processes until the time is over or this process is released. Report when they went on."""
     processes = [os.pidfd_open(pid) for pid in pids]
     try:
         for process in processes:

@@ -1,9 +1,9 @@
-"""A link that is slower than it should be, both ways."""
+"""A cap on the bandwidth of a link, both ways."""
 
 import time
 from typing import ClassVar
 
-from crosswind.ingest.lab.hosts import Host, limit_rate
+from crosswind.ingest.lab.hosts.hosts import Host, limit_rate
 from crosswind.ingest.lab.injectors.injector import Target
 
 
@@ -18,14 +18,14 @@ class RateCap:
         self._host: Host | None = None
 
     def start(self, target: Target, strength: float) -> int:
-        """Caps the link, whatever its speed was. Raises: UnavailableError."""
+        """Cap the link, whatever its speed was. Raises: UnavailableError."""
         if self._host is None:
             self._host = target.host  # first: one of the two ends may refuse
             limit_rate(target.host, strength)
         return time.time_ns()
 
     def stop(self) -> int:
-        """Gives the link the speed back that it was made with. Raises: UnavailableError."""
+        """Restore the link's original speed. Raises: UnavailableError."""
         if self._host is not None:
             limit_rate(self._host, self._host.megabits)
             self._host = None

@@ -1,6 +1,6 @@
-"""The lab's training programs: small and real, each of them learns something.
+"""The lab's training programs: small, but real ones that learn.
 
-They differ in what a step is made of: matrix products, convolutions, or the sum of a large gradient.
+They differ in the main part of a step: matrix products, convolutions, or the sum of a large gradient.
 """
 
 from collections.abc import Mapping

@@ -28,13 +28,13 @@ class ByteTransformer(nn.Module):  # type: ignore[misc]  # torch is not followed
         self.mask = nn.Transformer.generate_square_subsequent_mask(CONTEXT)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Logits of the next byte, shape (batch, CONTEXT, 256)."""
+        """Return logits of the next byte, shape (batch, CONTEXT, 256)."""
         hidden = self.token(tokens) + self.position
         return self.head(self.blocks(hidden, mask=self.mask, is_causal=True))
 
 
 def source_text() -> torch.Tensor:
-    """Bytes of the standard library's own source."""
+    """Return bytes of the standard library's own source."""
     text = bytearray()
     for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py")):
         text += path.read_bytes()
@@ -53,11 +53,11 @@ class ByteModelling:
         self._text = source_text()
 
     def model(self) -> nn.Module:
-        """The transformer, 0.5 million parameters."""
+        """Return the transformer, 0.5 million parameters."""
         return ByteTransformer()
 
     def batches(self, size: int, seed: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Windows of the text, and the same one byte later."""
+        """Yield windows of the text, and the same one byte later."""
         random = torch.Generator().manual_seed(seed)
         while True:
             starts = torch.randint(len(self._text) - CONTEXT - 1, (size, 1), generator=random)
@@ -65,5 +65,5 @@ class ByteModelling:
             yield window[:, :-1], window[:, 1:]
 
     def loss(self, model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Cross-entropy of the next byte."""
+        """Return the cross-entropy of the next byte."""
         return nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())

@@ -13,7 +13,7 @@ TASTE_SEED = 11  # all ranks and runs learn the same taste
 
 
 class Recommendation:
-    """The question whether somebody likes something, from identifiers of both: a hidden value an identifier decides."""
+    """Predicts whether a user likes an item, from identifiers of both: every identifier has a hidden value."""
 
     name: ClassVar[str] = "embedding-recommender"
     learning_rate: ClassVar[float] = 1e-2
@@ -22,7 +22,7 @@ class Recommendation:
         self._taste = torch.randn(ROWS, generator=torch.Generator().manual_seed(TASTE_SEED))
 
     def model(self) -> nn.Module:
-        """Embedding and two layers, 1.1 million parameters; its gradient is dense, as DDP sums it."""
+        """Return embedding and two layers, 1.1 million parameters; its gradient is dense, as DDP sums it."""
         embedding = nn.Embedding(ROWS, WIDTH)
         nn.init.normal_(embedding.weight, std=0.05)
         return nn.Sequential(
@@ -34,12 +34,12 @@ class Recommendation:
         )
 
     def batches(self, size: int, seed: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Identifiers of shape (size, FIELDS), and 1 where they are liked."""
+        """Yield identifiers of shape (size, FIELDS), and 1 where they are liked."""
         random = torch.Generator().manual_seed(seed)
         while True:
             identifiers = (torch.rand(size, FIELDS, generator=random) ** 4 * ROWS).long()  # some are popular
             yield identifiers, (self._taste[identifiers].sum(1) > 0).float()
 
     def loss(self, model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Cross-entropy of being liked."""
+        """Return the cross-entropy of being liked."""
         return nn.functional.binary_cross_entropy_with_logits(model(inputs)[:, 0], targets)

@@ -1,4 +1,4 @@
-"""A convolutional network that tells generated patterns apart: much computation, a small gradient."""
+"""A convolutional classifier of generated patterns: much computation, a small gradient."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -25,7 +25,7 @@ class ImageClassification:
         self._patterns = nn.functional.interpolate(coarse, size=SIDE, mode="bilinear", align_corners=False)
 
     def model(self) -> nn.Module:
-        """Three convolutions and a head, 24 thousand parameters; no batch norm, whose buffers DDP would broadcast."""
+        """Return three convolutions and a head, 24 thousand parameters; no batch norm: DDP broadcasts its buffers."""
         return nn.Sequential(
             *_block(3, WIDTH),
             *_block(WIDTH, 2 * WIDTH),
@@ -36,14 +36,14 @@ class ImageClassification:
         )
 
     def batches(self, size: int, seed: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Images of shape (size, 3, SIDE, SIDE), and their classes."""
+        """Yield images of shape (size, 3, SIDE, SIDE), and their classes."""
         random = torch.Generator().manual_seed(seed)
         while True:
             classes = torch.randint(CLASSES, (size,), generator=random)
             yield self._patterns[classes] + NOISE * torch.randn(size, 3, SIDE, SIDE, generator=random), classes
 
     def loss(self, model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Cross-entropy of the class."""
+        """Return the cross-entropy of the class."""
         return nn.functional.cross_entropy(model(inputs), targets)
 
 

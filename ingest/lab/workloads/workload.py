@@ -14,13 +14,13 @@ class Workload(Protocol):
     learning_rate: ClassVar[float]
 
     def model(self) -> nn.Module:
-        """A fresh model, the same on every rank that set the same seed."""
+        """Return a fresh model, the same on every rank that set the same seed."""
         ...
 
     def batches(self, size: int, seed: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Inputs and targets without end, `size` samples each."""
+        """Yield inputs and targets without end, `size` samples each."""
         ...
 
     def loss(self, model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """The mean loss of a batch."""
+        """Return the mean loss of a batch."""
         ...

@@ -1,4 +1,4 @@
-"""Adapters of `run.watch`: one a framework, the first that matches watches the thing."""
+"""Adapters of `run.watch`, one for each framework: the first that matches watches the object."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -24,11 +24,11 @@ class Adapter(Protocol):
     """A module that makes one framework's objects report their collectives."""
 
     def matches(self, thing: Any) -> bool:
-        """Return whether this is one of its framework's; the framework is never imported for that."""
+        """Return whether this is an object of its framework, which is never imported for that."""
         ...
 
     def watch(self, thing: Any, timeline: Timeline) -> Any:
-        """The thing to use from now on, mostly the same. Raises: InvalidInputError, UnavailableError."""
+        """Return the object to use from now on, mostly the same. Raises: InvalidInputError, UnavailableError."""
         ...
 
 
@@ -48,9 +48,9 @@ ADAPTERS: Sequence[Adapter] = (
 
 
 def watch(thing: Any, timeline: Timeline) -> Any:
-    """Return what is to be used in the thing's place while it reports, the same when it is asked again.
+    """Return the object to use in place of this one while it reports; the same when called again.
 
-    Raises: InvalidInputError when nobody knows it.
+    Raises: InvalidInputError when no adapter matches.
     """
     if id(thing) in timeline.watched:
         return timeline.watched[id(thing)][1]

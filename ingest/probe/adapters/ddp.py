@@ -1,9 +1,9 @@
-"""The moments when the last gradient of DistributedDataParallel's backward pass is ready here, and all are reduced.
+"""DistributedDataParallel: when this rank's last gradient of a backward pass was ready, and when all were reduced.
 
-DDP launches its all-reduces from C++; the last one begins when the gradient that comes last is ready. So a hook on that
-one parameter tells when this rank had come, and the end of the pass when all had (docs/decisions/0014).
-A forward without gradients says as little of the pass to come as one in `no_sync` that was left since: so whoever
-synchronises by either of DDP's flags is believed. Two passes over one forward are told as two.
+DDP launches its all-reduces from C++; the last one begins when the last gradient is ready. So a hook on that one
+parameter gives this rank's arrival, and the end of the pass that of all (docs/decisions/0014).
+A forward without gradients, or in `no_sync` that was left since, does not decide about the next pass: a pass counts as
+synchronising if either of DDP's flags says so. Two passes over one forward are reported as two.
 Source: Tensor.register_post_accumulate_grad_hook; torch/nn/parallel/distributed.py, `_post_forward`.
 """
 
@@ -20,9 +20,9 @@ from crosswind.ingest.probe.torch_calls.calls import bytes_of
 from crosswind.ingest.probe.torch_calls.groups import listed
 from crosswind.ingest.probe.watch import Watch
 
-LOOKS = 3  # passes at first in which every gradient is looked at: DDP orders its buckets anew after the first
+LOOKS = 3  # first passes in which every gradient is watched: DDP reorders its buckets after the first
 UNSEEN = 50
-LOOKED_AGAIN = 500  # passes after which that is done once more, as what is trained may have changed
+LOOKED_AGAIN = 500  # passes after which that is repeated, as the trained parameters may have changed
 
 
 def matches(thing: Any) -> bool:
@@ -31,20 +31,20 @@ def matches(thing: Any) -> bool:
 
 
 def watch(model: Any, timeline: Timeline) -> Any:
-    """Has the model's gradient all-reduces reported after every backward pass, whatever hook reduces them.
+    """Report the model's gradient all-reduces after every backward pass, whatever hook reduces them.
 
-    On a GPU that is when its queue comes there: the last gradient is computed, and what follows waited for all.
+    On a GPU the times are those of its queue: when the last gradient was computed, and when all were reduced.
     Raises: InvalidInputError for gradients on other devices, UnavailableError for a GPU that does not answer.
     """
     follow(next(model.parameters()).device, timeline)
     reductions = _Reductions(model, timeline)
     timeline.on_close(reductions.let_go)
-    after_backward(Watch(timeline), reductions.tell)
+    after_backward(Watch(timeline), reductions.report)
     return model
 
 
 class _Reductions:
-    """Notes when the last gradient of a pass is ready, and tells when all were reduced."""
+    """Notes when the last gradient of a pass is ready, and reports when all were reduced."""
 
     def __init__(self, model: Any, timeline: Timeline) -> None:
         self._model = model
@@ -55,26 +55,26 @@ class _Reductions:
         self._ready_at = 0
         self._ready: Mark | None = None  # the same on the device, if there is one
         self._last = 0  # the parameter whose gradient came last
-        self._lasts: set[int] = set()  # of the passes in which all were looked at
-        self._passes = 0  # since all were looked at
-        self._unseen = 0  # passes of which no gradient was seen: of another model, or of other parts of this one
+        self._lasts: set[int] = set()  # of the passes in which all were watched
+        self._passes = 0  # since all were watched
+        self._unseen = 0  # passes without a gradient seen: of another model, or of other parts of this one
         self._hooks: list[Any] = []
         self._look_at(range(len(self._parameters)))
 
-    def tell(self, is_through: bool) -> None:
-        """Reports the pass that has just ended, if it was this model's and reduced anything."""
+    def report(self, is_through: bool) -> None:
+        """Report the pass that has just ended, if it was this model's and reduced anything."""
         end, ready_at, ready = time.perf_counter_ns(), self._ready_at, self._ready
         self._ready_at, self._ready = 0, None
         model = self._model
         if not is_through or not (model.require_forward_param_sync or model.require_backward_grad_sync):
             return  # it failed, or was one under no_sync
         if ready:
-            self._tell_device(ready_at, end, ready)
+            self._report_on_device(ready_at, end, ready)
         elif ready_at:
             self._timeline.waited(ready_at, end, self._what)
         self._choose(has_seen=ready_at > 0)
 
-    def _tell_device(self, ready_at: int, end: int, ready: Mark) -> None:
+    def _report_on_device(self, ready_at: int, end: int, ready: Mark) -> None:
         arrival = self._timeline.arrive(came=ready)
         if arrival is None:
             return
@@ -85,12 +85,12 @@ class _Reductions:
             self._timeline.collective_until(end, arrival, self._what, ready_at)
 
     def let_go(self) -> None:
-        """Takes the hooks off."""
+        """Remove the hooks."""
         while self._hooks:
             self._hooks.pop().remove()
 
     def _choose(self, *, has_seen: bool) -> None:
-        """Looks at all gradients in the first passes and now and then, and else at those that came last in these."""
+        """Watch all gradients in the first passes and from time to time, and else those that came last in these."""
         self._unseen = 0 if has_seen else self._unseen + 1
         if self._unseen == UNSEEN or self._passes == LOOKS + LOOKED_AGAIN:
             self._passes, self._unseen, self._lasts = 0, 0, set()
@@ -121,7 +121,7 @@ class _Reductions:
 
 
 def _group_name(group: Any) -> str:
-    """The same on its ranks and on no others: one run may have several groups of replicas."""
+    """Return a name of the group, the same on its ranks alone: one run may have several groups of replicas."""
     from torch import distributed  # noqa: PLC0415 - torch is the user's, and only where it is used
 
     ranks = distributed.get_process_group_ranks(group)

@@ -11,11 +11,11 @@ from crosswind.ingest.probe.torch_calls import watch_calls_of
 
 
 def matches(thing: Any) -> bool:
-    """Return whether it is what `deepspeed.initialize` gives first."""
+    """Return whether it is the engine of `deepspeed.initialize`."""
     return is_kind(thing, "deepspeed.DeepSpeedEngine")
 
 
 def watch(engine: Any, timeline: Timeline) -> Any:
-    """Has the engine's collectives reported. Raises: InvalidInputError when it is on neither CPU nor GPU."""
+    """Report the engine's collectives. Raises: InvalidInputError when it is on neither CPU nor GPU."""
     watch_calls_of(engine, timeline)
     return engine

@@ -1,7 +1,7 @@
 """PyTorch's fully sharded data parallelism, `fully_shard` (FSDP2) and FullyShardedDataParallel (FSDP1).
 
-Both ask for their collectives from Python. An all-gather that runs ahead of its layer is told from its launch until
-the layer has it; the loop stood still for it only while it waited. On the CPU, reduce-scatters are waited for at once.
+Both launch their collectives from Python. An all-gather that runs ahead of its layer lasts from its launch until the
+layer has it; the loop stood still for it only while it waited. On the CPU, reduce-scatters are waited for at once.
 Source: torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py.
 """
 
@@ -20,6 +20,6 @@ def matches(thing: Any) -> bool:
 
 
 def watch(model: Any, timeline: Timeline) -> Any:
-    """Has all-gathers and reduce-scatters reported. Raises: InvalidInputError when it is on neither CPU nor GPU."""
+    """Report all-gathers and reduce-scatters. Raises: InvalidInputError when it is on neither CPU nor GPU."""
     watch_calls_of(model, timeline)
     return model

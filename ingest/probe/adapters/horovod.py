@@ -1,6 +1,6 @@
 """Horovod with PyTorch: `run.watch(hvd)`, the module `horovod.torch`, or a DistributedOptimizer of it.
 
-The functions of the module report until the run ends: allreduce, allgather, broadcast and their like when they return,
+The functions of the module report until the run ends: allreduce, allgather, broadcast and so on when they return,
 their `_async` forms when `synchronize` does. A DistributedOptimizer launches its all-reduces within the module
 `horovod.torch.optimizer`, beyond reach; the wait for all of them, in its `synchronize`, is reported as one.
 Written to the documented interface and tested against a stand-in of it alone.
@@ -27,19 +27,19 @@ OPERATIONS: Final = {
     "broadcast": "broadcast",
     "alltoall": "all_to_all",
 }
-MOST_PENDING: Final = 10_000  # handles that nobody ever waits for
+MOST_PENDING: Final = 10_000  # handles without a wait
 
 Pending = dict[Any, tuple[Arrival, What]]  # by handle
 
 
 def matches(thing: Any) -> bool:
-    """Return whether it is the module, or an optimizer that DistributedOptimizer made."""
+    """Return whether it is the module, or an optimizer made by DistributedOptimizer."""
     is_module = thing is not None and thing is sys.modules.get(MODULE)
     return is_module or _optimizer(thing) is not None
 
 
 def watch(thing: Any, timeline: Timeline) -> Any:
-    """The same, which reports until the run ends."""
+    """Return the same object, which reports until the run ends."""
     watch, patches = Watch(timeline), Patches()
     timeline.on_close(patches.undo)
     kind = _optimizer(thing)
@@ -51,7 +51,7 @@ def watch(thing: Any, timeline: Timeline) -> Any:
 
 
 def _optimizer(thing: Any) -> type | None:
-    """The class that DistributedOptimizer derived: its name is that of the optimizer given, its module Horovod's."""
+    """Return the class that DistributedOptimizer derived: it has the given optimizer's name, in Horovod's module."""
     classes = type(thing).__mro__
     return next((base for base in classes if f"{base.__module__}.".startswith(f"{MODULE}.") and _waits(base)), None)
 
@@ -63,28 +63,28 @@ def _waits(kind: type) -> bool:
 def _watch_module(module: Any, watch: Watch, patches: Patches) -> None:
     own, pending = dict(vars(module)), Pending()
     for name, operation in OPERATIONS.items():
-        what = partial(_told, operation)
-        for spelled, asked in ((name, f"{name}_async"), (f"{name}_", f"{name}_async_")):
+        what = partial(_described, operation)
+        for spelled, launching in ((name, f"{name}_async"), (f"{name}_", f"{name}_async_")):
             if spelled in own:
                 patches.set(module, spelled, watch.around(own[spelled], what))
-            if asked in own:
-                patches.set(module, asked, _asked_for(own[asked], what, watch, pending))
-    patches.set(module, "synchronize", _waited_for(own["synchronize"], own.get("poll", lambda _: True), watch, pending))
+            if launching in own:
+                patches.set(module, launching, _launching(own[launching], what, watch, pending))
+    patches.set(module, "synchronize", _waiting(own["synchronize"], own.get("poll", lambda _: True), watch, pending))
 
 
-def _told(operation: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> What:
+def _described(operation: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> What:
     tensor = arguments[0] if arguments else named["tensor"]
     return bytes_of([tensor]), operation, _group((*arguments, *named.values()))
 
 
 def _group(arguments: Iterable[Any]) -> str:
-    """The process set among the arguments; without one, or with the global one, it is everybody."""
+    """Return the process set among the arguments; without one, or with the global one, it is everybody."""
     sets = [argument for argument in arguments if getattr(argument, "process_set_id", None)]
     return f"process_set {listed(sets[0].ranks)}" if sets else WORLD
 
 
-def _asked_for(function: Callable[..., Any], what: Describe, watch: Watch, pending: Pending) -> Callable[..., Any]:
-    """A function that gives a handle."""
+def _launching(function: Callable[..., Any], what: Describe, watch: Watch, pending: Pending) -> Callable[..., Any]:
+    """Return the wrapper of a function that returns a handle."""
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -97,25 +97,25 @@ def _asked_for(function: Callable[..., Any], what: Describe, watch: Watch, pendi
     return call
 
 
-def _keep(pending: Pending, handle: Any, asked: tuple[Arrival, What]) -> None:
-    pending[handle] = asked
+def _keep(pending: Pending, handle: Any, launched: tuple[Arrival, What]) -> None:
+    pending[handle] = launched
     if len(pending) > MOST_PENDING:
         del pending[next(iter(pending))]
 
 
-def _waited_for(
+def _waiting(
     function: Callable[..., Any], poll: Callable[[Any], bool], watch: Watch, pending: Pending
 ) -> Callable[..., Any]:
-    """The function that waits for a handle."""
+    """Return the wrapper of the function that waits for a handle."""
 
     @wraps(function)
     def call(handle: Any, *arguments: Any, **named: Any) -> Any:
-        asked = watch.guarded(lambda: pending.pop(handle, None))
-        was_done = asked is not None and watch.guarded(lambda: poll(handle))
+        launched = watch.guarded(lambda: pending.pop(handle, None))
+        was_done = launched is not None and watch.guarded(lambda: poll(handle))
         since = time.perf_counter_ns()
         value = function(handle, *arguments, **named)
-        if asked is not None:
-            arrival, description = asked
+        if launched is not None:
+            arrival, description = launched
             open_at = arrival.time if was_done else since
             watch.ended(
                 arrival, lambda: description, seen_end(time.perf_counter_ns(), open_at=open_at, since=since), since
@@ -126,7 +126,7 @@ def _waited_for(
 
 
 def _gradients(function: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
-    """The method in which an optimizer waits for all of its gradients."""
+    """Return the wrapper of the method in which an optimizer waits for all of its gradients."""
 
     @wraps(function)
     def synchronize(optimizer: Any, *arguments: Any, **named: Any) -> Any:
@@ -143,7 +143,7 @@ def _gradients(function: Callable[..., Any], watch: Watch) -> Callable[..., Any]
 
 
 def _are_done(optimizer: Any) -> bool:
-    """Return whether all gradients had been reduced before anybody waited: when that was nobody knows."""
+    """Return whether all gradients had been reduced before the wait, at an unknown time."""
     poll: Any = getattr(sys.modules.get(MODULE), "poll", None)
     handles = [handle for handle, _ in getattr(optimizer, "_handles", {}).values()]
     return bool(poll and handles) and all(isinstance(handle, int) and poll(handle) for handle in handles)

@@ -1,9 +1,9 @@
 """JAX: a function made by `jax.jit`; calls within a step are waited for, so that it ends when its work does.
 
 Every process launches the same programs in the same order, so a call is recorded as collective `program`: when this
-process came to it, and when its results were there. Collectives within it are not seen, nor is computing told from
-waiting for other processes: all of it is `compute`. A process that is late in Python is told by its arrival; one whose
-device is slow is not. Waiting costs the overlap of Python with the device. Source: jax.block_until_ready.
+process came to it, and when its results were there. Collectives within it are not seen, nor is computing distinguished
+from waiting for other processes: all of it is `compute`. A process that is late in Python shows by its arrival; one
+whose device is slow does not. Waiting costs the overlap of Python with the device. Source: jax.block_until_ready.
 """
 
 import time
@@ -21,7 +21,7 @@ def matches(thing: Any) -> bool:
 
 
 def watch(function: Any, timeline: Timeline) -> WatchedFunction:
-    """The function, whose calls report; outside of steps it only passes on."""
+    """Return the function with calls that report; outside of steps it only passes on."""
     from jax import block_until_ready  # noqa: PLC0415 - it is the user's
 
     description, watch = (None, "program", str(getattr(function, "__name__", "jit"))), Watch(timeline)

@@ -1,10 +1,10 @@
-"""Whose a thing is, told by the names of its classes: no framework is imported to ask."""
+"""Recognition of frameworks' objects by the names of their classes, without importing a framework."""
 
 from typing import Any
 
 
 def is_kind(thing: Any, *names: str) -> bool:
-    """Return whether one of its classes is one of these, `package.Class`, wherever in the package that stands."""
+    """Return whether one of its classes is one of these, `package.Class`, wherever in the package that is."""
     return any(_is(base, name) for base in type(thing).__mro__ for name in names)
 
 

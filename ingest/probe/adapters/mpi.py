@@ -1,9 +1,9 @@
-"""MPI by mpi4py: a communicator of the same kind, whose calls report when this rank came and when it was done.
+"""MPI by mpi4py: a communicator of the same kind, whose calls report this rank's arrival and the end.
 
-`comm = run.watch(MPI.COMM_WORLD)`; what it splits into is watched by asking again. Not seen: calls by other libraries
-and by the unwatched communicator, and the end of a request that is waited for by `Request.Waitall` and its like, or so
-late that it may have been done long before: to ask MPI would move the request on. Source: mpi4py's documentation,
-`mpi4py.MPI.Comm` and `mpi4py.MPI.Request`.
+`comm = run.watch(MPI.COMM_WORLD)`; communicators split from it need calls of their own. Not seen: calls by other
+libraries and by the unwatched communicator, and the end of a request that is waited for by `Request.Waitall` and so
+on, or so late that it may have been done long before: a test by MPI would make the request progress. Source: mpi4py's
+documentation, `mpi4py.MPI.Comm` and `mpi4py.MPI.Request`.
 """
 
 import time
@@ -39,7 +39,7 @@ NAMED: Final = {
 }
 SENDS: Final = ("send", "ssend")
 RECEIVES: Final = ("recv",)
-TRANSFER: Final = "transfer"  # one word for both sides: the group tells who receives
+TRANSFER: Final = "transfer"  # one word for both sides: the group says who receives
 UNNAMED: Final = ("MPI COMMUNICATOR ", "MPI COMM ")  # Open MPI numbers what has no name; ompi/communicator/comm.c
 
 
@@ -49,7 +49,7 @@ def matches(thing: Any) -> bool:
 
 
 def watch(comm: Any, timeline: Timeline) -> Any:
-    """The same communicator, which reports; once the run is over it only passes on."""
+    """Return the same communicator, which reports; once the run is over it only passes on."""
     kind, watch, group = type(comm), Watch(timeline), _group(comm)
     calls: dict[str, Callable[..., Any]] = {}
     for name in (*NAMED, *SENDS, *RECEIVES):
@@ -58,7 +58,7 @@ def watch(comm: Any, timeline: Timeline) -> Any:
                 calls[spelled] = watch.around(getattr(kind, spelled), _described(name, group))
         for spelled in (f"i{name}", f"I{name}"):
             if hasattr(kind, spelled):
-                calls[spelled] = _asked_for(getattr(kind, spelled), _described(name, group), watch)
+                calls[spelled] = _launching(getattr(kind, spelled), _described(name, group), watch)
     return type(kind.__name__, (kind,), calls)(comm)
 
 
@@ -71,11 +71,11 @@ class _Group:
 
     @property
     def name(self) -> str:
-        """The same on its ranks and on no others."""
+        """Return a name that is the same on its ranks alone."""
         return WORLD if self.purpose == WORLD else f"{self.purpose} {listed(self.ranks)}"
 
     def transfer(self, sender: int, receiver: int) -> str:
-        """The name of what goes from one to another; a receiver that takes from anybody says so."""
+        """Return the name of a transfer from one to another; a receiver that takes from anybody says so."""
         return f"{self.purpose} {self._member(sender)}>{self._member(receiver)}"
 
     def _member(self, rank: int) -> str:
@@ -111,7 +111,7 @@ def _described(name: str, group: _Group) -> Describe:
 
 
 def _bytes(arguments: Sequence[Any], named: Mapping[str, Any]) -> int | None:
-    """Of the first buffer; None for objects that are pickled."""
+    """Return the bytes of the first buffer; None for objects that are pickled."""
     for argument in (*arguments, *named.values()):
         buffer = argument[0] if isinstance(argument, list | tuple) and argument else argument
         try:
@@ -121,8 +121,8 @@ def _bytes(arguments: Sequence[Any], named: Mapping[str, Any]) -> int | None:
     return None
 
 
-def _asked_for(method: Any, what: Describe, watch: Watch) -> Callable[..., Any]:
-    """A method that gives a request, which is done when that is waited for."""
+def _launching(method: Any, what: Describe, watch: Watch) -> Callable[..., Any]:
+    """Return the wrapper of a method that returns a request: the end is that of the wait for it."""
 
     @wraps(method)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -130,26 +130,26 @@ def _asked_for(method: Any, what: Describe, watch: Watch) -> Callable[..., Any]:
         request = method(*arguments, **named)
         if arrival is None:
             return request
-        telling = watch.guarded(lambda: _telling(request, arrival, what(arguments, named), watch))
-        return request if telling is None else telling
+        reporting = watch.guarded(lambda: _reporting(request, arrival, what(arguments, named), watch))
+        return request if reporting is None else reporting
 
     return call
 
 
-def _telling(request: Any, arrival: Arrival, description: What, watch: Watch) -> Any:
-    """The request, which tells once how it ended."""
-    telling = _kind(request.__class__)(request)
-    telling._tell = lambda end, since: watch.ended(arrival, lambda: description, end, since)
-    telling._open_at = arrival.time
-    return telling
+def _reporting(request: Any, arrival: Arrival, description: What, watch: Watch) -> Any:
+    """Return the request with a report of its end."""
+    reporting = _kind(request.__class__)(request)
+    reporting._report = lambda end, since: watch.ended(arrival, lambda: description, end, since)
+    reporting._open_at = arrival.time
+    return reporting
 
 
 @cache
 def _kind(kind: Any) -> Any:
-    """That kind of request, which tells of being waited for, found to be done, or let go of."""
+    """Return that kind of request, which reports when it is waited for, tested as done, or deleted."""
     methods = {name: _waiting(getattr(kind, name)) for name in ("wait", "Wait")}
     methods |= {name: _asking(getattr(kind, name)) for name in ("test", "Test")}
-    unset = {"_tell": None, "_open_at": 0}
+    unset = {"_report": None, "_open_at": 0}
     return type(kind.__name__, (kind,), methods | unset | {"__del__": lambda request: _done(request, None, None)})
 
 
@@ -167,17 +167,17 @@ def _waiting(method: Any) -> Callable[..., Any]:
 def _asking(method: Any) -> Callable[..., Any]:
     @wraps(method)
     def test(request: Any, *arguments: Any, **named: Any) -> Any:
-        value, asked = method(request, *arguments, **named), time.perf_counter_ns()
+        value, called = method(request, *arguments, **named), time.perf_counter_ns()
         if value is True or (isinstance(value, tuple) and value[0]):
-            _done(request, seen_end(asked, open_at=request._open_at, since=asked), None)
+            _done(request, seen_end(called, open_at=request._open_at, since=called), None)
         else:
-            request._open_at = asked
+            request._open_at = called
         return value
 
     return test
 
 
 def _done(request: Any, end: int | None, since: int | None) -> None:
-    tell, request._tell = request._tell, None
-    if tell:
-        tell(end, since)
+    report, request._report = request._report, None
+    if report:
+        report(end, since)

@@ -11,17 +11,17 @@ from crosswind.ingest.probe.torch_calls.rpc import watch_rpc
 
 
 class Recorder(Protocol):
-    """The recorder that `crosswind.run` gives."""
+    """The recorder of `crosswind.run`."""
 
     def record(self, **values: float) -> None:
-        """Keeps values of this step."""
+        """Record values of this step."""
         ...
 
 
 class Staleness:
     """The number of updates that the server made between this worker's fetch and its own update, recorded by step.
 
-    A server counts its updates, and tells the count with the parameters and when it has made one.
+    A server counts its updates, and sends the count with the parameters and after every update.
     """
 
     def __init__(self, run: Recorder) -> None:
@@ -29,11 +29,11 @@ class Staleness:
         self._fetched = 0
 
     def fetched(self, version: int) -> None:
-        """The parameters that this worker has now are those after so many updates."""
+        """Note that this worker now has the parameters after so many updates."""
         self._fetched = version
 
     def updated(self, version: int) -> None:
-        """This worker's gradients met the parameters of that version: those before its own update."""
+        """Note the version of the parameters that this worker's update was applied to."""
         self._run.record(staleness=version - self._fetched)
 
 
@@ -45,7 +45,7 @@ def matches(thing: Any) -> bool:
 
 
 def watch(thing: Any, timeline: Timeline) -> Any:
-    """Has remote procedure calls reported, as operation `rpc`, besides collectives."""
+    """Report remote procedure calls, as operation `rpc`, in addition to collectives."""
     calls = watch_calls(timeline)
     if not calls.are_remote_seen:
         patches = Patches()

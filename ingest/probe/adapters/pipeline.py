@@ -1,8 +1,8 @@
 """PyTorch's pipeline parallelism: a schedule, or one of its stages.
 
-What stages send each other is told by direction, `pipeline stage1>stage2 1>2` (stages, then ranks). A stage asks for
-what it receives when it has nothing else to do, so that the durations of transfers to it are the pipeline's bubbles; it
-may wait for what it sends as late as at the end of the batch. Source: torch/distributed/pipelining/schedules.py.
+Transfers between stages are named by direction, `pipeline stage1>stage2 1>2` (stages, then ranks). A stage receives
+when it has nothing else to do, so that the durations of transfers to it are the pipeline's bubbles; it may wait for
+its sends as late as at the end of the batch. Source: torch/distributed/pipelining/schedules.py.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def matches(thing: Any) -> bool:
 
 
 def watch(thing: Any, timeline: Timeline) -> Any:
-    """Has transfers between stages reported. Raises: InvalidInputError when a stage is on neither CPU nor GPU."""
+    """Report transfers between stages. Raises: InvalidInputError when a stage is on neither CPU nor GPU."""
     for stage in _stages(thing):
         calls = watch_calls_of(stage.submod, timeline)
         calls.groups.call_transfers(_group(stage), "pipeline", _by_rank(stage.stage_index_to_group_rank))
@@ -33,7 +33,7 @@ def watch(thing: Any, timeline: Timeline) -> Any:
 
 
 def _stages(thing: Any) -> Sequence[Any]:
-    """The stages of this rank."""
+    """Return the stages of this rank."""
     if hasattr(thing, "submod"):
         return [thing]
     return thing._stages if hasattr(thing, "_stages") else [thing._stage]

@@ -1,9 +1,9 @@
 """Spark's barrier jobs: `context = run.watch(BarrierTaskContext.get())` in the function of `mapPartitions`.
 
-`barrier()` and `allGather()` of the context that is given back report, as `spark_barrier` and `spark_all_gather`: a
-task asks once a second whether all have come, so its tasks do not see the end at the same moment, as elsewhere. A
-task's rank is its partition; pass the id that `announce_task` gives to `crosswind.run`, for tasks are not told their
-rank by the environment that the probe reads. Source: pyspark.BarrierTaskContext.
+`barrier()` and `allGather()` of the returned context report, as `spark_barrier` and `spark_all_gather`: a task polls
+once a second whether all have come, so tasks do not see the end at the same moment, as elsewhere. A task's rank is its
+partition; pass the id that `announce_task` returns to `crosswind.run`, for Spark does not set the environment variables
+that the probe reads. Source: pyspark.BarrierTaskContext.
 """
 
 import os
@@ -22,14 +22,14 @@ def matches(thing: Any) -> bool:
 
 
 def watch(context: Any, timeline: Timeline) -> Any:
-    """Return what acts as the context, and reports."""
+    """Return a stand-in for the context that reports."""
     return _Watched(context, Watch(timeline))
 
 
 def announce_task(context: Any, job: str) -> str:
-    """Tells the probe of this process which rank it is, and gives the id of its run: an attempt is a run of its own.
+    """Set the rank of this process for the probe, and return the id of its run: an attempt is a run of its own.
 
-    Spark keeps Python workers for later tasks, so what is told is told anew by each.
+    Spark keeps Python workers for later tasks, so every task has to call this.
     """
     os.environ |= {"RANK": str(context.partitionId()), "WORLD_SIZE": str(len(context.getTaskInfos()))}
     attempt = context.attemptNumber()
@@ -51,5 +51,5 @@ class _Watched:
 
 
 def _bytes(message: str = "") -> int:
-    """Of what this task gives to the others."""
+    """Return the bytes that this task sends to the others."""
     return len(message.encode())

@@ -1,6 +1,6 @@
 """PyTorch's tensor parallelism: modules whose parameters are DTensors, as `parallelize_module` makes them.
 
-A dimension of the device mesh is a group of its own, called by the dimension's name: `tp 0-1`, `dp 0,2`.
+A dimension of the device mesh is a group of its own, named after the dimension: `tp 0-1`, `dp 0,2`.
 """
 
 from typing import Any
@@ -17,6 +17,6 @@ def matches(thing: Any) -> bool:
 
 
 def watch(model: Any, timeline: Timeline) -> Any:
-    """Has DTensor's collectives reported. Raises: InvalidInputError when it is on neither CPU nor GPU."""
+    """Report DTensor's collectives. Raises: InvalidInputError when it is on neither CPU nor GPU."""
     watch_calls_of(model, timeline)
     return model

@@ -1,4 +1,4 @@
-"""TensorFlow: a `tf.function` that does nothing but reduce over the workers of a strategy.
+"""TensorFlow: a `tf.function` that only reduces over the workers of a strategy.
 
 `summed = run.watch(summed)`, and each call within a step is an all-reduce: from the call until its result is there.
 Collectives within a training function of `fit` are not seen. Source: tf.distribute.ReplicaContext.all_reduce.
@@ -14,12 +14,12 @@ from crosswind.ingest.probe.watched_function import WatchedFunction
 
 
 def matches(thing: Any) -> bool:
-    """Return whether it is what tf.function makes."""
+    """Return whether it is made by tf.function."""
     return is_kind(thing, "tensorflow.Function")
 
 
 def watch(function: Any, timeline: Timeline) -> WatchedFunction:
-    """The function, whose calls report; outside of steps it only passes on."""
+    """Return the function with calls that report; outside of steps it only passes on."""
     watch = Watch(timeline)
 
     def call(*arguments: Any, **named: Any) -> Any:
@@ -35,13 +35,13 @@ def watch(function: Any, timeline: Timeline) -> WatchedFunction:
 
 
 def _wait(value: Any) -> None:
-    """Until the result is there; on the CPU calls return when it is."""
+    """Wait until the result is there; on the CPU it is there when calls return."""
     if hasattr(value, "numpy"):
         value.numpy()
 
 
 def _bytes(value: Any) -> int | None:
-    """Of the one tensor that is reduced; None of several."""
+    """Return the bytes of the one tensor that is reduced; None of several."""
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     size = getattr(dtype, "size", None)
     elements = shape.num_elements() if shape is not None and hasattr(shape, "num_elements") else None

@@ -1,1 +1,1 @@
-"""Callbacks for frameworks that run the loop themselves and tell what happens in it."""
+"""Callbacks for frameworks that run the loop themselves."""

@@ -17,7 +17,7 @@ class Hooks:
     """A callback that records the training; options are those of `crosswind.run`.
 
     Args:
-        run: the run that is open already; without it one is opened for each training.
+        run: a run that is open already; without it one is opened for every training.
     """
 
     def __init__(self, run: RunProbe | None = None, **options: Any) -> None:
@@ -31,7 +31,7 @@ SomeHooks = TypeVar("SomeHooks", bound=Hooks)
 def hook(
     note: Callable[Concatenate[SomeHooks, Arguments], None],
 ) -> Callable[Concatenate[SomeHooks, Arguments], None]:
-    """A method that raises nothing into the training; after an error nothing more of that training is noted."""
+    """Wrap a method: it raises nothing into the training; after an error the rest of that training is not recorded."""
 
     @functools.wraps(note)
     def noted(hooks: SomeHooks, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> None:
@@ -39,15 +39,15 @@ def hook(
             return
         try:
             note(hooks, *arguments, **named)
-        except Exception as error:  # noqa: BLE001 - the user's training goes on whatever we get wrong
+        except Exception as error:  # noqa: BLE001 - no error of ours may stop the user's training
             hooks._loop.switch_off()
-            logger.warning("crosswind does not see this training any more: %s", error)
+            logger.warning("crosswind stops watching this training: %s", error)
 
     return noted
 
 
 def callback_of(module: str, hooks: type[Hooks], *, extends: str) -> Callable[[str], Any]:
-    """The module's `__getattr__`: gives `CrosswindCallback`, these hooks in the framework's class, when asked for it.
+    """Return a module's `__getattr__`, which makes `CrosswindCallback` of these hooks and the framework's class.
 
     It raises AttributeError for any other name, ImportError where the framework is not installed.
     """

@@ -12,14 +12,14 @@ from crosswind.ingest.probe.callbacks.hooks import Hooks, hook
 
 
 class TrainerHooks(Hooks):
-    """Takes note of what the Trainer tells."""
+    """Records the Trainer's events."""
 
-    _expected: tuple[str, ...] = ()  # what follows this step
+    _expected: tuple[str, ...] = ()  # whose time belongs to this step
     _handle: Any = None
 
     @hook
     def on_train_begin(self, /, *_: Any, model: Any, **__: Any) -> None:
-        """The first step begins; the model is watched once it is used, for only then it is known what wraps it."""
+        """Begin the first step; the model is watched once it is used, when its wrapper is known."""
         self._expected = ()
         self._loop.begin()
         self._handle = model.register_forward_pre_hook(self._called)
@@ -27,7 +27,7 @@ class TrainerHooks(Hooks):
 
     @hook
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        """The batches of the step are there."""
+        """Note that the batches of the step are there."""
         if self._expected:
             self._expected = ()
             self._loop.next_step()
@@ -35,14 +35,14 @@ class TrainerHooks(Hooks):
 
     @hook
     def on_step_end(self, /, _args: Any, _state: Any, control: Any, **_: Any) -> None:
-        """The step is done, unless something is still to follow it."""
+        """End the step, unless an evaluation or a checkpoint follows it."""
         wanted = {"log": control.should_log, "other": control.should_evaluate, "checkpoint": control.should_save}
         self._expected = tuple(name for name, is_wanted in wanted.items() if is_wanted)
         self._go_on()
 
     @hook
     def on_log(self, /, *_: Any, logs: Mapping[str, Any] | None = None, **__: Any) -> None:
-        """The loss is known, the mean of the steps since it was known last."""
+        """Record the loss, the mean of the steps since the last one."""
         if logs and "loss" in logs:
             self._loop.record(loss=logs["loss"])
         if "log" in self._expected:
@@ -50,16 +50,16 @@ class TrainerHooks(Hooks):
 
     @hook
     def on_evaluate(self, *_: Any, **__: Any) -> None:
-        """Evaluation is over."""
+        """Note that the evaluation is over."""
         self._came("other")
 
     @hook
     def on_save(self, *_: Any, **__: Any) -> None:
-        """A checkpoint is written."""
+        """Note that a checkpoint is written."""
         self._came("checkpoint")
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
-        """Training is over."""
+        """End the training."""
         self._loop.end()
 
     def _came(self, name: str) -> None:
@@ -77,9 +77,9 @@ class TrainerHooks(Hooks):
 
     @hook
     def _called(self, model: Any, *_: Any) -> None:
-        """Has the DistributedDataParallel around the model watched; what evaluates before the training is not wrapped.
+        """Watch the DistributedDataParallel around the model; an evaluation before the training is not wrapped.
 
-        The hook goes with the first batch that is learnt from, for a model cannot be copied with it.
+        The hook is removed with the first training batch, for a model cannot be copied with it.
         """
         from torch.nn.parallel import DistributedDataParallel  # noqa: PLC0415 - torch is the user's
 

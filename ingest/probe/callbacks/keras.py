@@ -11,35 +11,35 @@ from crosswind.ingest.probe.callbacks.hooks import Hooks, hook
 
 
 class KerasHooks(Hooks):
-    """Takes note of what `fit` tells."""
+    """Records the events of `fit`."""
 
     @hook
     def on_train_begin(self, *_: Any, **__: Any) -> None:
-        """The first step begins."""
+        """Begin the first step."""
         self._loop.begin()
 
     @hook
     def on_train_batch_begin(self, *_: Any, **__: Any) -> None:
-        """The batch is there, or will be fetched now."""
+        """Note that the batch is there, or will be fetched now."""
         self._loop.batch_arrived()
 
     @hook
     def on_train_batch_end(self, _batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """The step is done."""
+        """End the step."""
         if logs and "loss" in logs:
             self._loop.record(loss=logs["loss"])
         self._loop.next_step()
 
     @hook
     def on_test_begin(self, *_: Any, **__: Any) -> None:
-        """Validation begins."""
+        """Begin the validation."""
         self._loop.enter_phase("other")
 
     @hook
     def on_test_end(self, *_: Any, **__: Any) -> None:
-        """Validation is over."""
+        """End the validation."""
         self._loop.leave_phase()
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
-        """Training is over."""
+        """End the training."""
         self._loop.end()

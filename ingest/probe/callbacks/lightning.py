@@ -1,7 +1,7 @@
 """Lightning: a callback for `Trainer(callbacks=[CrosswindCallback()])`.
 
-A step is a batch. Validation is `other` and saving is `checkpoint`, of the step that follows; what comes after the last
-batch belongs to none. Source: lightning.pytorch.callbacks.Callback.
+A step is a batch. Validation is `other` and saving is `checkpoint`, of the step that follows; time after the last batch
+belongs to none. Source: lightning.pytorch.callbacks.Callback.
 """
 
 import functools
@@ -12,22 +12,22 @@ from crosswind.ingest.probe.torch_calls.patches import Patches
 
 
 class LightningHooks(Hooks):
-    """Takes note of what the Trainer tells."""
+    """Records the Trainer's events."""
 
     @hook
     def on_train_start(self, trainer: Any, _module: Any) -> None:
-        """The first step begins, and saving is marked from now on."""
+        """Begin the first step, and mark saving from now on."""
         self._loop.begin(trainer.strategy.model)
         self._mark_saving(trainer)
 
     @hook
     def on_train_batch_start(self, *_: Any) -> None:
-        """The batch is there."""
+        """Note that the batch is there."""
         self._loop.batch_arrived()
 
     @hook
     def on_train_batch_end(self, trainer: Any, _module: Any, outputs: Any, _batch: Any, batch_idx: int) -> None:
-        """The step is done; its loss is recorded as often as Lightning logs."""
+        """End the step; its loss is recorded as often as Lightning logs."""
         loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
         if loss is not None and batch_idx % max(trainer.log_every_n_steps, 1) == 0:
             self._loop.record(loss=loss)
@@ -35,20 +35,20 @@ class LightningHooks(Hooks):
 
     @hook
     def on_validation_start(self, *_: Any) -> None:
-        """Validation begins."""
+        """Begin the validation."""
         self._loop.enter_phase("other")
 
     @hook
     def on_validation_end(self, *_: Any) -> None:
-        """Validation is over."""
+        """End the validation."""
         self._loop.leave_phase()
 
     def on_train_end(self, *_: Any) -> None:
-        """Training is over."""
+        """End the training."""
         self._loop.end()
 
     def on_exception(self, _trainer: Any, _module: Any, exception: BaseException) -> None:
-        """Training failed."""
+        """Note that the training failed."""
         self._loop.end(exception)
 
     def _mark_saving(self, trainer: Any) -> None:

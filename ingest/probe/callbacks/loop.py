@@ -1,4 +1,4 @@
-"""The loop of a framework that calls us back: when a step begins and ends, and what happens between two."""
+"""The loop of a framework that calls us back: steps, and the phases between them."""
 
 import atexit
 import inspect
@@ -15,9 +15,9 @@ UNENDED = "the training has not come to its end"
 
 
 class CallbackLoop:
-    """Steps of a loop that somebody else runs; the run is the caller's, or one that is opened for each training.
+    """Steps of a framework's loop; the run is the caller's, or one that is opened for every training.
 
-    Raises: TypeError for what is no option of a run.
+    Raises: TypeError for an unknown option of a run.
     """
 
     def __init__(self, run: RunProbe | None, **options: Any) -> None:
@@ -30,9 +30,9 @@ class CallbackLoop:
         self.is_off = False
 
     def begin(self, *models: Any) -> None:
-        """Training begins, with waiting for the first batch; those of the models that can be watched are.
+        """Begin the training with the wait for the first batch, and watch those of the models that can be watched.
 
-        One that has begun before and never ended has failed: not every framework tells of that.
+        An earlier one that never ended has failed: not every framework reports that.
         """
         self.end(UnavailableError(UNENDED))
         if self._given is None:
@@ -45,61 +45,61 @@ class CallbackLoop:
         self._begin_step()
 
     def batch_arrived(self) -> None:
-        """The batch of the step is there."""
+        """Note that the batch of the step is there."""
         if self._run:
             self._run.batch_arrived()
         self._is_waiting = False
 
     def next_step(self) -> None:
-        """A step is done, and the wait for the next batch begins."""
+        """End a step, and begin the wait for the next batch."""
         self.leave_phase()
         if self._run:
             self._run.end_step()
         self._begin_step()
 
     def begin_anew(self) -> None:
-        """Begin the step anew: what came since the last one was no wait for a batch, and is part of no step."""
+        """Begin the step again: the time since the last one was no wait for a batch, and is part of no step."""
         if self._is_waiting and self._run:
             self._run.abandon_step()
             self._begin_step()
 
     def record(self, **values: Any) -> None:
-        """Keeps values of this step."""
+        """Record values of this step."""
         if self._run:
             self._run.record(**values)
 
     def watch(self, thing: Any) -> None:
-        """Has its collectives reported."""
+        """Report its collectives."""
         if self._run:
             self._run.watch(thing)
 
     def phase(self, name: str) -> AbstractContextManager[None]:
-        """A context whose time is `checkpoint` or `other`."""
+        """Return a context whose time is `checkpoint` or `other`."""
         return self._run.phase(name) if self._run else nullcontext()
 
     def enter_phase(self, name: str) -> None:
-        """Count what comes as `checkpoint` or `other`, until it is left."""
+        """Count the time from now on as `checkpoint` or `other`, until `leave_phase`."""
         self.leave_phase()
         self._phase = self.phase(name)
         self._phase.__enter__()
 
     def leave_phase(self) -> None:
-        """Count what comes as part of the step again."""
+        """Count the time as the step's own again."""
         phase, self._phase = self._phase, None
         if phase:
             phase.__exit__(None, None, None)
 
     def on_end(self, undo: Callable[[], None]) -> None:
-        """Has something done once, when the training is over."""
+        """Do something once, when the training is over."""
         self._undo.append(undo)
 
     def switch_off(self) -> None:
-        """Nothing is noted any more, until this training is over."""
+        """Record nothing any more until this training is over."""
         self.is_off = True
         self._abandon()
 
     def end(self, error: BaseException | None = None) -> None:
-        """Training is over; what was begun is no step."""
+        """End the training; a step that was begun is dropped."""
         if not self._is_begun:
             return
         self._abandon()

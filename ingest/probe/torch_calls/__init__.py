@@ -1,14 +1,14 @@
-"""Collectives that are asked of PyTorch from Python: when this rank came, when it was done waiting, bytes and group.
+"""Collectives launched through PyTorch's Python API: this rank's arrival, the end of its wait, bytes and group.
 
-Everything in Python that communicates, whatever library it stands in, ends at a few places: the methods of
+All Python code that communicates, in whatever library, goes through a few places: the methods of
 `ProcessGroup` and `Work`, and, for functional collectives (DTensor), the packets of `torch.ops._c10d_functional`.
 Those are replaced while a run is open. So it does not matter who imported which function by name, a collective counts
-once however deep the functions around it are nested, and what `torch.compile` compiles is neither seen nor changed.
+once however deep the functions around it are nested, and compiled code of `torch.compile` is neither seen nor changed.
 
 Not seen: collectives that are launched from C++ (gradient buckets of DistributedDataParallel) or from compiled code,
-those on accelerators but CUDA's, and those that nobody waits for by `Work.wait()`. Of one that was done before it was
-waited for, nobody knows the end. On a GPU a wait is the queue's: it counts as exposed where it is in the loop's stream;
-transfers that are coalesced, as batches of sends and receives, are not told there.
+those on accelerators other than CUDA's, and those without a `Work.wait()`. The end of one that was done before its wait
+is unknown. On a GPU a wait is the queue's: it counts as exposed if it is in the loop's stream; coalesced transfers, as
+in batches of sends and receives, are not reported there.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ from crosswind.ingest.probe.torch_calls.process_groups import watch_process_grou
 
 
 def watch_calls(timeline: Timeline) -> Calls:
-    """Has every collective that is asked for from Python reported until the run ends; once, however often called.
+    """Report every collective launched from Python until the run ends; once, however often called.
 
     Raises: InvalidInputError when another open run of this process watches them.
     """
@@ -40,7 +40,7 @@ def watch_calls(timeline: Timeline) -> Calls:
 
 
 def watch_calls_of(model: Any, timeline: Timeline) -> Calls:
-    """The same, for the sake of a model. Raises: InvalidInputError for one on another device than a CPU or GPU."""
+    """Watch all calls for a model's sake. Raises: InvalidInputError for one on another device than a CPU or GPU."""
     device = next((parameter.device for parameter in model.parameters()), None)
     if device is not None:
         follow(device, timeline)

@@ -23,7 +23,7 @@ class Call(NamedTuple):
 
 
 class Calls(Watch):
-    """The watch of all that Python asks of PyTorch."""
+    """The watch of all collectives launched from Python."""
 
     def __init__(self, timeline: Timeline) -> None:
         super().__init__(timeline)
@@ -31,37 +31,37 @@ class Calls(Watch):
         self.are_remote_seen = False
 
     @property
-    def are_told(self) -> bool:
-        """Return whether a collective that is asked for now is to be reported."""
+    def are_reported(self) -> bool:
+        """Return whether to report a collective that is launched now."""
         return self.is_on and self.timeline.is_in_step
 
     def arrive_with(self, tensors: Sequence[Any]) -> Arrival | None:
-        """This rank has come to a collective over these; None when it is not to be told."""
+        """Note that this rank has come to a collective over these tensors; None if it is not reported."""
         if not tensors or tensors[0].is_cpu:
             return self.arrive()
         came = self.timeline.mark() if self.is_on and tensors[0].is_cuda else None
         return self.timeline.arrive(came=came) if came else None
 
     def report_end(self, call: Call, end: int | None, since: int | None) -> None:
-        """It ended then, or nobody knows when; the calling thread stood still for it since then."""
+        """Report the end, which may be unknown; the calling thread stood still for it since then."""
         self.ended(call.arrival, lambda: (call.size_bytes, call.operation, call.group), end, since)
 
     def wait_on_device(self, call: Call, wait: Callable[[], Value]) -> Value:
-        """Return what the wait gives: the queue that is filled now waits in it, and the loop goes on."""
+        """Do the wait, and return its value: the present queue waits in it, and the loop goes on."""
         since = self.timeline.mark()
         value = wait()
-        self.told_on_device(call, call.arrival.came if call.blocked_since is not None else since)
+        self.end_on_device(call, call.arrival.came if call.blocked_since is not None else since)
         return value
 
-    def told_on_device(self, call: Call, since: Mark | None) -> None:
-        """It ends where the queue is filled now, which stands still for it from `since`."""
+    def end_on_device(self, call: Call, since: Mark | None) -> None:
+        """Report that it ends at the present place of the queue, which stands still for it from `since`."""
         what = call.size_bytes, call.operation, call.group
         if went := self.timeline.mark():
             self.guarded(lambda: self.timeline.collective_on_device(call.arrival, what, went, since))
 
 
 def tensors_in(argument: Any) -> Sequence[Any]:
-    """The tensors of an argument that is one, a list of such, or a list of such lists."""
+    """Return the tensors of an argument that is one, a list of such, or a list of such lists."""
     if not isinstance(argument, (list, tuple)):
         return (argument,)
     if argument and isinstance(argument[0], (list, tuple)):
@@ -70,5 +70,5 @@ def tensors_in(argument: Any) -> Sequence[Any]:
 
 
 def bytes_of(tensors: Sequence[Any]) -> int:
-    """Their bytes; of sparse ones, as if they were dense."""
+    """Return their bytes; of sparse ones, as if they were dense."""
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)

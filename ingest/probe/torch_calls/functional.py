@@ -23,13 +23,13 @@ PACKETS: Final[Mapping[str, tuple[str, int]]] = {
     "broadcast": ("broadcast", 2),
     "broadcast_": ("broadcast", 2),
 }
-MOST_PENDING: Final = 1000  # results that nobody ever looks at are not waited for
+MOST_PENDING: Final = 1000  # unused results are never waited for
 
 Pending = dict[int | None, Call]  # by the address of the result
 
 
 def watch_functional(calls: Calls, patches: Patches) -> None:
-    """Has functional collectives report arrivals, and waiting for their results ends."""
+    """Make functional collectives report arrivals, and the waits for their results ends."""
     import torch  # noqa: PLC0415 - torch is the user's
     from torch.distributed import _functional_collectives  # noqa: F401, PLC0415 - it makes the operators
 
@@ -42,7 +42,7 @@ def watch_functional(calls: Calls, patches: Patches) -> None:
 
 
 class _Stand:
-    """Stands in for an operator: PyTorch's tables know a packet by the hash of its operator."""
+    """Stands in for an operator: PyTorch's tables find a packet by the hash of its operator."""
 
     def __init__(self, original: Any, calls: Calls, pending: Pending) -> None:
         from torch import Tensor  # noqa: PLC0415 - torch is the user's
@@ -68,7 +68,7 @@ class _Packet(_Stand):
         self._operation, self._group = PACKETS[name]
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        call = self._calls.guarded(lambda: self._begun(arguments)) if self._calls.are_told else None
+        call = self._calls.guarded(lambda: self._begun(arguments)) if self._calls.are_reported else None
         result = self._original(*arguments, **named)
         if call:
             self._calls.guarded(lambda: self._launched(call, tensors_in(result)))
@@ -94,7 +94,7 @@ class _Packet(_Stand):
 class _Wait(_Stand):
     def __call__(self, tensor: Any, *arguments: Any, **named: Any) -> Any:
         call = self._calls.guarded(lambda: self._awaited(tensor)) if self._pending else None
-        is_first = call is not None and call.arrival.operation is None  # of several that one coalesced collective gives
+        is_first = call is not None and call.arrival.operation is None  # of several results of one coalesced collective
         if call and is_first and call.arrival.came:
             return self._calls.wait_on_device(call, lambda: self._original(tensor, *arguments, **named))
         since = time.perf_counter_ns()
@@ -109,5 +109,5 @@ class _Wait(_Stand):
 
 
 def _address(tensor: Any) -> int | None:
-    """Return where its data is; None where there is none."""
+    """Return the address of its data; None if there is none."""
     return None if tensor.is_sparse or tensor.is_meta else int(tensor.data_ptr())

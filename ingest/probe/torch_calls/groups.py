@@ -11,7 +11,7 @@ WORLD: Final = "world"
 
 
 class Groups:
-    """The names of the process groups seen so far: what the group is for, and its ranks: `tp 0-3`, `world`."""
+    """The names of the process groups seen so far, with their purpose and ranks: `tp 0-3`, `world`."""
 
     def __init__(self) -> None:
         self._names: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
@@ -20,19 +20,19 @@ class Groups:
         self._called: WeakKeyDictionary[Any, tuple[str, Mapping[int, str]]] = WeakKeyDictionary()
 
     def call_transfers(self, group: Any, purpose: str, members: Mapping[int, str]) -> None:
-        """Says what a group's transfers are for, and what its members are called by their rank in it."""
+        """Name the purpose of a group's transfers, and its members by their rank in it."""
         self._called[group] = purpose, members
         self._transfers.pop(group, None)
 
     def name(self, group: Any) -> str:
-        """The name of a group."""
+        """Return the name of a group."""
         name = self._names.get(group)
         if name is None:
-            name = self._names[group] = _told(group)
+            name = self._names[group] = _name_of(group)
         return name
 
     def name_by_key(self, key: Any) -> str:
-        """The name of the group that PyTorch knows by this key: functional collectives have no more."""
+        """Return the name of the group with this key of PyTorch's: functional collectives have no more."""
         if not isinstance(key, str):
             return self.name(key)
         name = self._by_key.get(key)
@@ -43,9 +43,9 @@ class Groups:
         return name
 
     def transfer(self, group: Any, source: int, target: int) -> str:
-        """The name of what goes from one member to another, by their ranks in the group; ANYBODY may be the source.
+        """Return the name of a transfer between members, by their ranks in the group; ANYBODY may be the source.
 
-        It ends with both ranks in the run, `pipeline stage0>stage1 4>6`: the target is who receives.
+        It ends with both ranks in the run, `pipeline stage0>stage1 4>6`: the second receives.
         """
         names = self._transfers.setdefault(group, {})
         name = names.get((source, target))
@@ -64,7 +64,7 @@ class Groups:
             yield f"{source}>{target} of {group.size()}"
 
 
-def _told(group: Any) -> str:
+def _name_of(group: Any) -> str:
     purpose = _purpose(group)
     if purpose == WORLD:
         return WORLD
@@ -73,7 +73,7 @@ def _told(group: Any) -> str:
 
 
 def _purpose(group: Any) -> str:
-    """Return what PyTorch says: a device mesh calls its groups `mesh_<dimension>`, and the first group `default_pg`."""
+    """Return PyTorch's description: a device mesh's groups are `mesh_<dimension>`, and the first is `default_pg`."""
     described = str(group.group_desc)
     if described == "default_pg":
         return WORLD
@@ -83,7 +83,7 @@ def _purpose(group: Any) -> str:
 
 
 def _ranks(group: Any) -> list[int]:
-    """Its ranks in the run; none when it was not made by torch.distributed's own functions."""
+    """Return its ranks in the run; none when it was not made by torch.distributed's own functions."""
     from torch import distributed  # noqa: PLC0415 - torch is the user's
 
     try:
@@ -93,7 +93,7 @@ def _ranks(group: Any) -> list[int]:
 
 
 def listed(ranks: Sequence[int]) -> str:
-    """Ranks in little space: `0-3`, every second of them `0-6/2`, `0,1,5`; many without order with a checksum."""
+    """Return a short list of ranks: `0-3`, every second one `0-6/2`, `0,1,5`; many without order with a checksum."""
     ordered = sorted(ranks)
     pace = ordered[1] - ordered[0] if len(ordered) > 1 else 1
     if len(ordered) > 2 and ordered == list(range(ordered[0], ordered[-1] + 1, pace)):

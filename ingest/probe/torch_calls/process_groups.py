@@ -1,4 +1,4 @@
-"""Collectives and transfers that Python asks of a process group."""
+"""Collectives and transfers launched on process groups from Python."""
 
 import time
 from collections.abc import Callable, Mapping, MutableMapping
@@ -12,8 +12,8 @@ from crosswind.ingest.probe.watch import seen_end
 
 TRANSFER: Final = "transfer"
 
-# Method of ProcessGroup: operation, and which argument's bytes are told, the same on all ranks.
-# Source: torch/csrc/distributed/c10d/init.cpp. Which of them there are depends on PyTorch's version.
+# Method of ProcessGroup: operation, and the place of the argument whose bytes are reported, the same on all ranks.
+# Source: torch/csrc/distributed/c10d/init.cpp. PyTorch's version decides which of them exist.
 METHODS: Final[Mapping[str, tuple[str, int | None]]] = {
     "allreduce": ("all_reduce", 0),
     "allreduce_coalesced": ("all_reduce", 0),
@@ -37,7 +37,7 @@ METHODS: Final[Mapping[str, tuple[str, int | None]]] = {
     "all_to_all_single": ("all_to_all", 1),
     "barrier": ("barrier", None),
     "monitored_barrier": ("barrier", None),
-    "send": (TRANSFER, 0),  # one word for both sides: the group tells who receives
+    "send": (TRANSFER, 0),  # one word for both sides: the group says who receives
     "recv": (TRANSFER, 0),
     "recv_anysource": (TRANSFER, 0),
 }
@@ -46,7 +46,7 @@ Pending = MutableMapping[Any, Call]
 
 
 def watching() -> Calls | None:
-    """Return who watches process groups now."""
+    """Return the present watch of process groups."""
     from torch.distributed import ProcessGroup  # noqa: PLC0415 - torch is the user's, and only where it is used
 
     calls: Calls | None = getattr(ProcessGroup.allreduce, "calls", None)
@@ -54,7 +54,7 @@ def watching() -> Calls | None:
 
 
 def watch_process_groups(calls: Calls, patches: Patches) -> None:
-    """Has the methods of ProcessGroup report arrivals, and Work.wait ends; their types stay what they are."""
+    """Make the methods of ProcessGroup report arrivals, and Work.wait ends; their types stay the same."""
     from torch.distributed import ProcessGroup, Work  # noqa: PLC0415 - torch is the user's
 
     pending: Pending = WeakKeyDictionary()
@@ -68,7 +68,7 @@ def _method(original: Any, calls: Calls, pending: Pending) -> Callable[..., Any]
     name = original.__name__
 
     def method(group: Any, *arguments: Any, **named: Any) -> Any:
-        call = _begin(calls, group, name, (*arguments, *named.values())) if calls.are_told else None
+        call = _begin(calls, group, name, (*arguments, *named.values())) if calls.are_reported else None
         work = original(group, *arguments, **named)
         if call:
             _launched(calls, call, work, pending)
@@ -99,11 +99,11 @@ def _begun(calls: Calls, group: Any, method: str, arguments: tuple[Any, ...]) ->
 
 def _launched(calls: Calls, call: Call, work: Any, pending: Pending) -> None:
     if work is None and call.arrival.came:
-        if call.operation != TRANSFER:  # it stands in the queue; one that is coalesced does not yet
-            calls.told_on_device(call, call.arrival.came)
+        if call.operation != TRANSFER:  # it is in the queue; a coalesced one is not yet
+            calls.end_on_device(call, call.arrival.came)
     elif work is None:  # it is over already
         calls.report_end(call, time.perf_counter_ns(), call.arrival.time)
-    else:  # other people's process groups may give what nobody can refer to
+    else:  # other packages' process groups may return objects without weak references
         calls.guarded(lambda: pending.update({work: call}))
 
 
@@ -124,7 +124,7 @@ def _wait(original: Any, calls: Calls, pending: Pending) -> Callable[..., Any]:
             return original(work, *arguments, **named)
         if call.arrival.came:
             return calls.wait_on_device(call, lambda: original(work, *arguments, **named))
-        since, open_at = _asked(calls, call, work)
+        since, open_at = _waited_since(calls, call, work)
         result = original(work, *arguments, **named)
         calls.report_end(call, seen_end(time.perf_counter_ns(), open_at=open_at, since=since), since)
         return result
@@ -133,8 +133,8 @@ def _wait(original: Any, calls: Calls, pending: Pending) -> Callable[..., Any]:
     return wait
 
 
-def _asked(calls: Calls, call: Call, work: Any) -> tuple[int, int]:
-    """Since when the loop stands still for the work, and when that was last known to be under way."""
+def _waited_since(calls: Calls, call: Call, work: Any) -> tuple[int, int]:
+    """Return since when the loop stands still for the work, and when that was last known to be under way."""
     if call.blocked_since is not None:
         return call.blocked_since, call.blocked_since
     was_done, now = calls.guarded(work.is_completed), time.perf_counter_ns()

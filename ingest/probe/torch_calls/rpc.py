@@ -13,9 +13,9 @@ OPERATION: Final = "rpc"
 
 
 def watch_rpc(calls: Calls, patches: Patches) -> None:
-    """Has calls report when they were made and when they were answered, with the bytes of all tensors both ways.
+    """Make calls report their start and their answer, with the bytes of all tensors both ways.
 
-    Those who call one worker are a group, `rpc server`: its n-th call of a step is compared over its callers.
+    The callers of one worker are a group, `rpc server`: its n-th call of a step is compared over its callers.
     """
     import torch  # noqa: PLC0415 - torch is the user's
     from torch.distributed.rpc import PyRRef, api  # noqa: PLC0415
@@ -67,7 +67,7 @@ def _begun(calls: Calls, target: Callable[[], str], payload: Any) -> Call | None
         arrival = calls.arrive()
         return None if arrival is None else Call(arrival, payload_bytes(payload), OPERATION, f"rpc {target()}")
 
-    return calls.guarded(begun) if calls.are_told else None
+    return calls.guarded(begun) if calls.are_reported else None
 
 
 def _answered(calls: Calls, call: Call, answer: Any, end: int | None, *, since: int) -> None:
@@ -76,14 +76,14 @@ def _answered(calls: Calls, call: Call, answer: Any, end: int | None, *, since: 
 
 
 def _worker(to: Any) -> str:
-    """The name of a worker told by name, number or what PyTorch knows of it."""
+    """Return the name of a worker given by name, number or PyTorch's object for it."""
     from torch.distributed.rpc import api  # noqa: PLC0415 - torch is the user's
 
     return str(api._to_worker_info(to).name)
 
 
 def payload_bytes(payload: Any) -> int:
-    """Bytes of the tensors in what is sent or answered, itself within itself too; nobody asks what pickling adds."""
+    """Return the bytes of the tensors in a nested value, which may contain itself; pickling's overhead is left out."""
     size_bytes, waiting, seen = 0, [payload], set[int]()
     while waiting:
         part = waiting.pop()

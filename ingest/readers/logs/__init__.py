@@ -1,1 +1,1 @@
-"""Readers of what training programs print."""
+"""Readers of training programs' logs."""

@@ -1,4 +1,4 @@
-"""Training logs of Caffe and of what was made from it: Caffe-MPI, CaffeOnSpark, Intel's and NVIDIA's."""
+"""Training logs of Caffe and its derivatives: Caffe-MPI, CaffeOnSpark, Intel's and NVIDIA's."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from typing import ClassVar
 from crosswind.data.schema.run import RunState
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
-from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, told_by
+from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, step_report
 from crosswind.ingest.readers.logs.glog import PREFIX, GlogClock, glog_clock
 from crosswind.ingest.readers.logs.log_values import finite, setting, snake
 from crosswind.ingest.readers.logs.training_log import LOOKED_AT, LogLine, TrainingLog
@@ -45,7 +45,7 @@ class Caffe:
     _outputs: set[str] = field(default_factory=set)
 
     def look(self, line: str) -> LogLine | None:
-        """Return what the solver says in a line. Raises: MalformedError."""
+        """Return the contents of a solver's line. Raises: MalformedError."""
         if match := LOGGED.search(line):
             self._is_in_parameters = BEGINS in match["text"]
             return self._said(match)
@@ -57,13 +57,13 @@ class Caffe:
         return None
 
     def notes(self) -> list[str]:
-        """Return notes on what was taken on trust."""
+        """Return notes on doubtful lines."""
         return self.glog.clock.notes()
 
     def _said(self, match: re.Match[str]) -> LogLine | None:
         text = match["text"]
         progress = ITERATION.search(text) or RATE.search(text)
-        if progress and (entry := told_by(progress)) and entry.step is not None:
+        if progress and (entry := step_report(progress)) and entry.step is not None:
             return self._iteration(text, entry.step, entry.values, self.glog.nanoseconds(match.groupdict()))
         if output := OUTPUT.search(text):
             return LogLine(ts_ns=self.glog.nanoseconds(match.groupdict()), values=self._output(output))
@@ -81,7 +81,7 @@ class Caffe:
         return LogLine(step, _seconds(speed), ts_ns=ts_ns, values=values, tags=self.glog.tags())
 
     def _output(self, match: re.Match[str]) -> dict[str, float | None]:
-        """Outputs of several numbers have one name for all: the further ones by their place."""
+        """Return the outputs; of several numbers under one name, the further ones by their place."""
         name = f"{match['net'].lower()}_{snake(match['name'])}"
         if name in self._outputs:
             name = f"{name}_{match['index']}"
@@ -91,7 +91,7 @@ class Caffe:
 
 
 def _seconds(speed: re.Match[str] | None) -> float | None:
-    """Of one step: of how many the seconds are, the rate tells; the count beside it is how many were asked for."""
+    """Return the seconds of one step: by the rate, as the count next to it is that of the steps requested."""
     if speed is None:
         return None
     rate, seconds = finite(speed["rate"]) or 0.0, finite(speed["seconds"]) or 0.0
@@ -109,12 +109,12 @@ class CaffeReader:
     name: ClassVar[str] = "caffe"
     description: ClassVar[str] = "training log of Caffe: iterations, speed, losses, tests"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Return whether the solver says something in the head."""
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
+        """Return whether there is a solver's line in the head."""
         said = (LOGGED.search(line[:LOOKED_AT]) for line in plain_head(head).splitlines())
         return any(match is not None and PHRASE.match(match["text"]) for match in said)
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
-        """Runs, their steps and losses. Raises: MalformedError, UnavailableError."""
+        """Yield runs, their steps and losses. Raises: MalformedError, UnavailableError."""
         dialect = partial(_dialect, path, context)
         return TrainingLog(self.name, path, report, context, dialect).records()

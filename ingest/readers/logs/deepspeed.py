@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
-from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, told_by
+from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, step_report
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.logs.log_values import finite, moment, setting, snake
 from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
@@ -22,7 +22,7 @@ TIMER = re.compile(rf"(?<![\w-])([\w-]{{1,100}}): ({NUMBER})")
 STAMP = re.compile(r"\[(?:INFO )?(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:,(\d{3}))?\]")
 CONFIGURED = re.compile(r"\[config\.py:\d{1,9}:print\] DeepSpeedEngine configuration:")
 CONFIGURATION = re.compile(r"\[config\.py:\d+:print\] +(\w+) \.* ([^{<].*)$")
-GIB = 1 << 30  # what the timer divides by, and calls GB
+GIB = 1 << 30  # the timer's divisor, which it calls GB
 
 
 @dataclass
@@ -37,7 +37,7 @@ class DeepSpeed:
     _is_timed: bool = True  # the newest step has its timers, or there is none
 
     def look(self, line: str) -> LogLine | None:
-        """A report, a throughput, timers or a parameter. Raises: MalformedError."""
+        """Return a report, a throughput, timers or a parameter. Raises: MalformedError."""
         if "step=" in line or "SamplesPerSec=" in line:
             return self._step(line) or self._rate(line)
         if "time (ms) |" in line:
@@ -48,28 +48,28 @@ class DeepSpeed:
         return None
 
     def notes(self) -> list[str]:
-        """Return notes on what was taken on trust."""
+        """Return notes on doubtful lines."""
         return self.clock.notes()
 
     def _step(self, line: str) -> LogLine | None:
         match = STEP.search(line) or SPEED.search(line)
-        entry = told_by(match) if match else None
+        entry = step_report(match) if match else None
         if entry is None or entry.step is None or match is None:
             return None
-        if entry.step < 0:  # told once, when the engine is made
+        if entry.step < 0:  # printed once, when the engine is made
             return LogLine(ts_ns=self._time(line), begins=True)
         self._is_timed = False
         values = {name: value for name, value in entry.values.items() if name != "lr"} | _memory(line)
         return LogLine(entry.step, ts_ns=self._time(line), values=values | _rates(match.groupdict().get("lr") or ""))
 
     def _rate(self, line: str) -> LogLine | None:
-        """Of versions whose timer counts micro-steps: what it says is of the newest step."""
+        """Return the throughput; in versions whose timer counts micro-steps it is that of the newest step."""
         if not (match := RATE.search(line)):
             return None
         return LogLine(ts_ns=self._time(line), values={"samples_per_second": finite(match[1])} | _memory(line))
 
     def _timers(self, line: str) -> LogLine | None:
-        """The first ones after a step: those further on are of steps that no line names."""
+        """Return the first timers after a step: later ones are of steps without a line."""
         match = TIMERS.search(line)
         if match is None or "microstep" in line or self._is_timed:
             return None
@@ -83,7 +83,7 @@ class DeepSpeed:
 
 
 def _rates(listed: str) -> dict[str, float | None]:
-    """Learning rates of the groups of parameters; one where they are equal."""
+    """Return learning rates of the groups of parameters; one if they are equal."""
     rates = [finite(text) for text in listed.split(",") if text.strip()]
     if len(set(rates)) == 1:
         return {"learning_rate": rates[0]}
@@ -101,11 +101,11 @@ class DeepSpeedReader:
     name: ClassVar[str] = "deepspeed"
     description: ClassVar[str] = "training log of DeepSpeed: reports of rank 0, throughput, timers"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether a report of the engine, or its configuration, is in the head."""
         text = plain_head(head)
         return any(pattern.search(text) for pattern in (STEP, SPEED, CONFIGURED))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
-        """Runs, their steps and what was logged. Raises: MalformedError, UnavailableError."""
+        """Yield runs, their steps and what was logged. Raises: MalformedError, UnavailableError."""
         return TrainingLog(self.name, path, report, context, lambda: DeepSpeed(Clock(context.zone))).records()

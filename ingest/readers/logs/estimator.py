@@ -1,4 +1,4 @@
-"""Logs of TensorFlow's Estimator and TF-Slim, as Mesh-TensorFlow and other programs for TensorFlow 1 write them."""
+"""Training logs of TensorFlow's Estimator and TF-Slim, as of Mesh-TensorFlow and other programs for TensorFlow 1."""
 
 import re
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ END = "Loss for final step: "
 class Estimator:
     """Lines of the hooks that log a training.
 
-    Where absl writes them as well, with their time, the ones without are passed over.
+    Where absl writes them as well, with their time, the ones without are skipped.
     Source: tensorflow/python/training/basic_session_run_hooks.py, LoggingTensorHook and StepCounterHook;
     tensorflow_estimator/python/estimator/estimator.py; google-research/tf-slim tf_slim/learning.py, train_step.
     """
@@ -45,7 +45,7 @@ class Estimator:
     _last: int | None = None
 
     def look(self, line: str) -> LogLine | None:
-        """A step, a rate, an evaluation or the end. Raises: MalformedError."""
+        """Return a step, a rate, an evaluation or the end. Raises: MalformedError."""
         if match := TIMED.search(line):
             self._is_timed = True
             return self._said(match["text"], self.glog.nanoseconds(match.groupdict()))
@@ -53,7 +53,7 @@ class Estimator:
         return self._said(match["text"], None) if match else None
 
     def notes(self) -> list[str]:
-        """Return notes on what was taken on trust."""
+        """Return notes on doubtful lines."""
         return self.glog.clock.notes()
 
     def _said(self, text: str, ts_ns: int | None) -> LogLine | None:
@@ -69,7 +69,7 @@ class Estimator:
         return LogLine(ts_ns=ts_ns, values=values, state=state) if values or state or ts_ns else None
 
     def _loss(self, match: re.Match[str], ts_ns: int | None) -> LogLine | None:
-        """The time in the line is that since the line before."""
+        """Return a step with its loss; the time in the line is that since the line before."""
         step, last = int(match["step"]), self._last
         if step == last:
             return None
@@ -80,7 +80,7 @@ class Estimator:
         return LogLine(step, mean, passed_seconds=passed, ts_ns=ts_ns, values=values, tags=self.glog.tags())
 
     def _slim(self, match: re.Match[str], ts_ns: int | None) -> LogLine | None:
-        """The time in the line is that of its step alone; lines may come twice."""
+        """Return a step of TF-Slim; the time in the line is that of its step alone; lines may come twice."""
         step, last = int(match["done"]) - 1, self._last
         if step in (last, -1):
             return None
@@ -101,10 +101,10 @@ class EstimatorReader:
     name: ClassVar[str] = "estimator"
     description: ClassVar[str] = "training log of TensorFlow's Estimator or TF-Slim, as of Mesh-TensorFlow"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether a step's loss is in the head."""
         return bool(STEP.search(plain_head(head)))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
-        """Runs, their steps and losses. Raises: MalformedError, UnavailableError."""
+        """Yield runs, their steps and losses. Raises: MalformedError, UnavailableError."""
         return TrainingLog(self.name, path, report, context, partial(_dialect, path, context)).records()

@@ -1,4 +1,4 @@
-"""Output of FlexFlow: metrics of every iteration, and what a training took in all."""
+"""Output of FlexFlow: metrics of every iteration, and the time of a whole training."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ BATCH = re.compile(r"batchSize\((\d{1,9})\) workersPerNodes\((\d{1,9})\) numNode
 
 @dataclass
 class FlexFlow:
-    """Lines of the metrics' task and of the examples' own timing, which FlexFlow's users take over.
+    """Lines of the metrics' task, and of the examples' own timing, which users copy.
 
     Source: flexflow/FlexFlow src/metrics_functions/metrics_functions.cc, PerfMetrics::print; examples/cpp/AlexNet/
     alexnet.cc and examples/python/native, the lines after training.
@@ -34,7 +34,7 @@ class FlexFlow:
     _steps: int = 0
 
     def look(self, line: str) -> LogLine | None:
-        """An iteration, or the end. Raises: MalformedError."""
+        """Return an iteration, or the end. Raises: MalformedError."""
         if match := BATCH.search(line):
             self._batch = int(match[1])
             settings = dict(
@@ -48,11 +48,11 @@ class FlexFlow:
         return self._end(match) if match else None
 
     def notes(self) -> list[str]:
-        """Nothing."""
+        """Return no notes."""
         return []
 
     def _end(self, match: re.Match[str]) -> LogLine:
-        """Of the steps' time nothing but the mean is told, and that only with the size of a batch."""
+        """Return the end of a training: steps have only a mean time, and that only with the size of a batch."""
         passed, rate = finite(match["seconds"]), finite(match["rate"])
         mean = self._batch / rate if self._batch and rate else None
         steps = round((passed or 0) / mean) if mean else self._steps
@@ -79,11 +79,11 @@ class FlexFlowReader:
     name: ClassVar[str] = "flexflow"
     description: ClassVar[str] = "output of FlexFlow: metrics of iterations, time and throughput"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether an iteration's metrics, the end's line or the configuration's is in the head."""
         text = plain_head(head)
         return any(pattern.search(text) for pattern in (METRICS, ELAPSED, BATCH))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
-        """Runs, their mean step and metrics. Raises: MalformedError, UnavailableError."""
+        """Yield runs, their mean step and metrics. Raises: MalformedError, UnavailableError."""
         return TrainingLog(self.name, path, report, context, FlexFlow).records()

@@ -1,4 +1,4 @@
-"""Times in front of lines that glog, or absl as it does, wrote: older versions name no year."""
+"""Times of glog and absl at the beginning of lines: older versions have no year."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -17,7 +17,7 @@ HALF_A_YEAR = 6  # months
 
 @dataclass
 class GlogClock:
-    """Turns prefixes into ns UTC: of the year that the log names, else of that in which the file was changed.
+    """Turns prefixes into ns UTC, with the year that the log names, else that of the file's last change.
 
     Source: google/glog, src/logging.cc and README, "log line prefix"; abseil/abseil-py, absl/logging.
     """
@@ -29,7 +29,7 @@ class GlogClock:
     _newest: datetime | None = None
 
     def nanoseconds(self, prefix: dict[str, str | None]) -> int:
-        """The time of the groups of PREFIX. Raises: MalformedError."""
+        """Return the time of the groups of PREFIX. Raises: MalformedError."""
         month, day = int(prefix["month"] or 0), int(prefix["day"] or 0)
         if prefix["year"]:
             self.year, self.is_from_file = int(prefix["year"]), False
@@ -49,5 +49,5 @@ class GlogClock:
 
 
 def glog_clock(path: Path, zone: tzinfo) -> GlogClock:
-    """For one file. Raises: UnavailableError."""
+    """Return the clock for one file. Raises: UnavailableError."""
     return GlogClock(Clock(zone), datetime.fromtimestamp(changed_ns(path) // SECOND, zone))

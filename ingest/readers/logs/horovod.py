@@ -1,4 +1,4 @@
-"""Timelines of Horovod: when each rank was ready for each tensor, and what rank 0 did with it."""
+"""Timelines of Horovod: when each rank was ready for each tensor, and rank 0's work on it."""
 
 import json
 import re
@@ -45,7 +45,7 @@ class _Tensor:
     name: str
     turn: int = -1  # how often it was negotiated before
     begun: list[tuple[str, int]] = field(default_factory=list)
-    ready: dict[int, int] = field(default_factory=dict)  # ranks, and when rank 0 heard of them
+    ready: dict[int, int] = field(default_factory=dict)  # ranks, and when rank 0 was notified of them
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Timeline:
     _is_placed: bool = False
 
     def records(self) -> Iterator[Record]:
-        """The run, its collectives and what rank 0 did in them."""
+        """Yield the run, its collectives and rank 0's activities in them."""
         for number, event in events(self.path, self.report):
             if not self._run_id and event.get("ph") in ("B", "E", "X"):
                 self._open(event)
@@ -139,7 +139,7 @@ class Timeline:
         if tensor.begun or name.startswith("NEGOTIATE_"):
             return
         self._remarks[
-            "collectives of which no rank's arrival is told (HOROVOD_CACHE_CAPACITY=0 tells them)"
+            "collectives without any rank's arrival (HOROVOD_CACHE_CAPACITY=0 records them)"
         ] += not tensor.ready
         for rank, ready_us in tensor.ready.items():
             self._row(
@@ -168,7 +168,7 @@ class Timeline:
                 yield to_table(metric_set, columns)
 
     def _open(self, event: Mapping[str, object]) -> None:
-        """The first event is of the run; of old timelines, the last one is from when the file was last changed."""
+        """Begin the run with its first event; in old timelines, the last one is from the file's last change."""
         plain = self.path.name.removesuffix(".gz")
         named = [tensor.name for tensor in self._tensors.values()]
         self._run_id = imported_id("horovod", self.context.system, plain, self._start_us, *named, event.get("ts"))
@@ -182,7 +182,7 @@ class Timeline:
         begin_us = self._start_us or 0
         tags = {
             "read_from": "horovod",
-            "arrivals_from": "rank 0: when it heard that a rank was ready, once in each of its cycles",
+            "arrivals_from": "rank 0: when it was notified that a rank was ready, once in each of its cycles",
             "steps_from": "turns of each tensor: Horovod knows no steps",
         }
         if self._is_placed:
@@ -202,9 +202,9 @@ class Timeline:
 
 
 def events(path: Path, report: Report) -> Iterator[tuple[int, dict[str, object]]]:
-    """The objects of the array, one after another, with the number of their line; the array may lack its end.
+    """Yield the objects of the array with the numbers of their lines; the array may lack its end.
 
-    All but the first ones stand in one line. Raises: UnavailableError, MalformedError (too large).
+    All but the first ones are in one line. Raises: UnavailableError, MalformedError (too large).
     """
     decoder, number, rest = json.JSONDecoder(), 1, ""
     with Bytes(path, report) as stream:
@@ -230,13 +230,13 @@ def events(path: Path, report: Report) -> Iterator[tuple[int, dict[str, object]]
 
 
 def _next_object(text: str, begin: int) -> int:
-    """Return where the next event begins, if there is one: events hold one object at most, their arguments."""
+    """Return the beginning of the next event, if there is one: events contain at most one object, their arguments."""
     match = re.compile(r"\}\s*,\s*(?=\{)").search(text, begin)
     return match.end() if match else -1
 
 
 def _longest(path: Path) -> int:
-    """The latest time in the timeline, in microseconds since its start."""
+    """Return the latest time in the timeline, in microseconds since its start."""
     latest = 0
     for _, event in events(path, Report("", "")):
         ts_us = event.get("ts")
@@ -246,7 +246,7 @@ def _longest(path: Path) -> int:
 
 
 def _number(value: object) -> int:
-    """A count as JSON has it, or a rank as the name of a tick. Raises: MalformedError."""
+    """Return a count as JSON has it, or a rank as the name of a tick. Raises: MalformedError."""
     if type(value) is str and re.fullmatch("[0-9]{1,9}", value):
         return int(value)
     if type(value) is int and 0 <= value < 1 << 62:
@@ -255,7 +255,7 @@ def _number(value: object) -> int:
 
 
 def _size(facts: Mapping[str, object]) -> int | None:
-    """Bytes of a tensor of which type and shape are told."""
+    """Return the bytes of a tensor, if its type and shape are given."""
     dtype, shape = DTYPE.fullmatch(str(facts.get("dtype"))), SHAPE.fullmatch(str(facts.get("shape")))
     if dtype is None or shape is None:
         return None
@@ -269,7 +269,7 @@ class HorovodReader:
     name: ClassVar[str] = "horovod"
     description: ClassVar[str] = "timeline of Horovod (HOROVOD_TIMELINE): arrivals of ranks, activities"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether a negotiation begins in the head of an array of events."""
         text = plain_head(head)
         return bool(BEGINNING.match(text)) and any(
@@ -277,5 +277,5 @@ class HorovodReader:
         )
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
-        """The run, its collectives and activities. Raises: MalformedError, UnavailableError."""
+        """Yield the run, its collectives and activities. Raises: MalformedError, UnavailableError."""
         return Timeline(path, report, context).records()

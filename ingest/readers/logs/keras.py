@@ -1,4 +1,4 @@
-"""Progress bars of Keras, as a terminal or a file got them; Tarantella's are these."""
+"""Progress bars of Keras, from a terminal or a file; Tarantella has the same."""
 
 import re
 from collections.abc import Iterator
@@ -30,21 +30,21 @@ DRAWN = re.compile(rb"([\r\n\b]+)")  # a bar is drawn over the one before
 class Keras:
     """Bars as `Progbar.update` draws them: the last ones of each epoch, with its means.
 
-    Where there was a validation, the last bar's time has it in it, and that of the bar before does not.
+    With a validation, the last bar's time includes it, and that of the bar before does not.
     Source: keras/src/utils/progbar.py and keras/src/callbacks/progbar_logger.py of Keras 3; keras/utils/
     generic_utils.py, Progbar, of Keras 2.
     """
 
     _epoch: int = 0  # from 1, whose bar is drawn
     _epochs: int = 0
-    _told: set[str] = field(default_factory=set)  # values of the epoch
+    _values: set[str] = field(default_factory=set)  # values of the epoch
     _steps: int = 0  # of the epoch, once all are done
     _whole: float = 0.0
-    _pace: float | None = None  # seconds a step, as the newest unfinished bar of the epoch tells them
+    _pace: float | None = None  # seconds a step, in the newest unfinished bar of the epoch
     _is_old: bool = False
 
     def look(self, line: str) -> LogLine | None:
-        """An epoch, or its finished bar. Raises: MalformedError."""
+        """Return an epoch, or its finished bar. Raises: MalformedError."""
         line = COLOUR.sub("", line).strip()
         if match := EPOCH.match(line):
             self._epoch, self._epochs, self._steps = int(match[1]), int(match[2]), 0
@@ -60,8 +60,8 @@ class Keras:
         return self._again(line, int(match["total"]), values) if self._steps else self._end(line, match, values)
 
     def notes(self) -> list[str]:
-        """Return a note on what bars of old versions may mean."""
-        old = "bars of Keras before 2.4 call samples steps where it trained on arrays: nothing tells them from these"
+        """Return a note on the meaning of old versions' bars."""
+        old = "bars of Keras before 2.4 call samples steps if it trained on arrays: they look the same as these"
         return [old] if self._is_old else []
 
     def _end(self, line: str, match: re.Match[str], values: dict[str, float | None]) -> LogLine:
@@ -71,10 +71,10 @@ class Keras:
             raise MalformedError("no time of a step, such as 30ms/step: the bar may count samples")
         of = "of all its steps"
         if any(name.startswith("val_") for name in values):
-            of = "and its validation" if self._pace is None else "as the last bar before the validation told"
+            of = "and its validation" if self._pace is None else "as in the last bar before the validation"
             seconds = seconds if self._pace is None else self._pace
         self._is_old |= "[" in line
-        self._steps, self._told = int(match["total"]), set(values)
+        self._steps, self._values = int(match["total"]), set(values)
         self._whole = max(_whole(line), seconds * self._steps)
         return LogLine(
             self._epoch * self._steps - 1,
@@ -87,11 +87,11 @@ class Keras:
         )
 
     def _again(self, line: str, total: int, values: dict[str, float | None]) -> LogLine | None:
-        """Drawn once more, after the validation; a bar that tells nothing new is of an evaluation after training."""
-        new = {name: value for name, value in values.items() if name not in self._told}
+        """Take a bar drawn once more, after the validation; one without new values is of an evaluation of its own."""
+        new = {name: value for name, value in values.items() if name not in self._values}
         if total != self._steps or not new:
             return None
-        self._told |= set(new)
+        self._values |= set(new)
         return LogLine(values=new, passed_seconds=max(0.0, _whole(line) - self._whole))
 
 
@@ -101,13 +101,13 @@ def _pace(line: str) -> float | None:
 
 
 def _whole(line: str) -> float:
-    """The epoch's time as told, in whole seconds."""
+    """Return the epoch's time, which is in whole seconds."""
     match = WHOLE.search(line)
     return float(finite(match[1]) or 0.0) if match else 0.0
 
 
 def drawn_lines(path: Path, report: Report) -> Iterator[tuple[int, str]]:
-    """Everything that was ever drawn, with the number of its line: a line may be redrawn for hours before it ends.
+    """Yield every drawn text with the number of its line: a line may be redrawn for hours before it ends.
 
     Raises: UnavailableError, MalformedError (too large).
     """
@@ -135,12 +135,12 @@ class KerasReader:
     name: ClassVar[str] = "keras"
     description: ClassVar[str] = "progress bars of Keras or Tarantella: mean step and metrics of epochs"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether an epoch is followed by its bar in the head."""
         lines = [COLOUR.sub("", line).strip() for line in re.split("[\r\n\b]+", plain_head(head))]
         begun = next((place for place, line in enumerate(lines) if EPOCH.match(line)), len(lines))
         return any(BAR.search(line) or QUIET.match(line) for line in lines[begun:])
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
-        """Runs, a row for each epoch's steps, and metrics. Raises: MalformedError, UnavailableError."""
+        """Yield runs, a row for each epoch's steps, and metrics. Raises: MalformedError, UnavailableError."""
         return TrainingLog(self.name, path, report, context, Keras, drawn_lines).records()

@@ -1,4 +1,4 @@
-"""Output of LBANN: what it prints of every epoch."""
+"""Output of LBANN: its results of every epoch."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from crosswind.ingest.readers.logs.log_values import finite, snake
 from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
 
 EPOCH = re.compile(r"\[(\d{1,9})\] Epoch : stats formated \[tr/v/te[^\]]{0,200}\] iter/epoch = \[(\d{1,9})/")
-TOLD = re.compile(
+RESOURCE = re.compile(
     r"^(?>(?P<model>Model (?P<old>\d{1,9}))|.{0,200}?\(instance (?P<instance>\d{1,9})\)) "
     r"(?:(?P<training>training epoch (?P<epoch>\d{1,9}))|(?P<mode>validation|test|tournament)) "
     r"(?P<name>.{1,200}?) : (?P<value>.+)$"
@@ -38,11 +38,11 @@ class Lbann:
     """
 
     _steps: dict[int, int] = field(default_factory=dict)  # of the newest epoch
-    _waiting: dict[str, float | None] = field(default_factory=dict)  # of the epoch, until its steps' time is told
+    _waiting: dict[str, float | None] = field(default_factory=dict)  # of the epoch, until the line with its steps' time
     _seconds: float | None = None
 
     def look(self, line: str) -> LogLine | None:
-        """An epoch's results. Raises: MalformedError."""
+        """Return an epoch's results. Raises: MalformedError."""
         if " : " not in line and BEGINS not in line:
             return None
         if match := EPOCH.search(line):
@@ -50,12 +50,12 @@ class Lbann:
         elif match := SETTING.match(line):
             world_size = int(match[2]) if match[1].startswith("Total") else None
             return LogLine(settings={snake(match[1]): int(match[2])}, world_size=world_size or None)
-        elif match := TOLD.match(line.strip()):
+        elif match := RESOURCE.match(line.strip()):
             return self._result(match)
         return LogLine(begins=True) if BEGINS in line else None
 
     def notes(self) -> list[str]:
-        """Nothing."""
+        """Return no notes."""
         return []
 
     def _result(self, match: re.Match[str]) -> LogLine | None:
@@ -77,7 +77,7 @@ class Lbann:
     def _epoch(self, epoch: int, statistics: dict[str, float | None]) -> LogLine:
         steps = self._steps.get(epoch)
         if not steps:
-            raise MalformedError(f"no line told how many steps epoch {epoch} has")
+            raise MalformedError(f"no line has the number of steps of epoch {epoch}")
         mean = statistics.pop("step_seconds_mean", None)
         values, self._waiting = {**self._waiting, **statistics}, {}
         passed, self._seconds = self._seconds, None
@@ -102,11 +102,11 @@ class LbannReader:
     name: ClassVar[str] = "lbann"
     description: ClassVar[str] = "output of LBANN: time, objective and metrics of each epoch"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether an epoch's headline, or the start of the program, is in the head."""
         text = plain_head(head)
         return bool(EPOCH.search(text) or FIRST.search(text))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
-        """Runs, a row for each epoch's steps, and results. Raises: MalformedError, UnavailableError."""
+        """Yield runs, a row for each epoch's steps, and results. Raises: MalformedError, UnavailableError."""
         return TrainingLog(self.name, path, report, context, Lbann).records()

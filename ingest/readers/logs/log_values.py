@@ -1,4 +1,4 @@
-"""Numbers, settings, names and times as logs of trainings write them."""
+"""Numbers, settings, names and times in training logs."""
 
 import re
 from decimal import Decimal
@@ -10,7 +10,7 @@ from crosswind.ingest.readers.clock import Clock
 
 
 def setting(text: str) -> Parameter | None:
-    """A value as a log's settings tell it; None for one that is not set."""
+    """Return the value of a setting in a log; None for one that is not set."""
     text = text.strip()
     if text in ("None", "", "null"):
         return None
@@ -27,7 +27,7 @@ def setting(text: str) -> Parameter | None:
 
 
 def moment(clock: Clock, date: str, time: str, fraction: str | None) -> int:
-    """A date YYYY-MM-DD and a time with decimals, in ns UTC. Raises: MalformedError."""
+    """Return a date YYYY-MM-DD and a time with decimals in ns UTC. Raises: MalformedError."""
     whole = clock.nanoseconds("time", f"{date}T{time}")
     if whole is None:
         raise MalformedError(f"{date} {time} is no time; expected YYYY-MM-DD HH:MM:SS")
@@ -41,7 +41,7 @@ def snake(text: str) -> str:
 
 
 def finite(text: str, places: int = 0) -> float | None:
-    """A number as logs write them, of which the point moves by so many places; None for nan and inf.
+    """Return a number in a log, its point moved by so many places; None for nan and inf.
 
     Raises: MalformedError.
     """

@@ -1,4 +1,4 @@
-"""Training logs of Megatron-LM and of what was made from it: GPT-NeoX, Megatron-DeepSpeed, Megatron-LLM."""
+"""Training logs of Megatron-LM and its derivatives: GPT-NeoX, Megatron-DeepSpeed, Megatron-LLM."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.run import RunState
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
-from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, told_by
+from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, step_report
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.logs.log_values import finite, moment, setting, snake
 from crosswind.ingest.readers.logs.training_log import LOOKED_AT, LogLine, TrainingLog
@@ -56,7 +56,7 @@ class Megatron:
     _is_in_arguments: bool = False
 
     def look(self, line: str) -> LogLine | None:
-        """An iteration, a validation, a moment or an argument. Raises: MalformedError."""
+        """Return an iteration, a validation, a moment or an argument. Raises: MalformedError."""
         if " iteration" in line and "|" in line:
             return self._iteration(line) if TOTAL.search(line) else self._validation(line)
         if "] datetime: " in line:
@@ -66,14 +66,14 @@ class Megatron:
         return self._argument(line) if self._is_in_arguments else None
 
     def notes(self) -> list[str]:
-        """Return notes on what was taken on trust."""
+        """Return notes on doubtful lines."""
         return self.clock.notes()
 
     def _iteration(self, line: str) -> LogLine:
         match, total = ITERATION.search(line), TOTAL.search(line)
-        entry = told_by(match) if match else None
+        entry = step_report(match) if match else None
         if entry is None or entry.step is None or entry.seconds is None or total is None:
-            raise MalformedError("an iteration that tells no time of less than thirty years")
+            raise MalformedError("an iteration without a time of less than thirty years")
         if entry.step >= int(total[1]):
             raise MalformedError(f"iteration {entry.step + 1} of {total[1]}")
         stamp = STAMP.search(line, 0, total.start())
@@ -129,7 +129,7 @@ class MegatronReader:
     name: ClassVar[str] = "megatron"
     description: ClassVar[str] = "training log of Megatron-LM, GPT-NeoX or Megatron-DeepSpeed"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether an iteration, or the arguments of this program, are in the head."""
         text = plain_head(head)
         if any(ITERATION.search(line[:LOOKED_AT]) for line in text.splitlines() if ELAPSED in line):
@@ -137,5 +137,5 @@ class MegatronReader:
         return bool(ARGUMENTS.search(text) and OURS.search(text))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
-        """Runs, their steps and what was logged. Raises: MalformedError, UnavailableError."""
+        """Yield runs, their steps and what was logged. Raises: MalformedError, UnavailableError."""
         return TrainingLog(self.name, path, report, context, lambda: Megatron(Clock(context.zone))).records()

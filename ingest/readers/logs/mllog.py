@@ -1,4 +1,4 @@
-"""Training runs from MLPerf's result logs: `:::MLLOG` lines among whatever else a job writes."""
+"""Training runs in MLPerf's result logs: `:::MLLOG` lines among a job's other output."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ BOUNDARIES = frozenset(f"{name}_{edge}" for name in INTERVALS for edge in ("star
 LOOPS = ("epoch_start", "block_start", "eval_start", "train_loop", "train_epoch")  # the last two: v0.5
 EVALUATIONS = ("eval_accuracy", "eval_error")
 ALWAYS_PROGRESS = (*EVALUATIONS, "tracked_stats", "throughput")
-UNUSED = ("cache_clear", "weights_initialization", "run_final", "status")  # the last: run_stop says it
+UNUSED = ("cache_clear", "weights_initialization", "run_final", "status")  # the last: in run_stop
 PERSONS = ("submission_poc_name", "submission_poc_email")
 BEFORE_A_RUN = ("cache_clear", "init_start", "run_start", "submission_benchmark", "submission_org")
 DRAFTS_MAX = 2_000  # models trained side by side; submissions have some hundred
@@ -35,17 +35,17 @@ Row = tuple[int, str, int, int, str, float | None]
 
 @dataclass(frozen=True)
 class MllogReader:
-    """One run per run_start, with what it logged while it trained as rows of `progress`."""
+    """One run for every run_start; values logged during training are rows of `progress`."""
 
     name: ClassVar[str] = "mllog"
     description: ClassVar[str] = "MLPerf training and HPC result logs with :::MLLOG lines (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Return whether an event stands in the first 64 KiB."""
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
+        """Return whether there is an event in the first 64 KiB."""
         return BEGINNING.search(plain_head(head)) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Run | pa.Table]:
-        """The runs, and rows of `progress`. Raises: UnavailableError, MalformedError."""
+        """Yield the runs, and rows of `progress`. Raises: UnavailableError, MalformedError."""
         reading = Reading(report, context)
         if file := description_file(path):
             reading.describe(file)
@@ -64,14 +64,14 @@ class Reading:
     remarks: Counter[str] = field(default_factory=Counter)
 
     def describe(self, file: Path) -> None:
-        """Takes in the system's description, or says why not."""
+        """Take the system's description, or note why not."""
         try:
             self.drafts[""].facts.describe(description(file))
         except MalformedError as error:
             self.report.notes.append(str(error))
 
     def records(self, logged: Iterable[Event]) -> Iterator[Run | pa.Table]:
-        """Rows as soon as there are many, runs when nothing more can come of them."""
+        """Yield rows as soon as there are many, and runs when they are complete."""
         for event in logged:
             try:
                 self.take(event)
@@ -88,7 +88,7 @@ class Reading:
         self.note()
 
     def take(self, event: Event) -> None:
-        """Takes in one event. Raises: MalformedError."""
+        """Take one event. Raises: MalformedError."""
         draft = self.draft(event)
         if event.time_ns is not None and draft.first_ns is None:
             draft.first_ns = event.time_ns
@@ -100,7 +100,7 @@ class Reading:
             self.during(draft, event)
 
     def during(self, draft: Draft, event: Event) -> None:
-        """Takes in what is not a fact of the run's beginning. Raises: MalformedError."""
+        """Take an event after the run's beginning. Raises: MalformedError."""
         key = event.key
         if key in BOUNDARIES:
             if event.time_ns is None:
@@ -114,7 +114,7 @@ class Reading:
             draft.facts.parameter(key, event.value)
 
     def draft(self, event: Event) -> Draft:
-        """The run that an event tells of, begun anew when the one before is over. Raises: MalformedError."""
+        """Return the run of an event, a new one when the one before is over. Raises: MalformedError."""
         instance = event.instance
         draft = self.drafts.get(instance)
         if draft is None:
@@ -127,7 +127,7 @@ class Reading:
         return draft
 
     def boundary(self, draft: Draft, event: Event, time_ns: int) -> None:
-        """Takes in where something starts or stops. Raises: MalformedError."""
+        """Take a start or a stop. Raises: MalformedError."""
         if event.key == "init_start":
             draft.init_ns = draft.init_ns or time_ns
         elif event.key == "init_stop":
@@ -139,12 +139,12 @@ class Reading:
         elif event.key == "run_stop" and draft.ended_ns is None:
             draft.stop(event, time_ns)
         elif event.key in ("run_start", "run_stop"):
-            self.remarks[f"{event.key} told again, by another process: the first holds"] += 1
+            self.remarks[f"{event.key} repeated by another process: the first counts"] += 1
         else:
             self.interval(draft, event, time_ns)
 
     def interval(self, draft: Draft, event: Event, time_ns: int) -> None:
-        """Times epochs, blocks, evaluations and staging."""
+        """Time epochs, blocks, evaluations and staging."""
         name, _, edge = event.key.rpartition("_")
         draft.is_training |= draft.started_ns is not None and event.key in LOOPS
         if edge == "start":
@@ -157,7 +157,7 @@ class Reading:
             self.row(draft, event, f"{name}_seconds", (time_ns - started_ns) / 1e9)
 
     def progress(self, draft: Draft, event: Event) -> None:
-        """Takes in numbers that were logged on the way. Raises: MalformedError."""
+        """Take numbers that were logged during the run. Raises: MalformedError."""
         if event.key in EVALUATIONS and event.rank == 0:
             draft.evaluated(event.position)
         values = event.value if isinstance(event.value, dict) else {event.key: event.value}
@@ -165,10 +165,10 @@ class Reading:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 self.row(draft, event, name[:100], number(value))
             elif value is not None:
-                self.remarks["values logged on the way that are no numbers, left out"] += 1
+                self.remarks["values logged during the run that are no numbers, left out"] += 1
 
     def row(self, draft: Draft, event: Event, name: str, value: float | None) -> None:
-        """Adds a row of `progress`; its step is the position that the event itself names. Raises: MalformedError."""
+        """Add a row of `progress`; its step is the position that the event itself names. Raises: MalformedError."""
         if draft.started_ns is None:
             self.remarks["values before run_start, left out"] += 1
             return
@@ -178,27 +178,27 @@ class Reading:
         self.rows.append((event.time_ns, draft.run_id, event.rank, step, name, value))
 
     def table(self) -> pa.Table:
-        """The rows that wait, which no longer do."""
+        """Return the rows so far, and forget them."""
         columns = dict(zip((column.name for column in PROGRESS.columns), zip(*self.rows, strict=True), strict=True))
         self.report.read += len(self.rows)
         self.rows = []
         return to_table(PROGRESS, columns)
 
     def finish(self, draft: Draft) -> Iterator[Run]:
-        """The run, if it ever began, with what is odd about it remarked."""
+        """Yield the run, if it ever began, and count its oddities."""
         if draft.started_ns is None:
             return
         self.report.read += 1
         run = draft.run(self.context.system, self.context.workload)
         self.remarks["runs without run_stop: cut short, or still being written"] += run.ended_ns is None
         self.remarks["runs whose run_stop does not say whether they reached the target"] += _is_silent(draft)
-        self.remarks["runs that say nothing of their progress at the last evaluation"] += draft.told_progress() is None
-        self.remarks["runs whose benchmark is not told: name it by --workload"] += not run.workload
-        self.remarks["runs whose number of processes is not told"] += run.world_size is None
+        self.remarks["runs without progress at the last evaluation"] += draft.progress_reached() is None
+        self.remarks["runs without a benchmark: name it by --workload"] += not run.workload
+        self.remarks["runs without a number of processes"] += run.world_size is None
         yield run
 
     def note(self) -> None:
-        """Writes what was remarked into the report."""
+        """Write the remarks into the report."""
         self.report.notes += [f"{count} {text}" for text, count in self.remarks.items() if count]
         if not self.report.read:
             self.report.notes.append("no run_start: nothing to store")

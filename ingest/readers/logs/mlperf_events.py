@@ -1,4 +1,4 @@
-"""Events of MLPerf's training logs, picked out of whatever else a job wrote.
+"""Events of MLPerf's training logs, picked out of a job's other output.
 
 Source: github.com/mlcommons/logging: mlperf_logging/mllog/mllog.py (`:::MLLOG`, since v0.7) and
 mlperf_logging/compliance_checker/mlp_parser (`:::MLL` of v0.6, `:::MLPv0.5.0` of v0.5); `:::SYSJSON` (the system's
@@ -46,10 +46,10 @@ _DECODER = json.JSONDecoder()
 
 
 class Event(NamedTuple):
-    """One thing that a log tells; `time_ns` is None where the log gives none that can be."""
+    """One event of a log; `time_ns` is None if the log has no possible time."""
 
     line: int
-    raw: bytes  # from behind the mark on
+    raw: bytes  # from after the mark on
     rank: int
     time_ns: int | None
     key: str
@@ -59,18 +59,18 @@ class Event(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The beginning of what the log says."""
+        """Return the beginning of the event's text."""
         return self.raw[:400].decode(errors="ignore")
 
     @property
     def instance(self) -> str:
-        """The one of several models trained side by side that logged it; empty where there is one."""
+        """Return which of several models trained side by side logged it; empty if there is one."""
         instance_id = self.metadata.get("instance_id", self.metadata.get("instance", ""))
         return str(instance_id)[:100] if instance_id != "" and isinstance(instance_id, int | str) else ""
 
     @property
     def position(self) -> tuple[str, float] | None:
-        """The training's progress by the first of POSITIONS that the event has, and which one that is."""
+        """Return the training's progress by the first of POSITIONS that the event has, with its name."""
         for name in POSITIONS:
             if name in self.metadata:
                 at = number(self.metadata[name])
@@ -79,8 +79,8 @@ class Event(NamedTuple):
         return None
 
 
-class _Told(Struct):
-    """The object that follows `:::MLLOG`, as the format has it."""
+class _EventJson(Struct):
+    """The object after `:::MLLOG`, as the format has it."""
 
     key: str
     time_ms: int
@@ -88,11 +88,11 @@ class _Told(Struct):
     metadata: dict[str, object] = {}
 
 
-_TOLD = Decoder(_Told)
+_EVENT_JSON = Decoder(_EventJson)
 
 
 def number(value: object) -> float | None:
-    """The value, where it is a finite number."""
+    """Return the value, if it is a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -102,10 +102,10 @@ def number(value: object) -> float | None:
 
 
 def events(path: Path, report: Report) -> Iterator[Event]:
-    """The events in the file's order; a line that only begins like one goes to the report. Raises: as `blocks`."""
+    """Yield the events in the file's order; lines that only begin like one go to the report. Raises: as `blocks`."""
     for block in blocks(path, report, is_whole=_is_whole):
         for line, prefix, kind, rest in _marked(block):
-            if prefix.startswith(b"+ "):  # the shell tells what it is about to echo
+            if prefix.startswith(b"+ "):  # the shell's trace of an echo
                 continue
             try:
                 yield _event(line, _rank(prefix) if prefix else 0, kind, rest)
@@ -116,12 +116,12 @@ def events(path: Path, report: Report) -> Iterator[Event]:
 
 
 def _is_whole(line: bytes) -> bool:
-    """Return whether the object that a line ends in is closed."""
+    """Return whether the object at a line's end is closed."""
     return line.rstrip().endswith(b"}") and line.count(b"{") == line.count(b"}")
 
 
 def _marked(block: Block) -> Iterator[tuple[int, bytes, bytes, bytes]]:
-    """Line number, what stands before the line's first mark, which mark, and what follows up to the next one."""
+    """Yield line number, the text before the line's first mark, the mark, and the text up to the next one."""
     data, line, line_start = block.data, block.number, 0
     prefix, line_end = b"", -1
     here, ahead = itertools.tee(MARK.finditer(data))
@@ -138,7 +138,7 @@ def _marked(block: Block) -> Iterator[tuple[int, bytes, bytes, bytes]]:
 
 
 def _rank(prefix: bytes) -> int:
-    """The process, where a launcher put its number before the line: `3: `, `[3] `, `[1,3]<stdout>:`."""
+    """Return the process, if a launcher put its number before the line: `3: `, `[3] `, `[1,3]<stdout>:`."""
     match = _RANK.fullmatch(prefix[:64])
     return int(next(filter(None, match.groups()))) if match else 0
 
@@ -148,16 +148,16 @@ def _event(line: int, rank: int, kind: bytes, rest: bytes) -> Event:
         return _of_others(line, rank, kind, rest)
     try:
         event = _usual(rest)
-    except MsgspecError:  # followed by what another process wrote, a time that is no integer, NaN
+    except MsgspecError:  # followed by another process's text, a time that is no integer, NaN
         return _checked(Event(line, rest, rank, *_unusual(rest.decode())))
     return _checked(Event(line, rest, rank, _possible(event.time_ms * MS), event.key, event.value, event.metadata))
 
 
-def _usual(rest: bytes) -> _Told:
-    """Raises: MsgspecError."""
-    if b"\\u" in rest:  # may be what UTF-8 cannot hold
+def _usual(rest: bytes) -> _EventJson:
+    """Decode the usual form. Raises: MsgspecError."""
+    if b"\\u" in rest:  # may not be valid UTF-8
         raise MsgspecError
-    return _TOLD.decode(rest)
+    return _EVENT_JSON.decode(rest)
 
 
 def _unusual(rest: str) -> tuple[int | None, str, object, dict[str, object]]:
@@ -192,7 +192,7 @@ def _object(text: str) -> dict[str, object]:
 
 
 def _json(text: str) -> object:
-    """The value at the text's beginning; what follows may be another process's. Raises: ValueError."""
+    """Return the value at the text's beginning; the rest may be another process's. Raises: ValueError."""
     document: object = _DECODER.raw_decode(text)[0]
     if "\\u" in text and "\\u0000" in _encoded(document):
         raise MalformedError("holds a zero byte, which no text does")
@@ -200,7 +200,7 @@ def _json(text: str) -> object:
 
 
 def _encoded(value: object) -> str:
-    """JSON text of what UTF-8 can hold. Raises: UnicodeEncodeError for half a surrogate pair."""
+    """Return JSON text that is valid UTF-8. Raises: UnicodeEncodeError for half a surrogate pair."""
     return json.dumps(value, ensure_ascii=False).encode().decode()
 
 

@@ -1,4 +1,4 @@
-"""A run as MLPerf's events tell it, one after the other."""
+"""A run put together from MLPerf's events."""
 
 import json
 from collections.abc import Mapping
@@ -30,19 +30,19 @@ STATES = {"success": RunState.COMPLETED, "aborted": RunState.FAILED}
 
 @dataclass
 class Facts:
-    """Facts that hold of a run before it begins, and of the next one in the same log unless that says otherwise."""
+    """Facts of a run from before it begins, and of the next one in the same log unless that has its own."""
 
     benchmark: str = ""
     configuration: dict[str, Parameter] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
-    described: dict[str, int] = field(default_factory=dict)  # sizes of the whole system: the log's own go before them
+    described: dict[str, int] = field(default_factory=dict)  # sizes of the whole system: the log's own override them
     software: dict[str, str] = field(default_factory=dict)
     job_id: str | None = None
     nodes: tuple[str, ...] = ()
 
     def copy(self) -> "Facts":
-        """The same, to be changed alone."""
+        """Return a copy."""
         return replace(
             self,
             configuration=dict(self.configuration),
@@ -53,7 +53,7 @@ class Facts:
         )
 
     def takes(self, event: Event) -> bool:
-        """Takes in who ran what, where; False for an event that tells none of that. Raises: MalformedError."""
+        """Take a fact of the run and the system. Return False for any other event. Raises: MalformedError."""
         key, value = event.key, event.value
         if key not in FACTS:
             return False
@@ -70,7 +70,7 @@ class Facts:
         return True
 
     def parameter(self, key: str, value: object) -> None:
-        """Takes in a hyperparameter; one of null says nothing. Raises: MalformedError."""
+        """Take a hyperparameter; null means nothing. Raises: MalformedError."""
         scalar = _scalar(value)
         if scalar is None:
             return
@@ -79,14 +79,14 @@ class Facts:
         self.configuration[key] = scalar
 
     def size(self, key: str, value: object) -> None:
-        """Takes in how large the run is. Raises: MalformedError."""
+        """Take a size of the run. Raises: MalformedError."""
         count = _count(value)
         if count is None:
             raise MalformedError(f"{key} {str(value)[:50]!r} is no count")
         self.sizes[key] = count
 
     def describe(self, system: Mapping[str, object]) -> None:
-        """Takes in the description of the system that submissions come with."""
+        """Take the description of the system in submissions."""
         counts = {key: _count(system.get(key)) for key in SIZES}
         self.described |= {key: count for key, count in counts.items() if count is not None}
         if isinstance(framework := system.get("framework"), str) and framework:
@@ -95,13 +95,13 @@ class Facts:
             self.tags["accelerator"] = model[:TEXT_MAX]
 
     def job(self, job: Mapping[str, object]) -> None:
-        """Takes in the Slurm job, and its nodes."""
+        """Take the Slurm job, and its nodes."""
         self.job_id, nodes = str(job["job_id"]), job["nodes"]
         self.nodes = nodes if isinstance(nodes, tuple) else ()
         self.described["number_of_nodes"] = len(self.nodes)
 
     def world_size(self) -> int | None:
-        """Processes that compute: the ranks, else the accelerators; a system without any does not tell."""
+        """Return the number of processes that compute: the ranks, else the accelerators; None without any."""
         if ranks := self.sizes.get("number_of_ranks"):
             return ranks
         sizes = self.described | self.sizes
@@ -110,7 +110,7 @@ class Facts:
 
 @dataclass
 class Draft:
-    """A run of which the log is being read."""
+    """A run whose log is being read."""
 
     facts: Facts
     instance: str
@@ -128,7 +128,7 @@ class Draft:
     has_moved: bool = False
 
     def is_over(self, event: Event) -> bool:
-        """Return whether an event that begins a run is of the next one: this one stopped, or died and began again."""
+        """Return whether an event at a run's beginning is of the next one: this one stopped, or died and restarted."""
         if event.time_ns is None:
             return False
         if self.ended_ns is not None:
@@ -136,19 +136,19 @@ class Draft:
         return self.is_training and event.key == "init_start"
 
     def initialised(self, time_ns: int) -> None:
-        """Notes the end of what comes before the run's time: compiling, loading the model."""
+        """Note the end of the work before the run's time: compiling, loading the model."""
         if self.init_ns is not None and self.init_ns <= time_ns:
             self.init_seconds = (time_ns - self.init_ns) / 1e9
 
     def start(self, system: str, time_ns: int) -> None:
-        """Notes the beginning, which with what was told before it makes the run's identity."""
+        """Note the beginning, which with the facts before it makes the run's identity."""
         facts, self.started_ns = self.facts, time_ns
         tags = [facts.tags.get(tag, "") for tag in ("submitter", "platform", "seed", "instance")]
         of = (facts.benchmark, *tags, self.instance, facts.job_id)
         self.run_id = imported_id("mllog", system, *of, self.first_ns, time_ns)
 
     def stop(self, event: Event, time_ns: int) -> None:
-        """Notes the end. Raises: MalformedError when it is before the beginning."""
+        """Note the end. Raises: MalformedError when it is before the beginning."""
         if time_ns < (self.started_ns or 0):
             raise MalformedError("run_stop is before run_start")
         self.ended_ns = time_ns
@@ -156,26 +156,26 @@ class Draft:
         self.status = str(status)[:TEXT_MAX]
 
     def evaluated(self, position: tuple[str, float] | None) -> None:
-        """Notes how far the training was at an evaluation."""
+        """Note how far the training was at an evaluation."""
         self.evaluations += 1
         if position is None:
             return
         self.has_moved |= self.progress is not None and position != self.progress
         self.progress = position
 
-    def told_progress(self) -> tuple[str, float] | None:
-        """Return how far the run came; None where all of several evaluations name one place, which then is none."""
+    def progress_reached(self) -> tuple[str, float] | None:
+        """Return how far the run came; None if several evaluations name the same place, which then means nothing."""
         return self.progress if self.has_moved or self.evaluations == 1 else None
 
     def run(self, system: str, workload: str) -> Run:
-        """The run as far as it is told; one without an end, or that ended somehow, is `lost`."""
+        """Return the run as far as the log has it; one without an end, or with an unclear one, is `lost`."""
         facts, tags = self.facts, dict(self.facts.tags)
         tags |= {"instance": self.instance} if self.instance else {}
         tags |= {"status": self.status} if self.status else {}
         tags |= {} if self.init_seconds is None else {"init_seconds": f"{self.init_seconds:.9g}"}
         if nodes := (facts.described | facts.sizes).get("number_of_nodes"):
             tags["node_count"] = str(nodes)
-        if progress := self.told_progress():
+        if progress := self.progress_reached():
             tags |= {UNIT_TAG: progress[0], PROGRESS_TAG: f"{progress[1]:.17g}"}
         return Run(
             run_id=self.run_id,
@@ -194,7 +194,7 @@ class Draft:
 
 
 def _scalar(value: object) -> Parameter | None:
-    """A parameter's value; lists and objects become their JSON text. Raises: MalformedError."""
+    """Return a parameter's value; lists and objects become their JSON text. Raises: MalformedError."""
     if isinstance(value, float) and number(value) is None:
         return None
     parameter = json.dumps(value, separators=(",", ":")) if isinstance(value, list | dict) else value
@@ -204,6 +204,6 @@ def _scalar(value: object) -> Parameter | None:
 
 
 def _count(value: object) -> int | None:
-    """A count, which system descriptions write as text."""
+    """Return a count, which system descriptions write as text."""
     text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -1,4 +1,4 @@
-"""The description of the system that a tree of MLPerf results has beside its logs."""
+"""The system description in a tree of MLPerf results."""
 
 import itertools
 import json
@@ -11,7 +11,7 @@ LIMIT = 1 << 20  # bytes; real ones have some 2000
 
 
 def description_file(log: Path) -> Path | None:
-    """`systems/NAME.json` of a log in `results/NAME/BENCHMARK/`; None outside such a tree.
+    """Return `systems/NAME.json` of a log in `results/NAME/BENCHMARK/`; None outside such a tree.
 
     Source: github.com/mlcommons/policies, submission_rules.adoc, "Submission package".
     """

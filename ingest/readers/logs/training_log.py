@@ -1,8 +1,8 @@
-"""Lines of a training log into runs, their steps and the values they told; what lines look like is each reader's.
+"""Training logs: lines become runs, their steps and values; every reader has a dialect of its own for the lines.
 
-A line tells of the steps since the one before: its row has their mean duration, and the number of the last of them.
-Where lines have no time, the durations that they tell are added up: from the last moment that the log names, or so that
-the log ends when its file was last changed. Tags of the run say which.
+A line stands for the steps since the one before: its row has their mean duration, and the number of the last of them.
+If lines have no time, their durations are added up: from the last time in the log, or so that the log ends at the
+file's last change. Tags of the run say which.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,9 +26,9 @@ from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS
 ROWS_AT_ONCE = 50_000
 SECOND = 1_000_000_000
 DAY_NS = 86_400 * SECOND
-MOST_SECONDS = 10**9  # thirty years: longer takes no training
-LOOKED_AT = 1 << 13  # characters of a line: none that tells is longer, and no pattern takes long for so many
-MAX_SETTINGS = 2000  # of a run; a log in which every line looks like one is none
+MOST_SECONDS = 10**9  # thirty years: longer than any training
+LOOKED_AT = 1 << 13  # characters of a line: longer than any step line, and quick for every pattern
+MAX_SETTINGS = 2000  # of a run; a file in which every line looks like a step is no log
 KEYS = ("ts_ns", "run_id", "rank", "step")
 VALUE = ("name", "value")
 Numbered = Iterable[tuple[int, str]]
@@ -36,10 +36,10 @@ Numbered = Iterable[tuple[int, str]]
 
 @dataclass(frozen=True)
 class LogLine:
-    """The contents of one line; None or empty is what it does not tell.
+    """The contents of one line; None or empty if they are not in it.
 
-    `step` is the last one that ended, from 0, and -1 where none has; `seconds` of a step, or the mean of those since
-    the line before (or of so many `steps`); `passed_seconds` since that line, where it is not those of the steps alone.
+    `step` is the last one that ended, from 0, and -1 if none has; `seconds` of a step, or the mean of those since the
+    line before (or of so many `steps`); `passed_seconds` since that line, if that includes more than the steps.
     Values without a step are of the newest one.
     """
 
@@ -57,10 +57,10 @@ class LogLine:
 
 
 class Dialect(Protocol):
-    """The writing of one framework; made anew for each reading, as it may remember lines."""
+    """The lines of one framework; a new one for each reading, as it may remember lines."""
 
     def look(self, line: str) -> LogLine | None:
-        """Return what the line tells. Raises: MalformedError for one that is meant to tell, and is damaged."""
+        """Return the contents of a line. Raises: MalformedError for a damaged one."""
         ...
 
     def notes(self) -> list[str]:
@@ -70,14 +70,14 @@ class Dialect(Protocol):
 
 @dataclass
 class _Run:
-    """A run as far as it is told."""
+    """A run as far as it is read."""
 
     run_id: str
     started_ns: int
     last: int = -1
     ended_ns: int = 0
-    told_ns: int | None = None  # the newest line that has its own time
-    widest: int = 1  # the most steps that one line tells of
+    timed_ns: int | None = None  # the newest line that has its own time
+    widest: int = 1  # the most steps of one line
     is_placed: bool = False  # some of its times were added up
     is_timed_by_lines: bool = False
     state: RunState = RunState.LOST
@@ -95,18 +95,18 @@ class TrainingLog:
     lines: Callable[[Path, Report], Numbered] = numbered_lines
     _run: _Run | None = None
     _now: int | None = None
-    _starts: int | None = None  # where the log begins, if its durations were added up back from its end
+    _starts: int | None = None  # the log's beginning, if durations are added up back from its end
     _settings: dict[str, Parameter] = field(default_factory=dict)
     _world_size: int | None = None
     _remarks: dict[str, str] = field(default_factory=dict)  # tags of the run
     _runs: int = 0
     _steps: list[tuple[Scalar, ...]] = field(default_factory=list)
     _values: list[tuple[Scalar, ...]] = field(default_factory=list)
-    _first: int | None = None  # the first moment that the log names of the run
+    _first: int | None = None  # the first time of the run in the log
     _passed: float = 0.0
 
     def records(self) -> Iterator[Record]:
-        """The runs, and tables of what they told."""
+        """Yield the runs, and tables of their values."""
         dialect, latest_ns = self.dialect(), changed_ns(self.path) + DAY_NS
         for number, line in self.lines(self.path, self.report):
             try:
@@ -121,14 +121,14 @@ class TrainingLog:
         yield from self._close()
         self.report.notes += dialect.notes()
         if not self._runs:
-            self.report.notes.append("no line tells of a step")
+            self.report.notes.append("no line has a step")
 
     def _check(self, entry: LogLine, latest_ns: int) -> None:
         if entry.ts_ns is not None and entry.ts_ns > latest_ns:
             raise MalformedError("its time is later than the file was changed; expected one before")
         is_again = self._run and entry.step == self._run.last and entry.seconds is not None and entry.steps is None
         if is_again:
-            raise MalformedError(f"step {entry.step} was told already")
+            raise MalformedError(f"step {entry.step} is repeated")
         if (entry.seconds or 0) * (entry.step or 1) + (entry.passed_seconds or 0) > MOST_SECONDS:
             raise MalformedError(f"{entry.seconds} s a step; expected less than {MOST_SECONDS} s of all together")
 
@@ -150,7 +150,7 @@ class TrainingLog:
             yield from self._tables()
 
     def _remember(self, entry: LogLine) -> None:
-        """Take in what is of the whole run."""
+        """Take the values of the whole run."""
         if len(self._settings) < MAX_SETTINGS:
             self._settings.update(entry.settings)
         self._world_size = entry.world_size or self._world_size
@@ -166,21 +166,21 @@ class TrainingLog:
         now = self._moment(entry, (seconds or 0.0) * steps)
         if run is None:
             run = self._open(line, now - round((entry.passed_seconds or seconds or 0.0) * SECOND))
-        elif seconds is None and steps and entry.step is not None and entry.ts_ns and run.told_ns is not None:
-            seconds = (entry.ts_ns - run.told_ns) / SECOND / steps
+        elif seconds is None and steps and entry.step is not None and entry.ts_ns and run.timed_ns is not None:
+            seconds = (entry.ts_ns - run.timed_ns) / SECOND / steps
             run.is_timed_by_lines = True
         if entry.step is not None:
             run.widest = max(run.widest, steps if run.ended_ns or entry.steps else 1)
             run.last = entry.step
-            if entry.ts_ns and (steps or run.told_ns is None):
-                run.told_ns = entry.ts_ns
+            if entry.ts_ns and (steps or run.timed_ns is None):
+                run.timed_ns = entry.ts_ns
         run.ended_ns = max(run.ended_ns, now)
         run.is_placed |= entry.ts_ns is None and entry.step is not None
         self.report.is_timed_by_file |= run.is_placed and bool(self._starts)
         self._note(run, now, seconds, entry.values)
 
     def _moment(self, entry: LogLine, passed_seconds: float) -> int:
-        """Return the time at which the line was written, in ns."""
+        """Return the time of the line, in ns."""
         if entry.passed_seconds is not None:
             passed_seconds = entry.passed_seconds
         self._passed += passed_seconds
@@ -196,7 +196,7 @@ class TrainingLog:
         return self._now
 
     def _beginning(self) -> int:
-        """Return when a log without times began, if it ended when its file was last changed."""
+        """Return the beginning of a log without times, if it ended when its file was last changed."""
         trial = _Lengthless(self.name, self.path, Report("", ""), self.context, self.dialect, self.lines)
         for _ in trial.records():
             pass
@@ -207,7 +207,7 @@ class TrainingLog:
         return begin
 
     def _open(self, line: str, started_ns: int) -> _Run:
-        """Facts that stay as the log grows: its name and first line of a step."""
+        """Begin a run, identified by facts that stay as the log grows: its name and its first step line."""
         plain = self.path.name.removesuffix(".gz")
         run_id = imported_id(self.name, self.context.system, plain, self._runs, " ".join(line.split()))
         self._runs += 1
@@ -258,7 +258,7 @@ class TrainingLog:
     def _tags(self, run: _Run) -> dict[str, str]:
         tags = {"read_from": self.name, "ranks": "rank 0 stands for all: the log is one for the whole run"}
         if run.is_placed:
-            since = "back from the file's modification time" if self._starts else "from the last moment that it names"
+            since = "back from the file's modification time" if self._starts else "from the last time in it"
             tags["time_from"] = f"durations of the log, added up {since}"
         if run.widest > 1:
             tags["steps_from"] = f"lines of up to {run.widest} steps: each row has their mean duration"
@@ -268,14 +268,14 @@ class TrainingLog:
 
 
 class _Lengthless(TrainingLog):
-    """A reading that only adds up how long the log is."""
+    """A reading that only adds up the log's durations."""
 
     def _beginning(self) -> int:
         return EARLIEST_SECONDS * SECOND
 
 
 def changed_ns(path: Path) -> int:
-    """Return when a file was last changed. Raises: UnavailableError."""
+    """Return the time of a file's last change. Raises: UnavailableError."""
     try:
         return path.stat().st_mtime_ns
     except OSError as error:

@@ -1,1 +1,1 @@
-"""Accounting of the other schedulers."""
+"""Readers of the accounting of schedulers other than Slurm."""

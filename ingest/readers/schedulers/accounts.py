@@ -1,4 +1,4 @@
-"""Common parts of schedulers' accounts of jobs: times, how a process ended, and what is odd about them."""
+"""Common parts of schedulers' accounts of jobs: times, exit status, and remarks on oddities."""
 
 import time
 from collections import Counter, OrderedDict
@@ -14,13 +14,13 @@ from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS, Clock
 
 REMEMBERED = 100_000  # job ids, to notice duplicates; some 20 MB
-DAY_NS = 86_400_000_000_000  # clocks and time zones may differ by that; a later end is no end that was seen
+DAY_NS = 86_400_000_000_000  # clocks and time zones may differ by that; a later end is impossible
 LAST_SIGNAL = 64
 Value = TypeVar("Value")
 
 
 def epoch_nanoseconds(name: str, text: str) -> int | None:
-    """A time in seconds since 1970 as ns; None for nothing and for 0, which tells of none. Raises: MalformedError."""
+    """Return ns of a time in seconds since 1970; None for an empty text or 0. Raises: MalformedError."""
     if text in ("", "0"):
         return None
     seconds = int(text) if text.isascii() and text.isdigit() and len(text) < 13 else 0
@@ -30,12 +30,12 @@ def epoch_nanoseconds(name: str, text: str) -> int | None:
 
 
 def shell_signal(code: int | None) -> int | None:
-    """The signal that a shell tells by its own exit code: 9 of 137, which is 128 + 9."""
+    """Return the signal in a shell's exit code: 9 of 137, which is 128 + 9."""
     return code - 128 if code is not None and 128 < code <= 128 + LAST_SIGNAL else None
 
 
 def wait_status(status: int) -> tuple[int | None, int | None]:
-    """Exit code and signal of what waitpid(2) gave; who was ended by a signal has no exit code.
+    """Return exit code and signal of a status of waitpid(2); a process ended by a signal has no exit code.
 
     Source: wait(2), WIFEXITED and WIFSIGNALED.
     """
@@ -45,13 +45,13 @@ def wait_status(status: int) -> tuple[int | None, int | None]:
 
 
 def line_records(path: Path, report: Report) -> Iterator[tuple[int, str, str]]:
-    """Lines as records, of which each is its own text. Raises: as `numbered_lines`."""
+    """Yield lines as records, each being its own text. Raises: as `numbered_lines`."""
     return ((number, text, text) for number, text in numbered_lines(path, report))
 
 
 @dataclass
 class Accounts:
-    """Counts the jobs handed out, and what is odd about them, for the report."""
+    """Counts the jobs handed out, and their oddities, for the report."""
 
     report: Report
     remarks: Counter[str] = field(default_factory=Counter)
@@ -59,7 +59,7 @@ class Accounts:
     now_ns: int = field(default_factory=time.time_ns)
 
     def jobs(self, records: Iterable[tuple[int, str, Value]], job_of: Callable[[Value], Job | None]) -> Iterator[Job]:
-        """The jobs of records, each with its line number and text; bad ones go to the report, and None is no job."""
+        """Yield the jobs of records, each with line number and text; bad ones go to the report, and None is no job."""
         for number, text, value in records:
             try:
                 job = job_of(value)
@@ -70,9 +70,9 @@ class Accounts:
                 yield self.counted(job)
 
     def counted(self, job: Job) -> Job:
-        """The job, counted."""
+        """Count the job, and return it."""
         self.report.read += 1
-        self.remarks["jobs are told again: the later account holds"] += job.job_id in self.seen
+        self.remarks["jobs are repeated: the later account counts"] += job.job_id in self.seen
         self.seen[job.job_id] = None
         if len(self.seen) > REMEMBERED:
             self.seen.popitem(last=False)
@@ -82,7 +82,7 @@ class Accounts:
         return job
 
     def note(self, clock: Clock | None = None) -> None:
-        """Writes what was remarked into the report."""
+        """Write the remarks into the report."""
         self.report.notes += [f"{count} {text}" for text, count in self.remarks.items() if count]
         self.report.notes += clock.notes() if clock else []
         if not self.report.read:

@@ -28,7 +28,7 @@ SECONDS = re.compile("[0-9]{1,12}")
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 YEARS = 40  # back from the file's: 29 February is the same weekday every 28 years, but for 1900 and 2100
-FIELDS = {  # in the words of lsb.acct, where it tells the same
+FIELDS = {  # in the words of lsb.acct, for the same facts
     "Command": "command",
     "Mail": "mailUser",
     "Share group charged": "chargedSAAP",
@@ -58,14 +58,14 @@ class BacctReader:
     name: ClassVar[str] = "bacct"
     description: ClassVar[str] = "LSF's accounting as bacct -l prints it (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether it begins as bacct does, and names a job and its sums; `bjobs -l` and `bhist -l` do not."""
         text = plain_head(head).lstrip()
         is_begun = text.startswith(BEGINNINGS) and "Accounting information about " in text
         return is_begun and any(JOB.match(line) for line in text.split("\n"))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
-        """The jobs in the file's order. Raises: UnavailableError, MalformedError."""
+        """Yield the jobs in the file's order. Raises: UnavailableError, MalformedError."""
         try:
             changed = datetime.fromtimestamp(path.stat().st_mtime, context.zone)
         except OSError as error:
@@ -83,10 +83,10 @@ class Reading:
     system: str
     accounts: Accounts
     clock: Clock
-    latest: datetime  # the last day, in the zone of its times, that a file may tell of
+    latest: datetime  # the last possible day, in the zone of its times
 
     def job(self, block: Block) -> Job:
-        """The job of a block. Raises: MalformedError."""
+        """Return the job of a block. Raises: MalformedError."""
         if block.size > LONGEST:
             raise MalformedError(f"longer than {LONGEST} characters")
         events, values, totals = list(block.events()), named_values(block.beginning), block.totals()
@@ -137,7 +137,7 @@ class Reading:
 
 @lru_cache(maxsize=1000)
 def newest_year(text: str, latest: datetime) -> int | None:
-    """The newest year in which a day such as `Mon Oct  8` is that weekday and not after `latest`; None for no day."""
+    """Return the newest year in which `Mon Oct  8` is that weekday and not after `latest`; None for no day."""
     weekday, month, day = DAYS.index(text[:3]), MONTHS.index(text[4:7]) + 1, int(text[8:])
     for year in range(latest.year, latest.year - YEARS, -1):
         if 0 < day <= monthrange(year, month)[1]:
@@ -148,12 +148,12 @@ def newest_year(text: str, latest: datetime) -> int | None:
 
 
 def _last(events: list[Event], form: re.Pattern[str]) -> Event | None:
-    """The newest of a kind: a job that was put back into the queue was dispatched more than once."""
+    """Return the newest of a kind: a requeued job was dispatched more than once."""
     return next((event for event in reversed(events) if form.match(event.text)), None)
 
 
 def _hosts(dispatch: str) -> tuple[tuple[str, ...], int]:
-    """Host names and slots of a dispatch. Raises: MalformedError."""
+    """Return host names and slots of a dispatch. Raises: MalformedError."""
     allocated = SLOTS.search(dispatch)
     text = dispatch[allocated.end() if allocated else 0 :]
     end = AFTER_HOSTS.search(text)
@@ -161,7 +161,7 @@ def _hosts(dispatch: str) -> tuple[tuple[str, ...], int]:
 
 
 def _run_seconds(totals: Mapping[str, str]) -> float | None:
-    """Seconds between dispatch and completion, whatever clocks did meanwhile. Raises: MalformedError."""
+    """Return seconds between dispatch and completion, across changes of the clock. Raises: MalformedError."""
     seconds = [totals[name] for name in ("TURNAROUND", "WAIT") if totals.get(name, "-") != "-"]
     if len(seconds) < 2:
         return None

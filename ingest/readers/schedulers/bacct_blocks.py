@@ -1,4 +1,4 @@
-"""The accounts of jobs as `bacct -l` prints them: one block a job, whose lines are cut at column 79."""
+"""Blocks of `bacct -l`: one for every job, with lines wrapped at column 79."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -8,10 +8,10 @@ from crosswind.data.schema.errors import MalformedError
 
 JOB = re.compile(r"Job <([0-9]{1,18}(?:\[[0-9]{1,9}\])?)>, ")
 EVENT = re.compile(
-    r"(?P<day>[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9]) (?P<time>[0-9:]{8})(?: (?P<year>[0-9]{4}))?: (?P<told>.*)"
+    r"(?P<day>[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9]) (?P<time>[0-9:]{8})(?: (?P<year>[0-9]{4}))?: (?P<text>.*)"
 )
 SUMS = "Accounting information about this job:"
-INDENTS = (26, 21)  # blanks before what was cut off: as many as a time takes, with its year or without
+INDENTS = (26, 21)  # blanks before a wrapped line: as many as a time takes, with its year or without
 SECTION = re.compile("-{10}|SUMMARY:|[A-Z_]{2,}:|Accounting information")
 OPENING = re.compile(r"(?:^|[,;] ?)([A-Z][A-Za-z_ ]{1,40}?)(?: \([a-z ]{1,20}\))? <")
 LONGEST = 1 << 22  # characters of a block: the hosts of some 100 000 slots
@@ -32,7 +32,7 @@ class Block:
     """The account of one job."""
 
     number: int  # of its first line
-    pieces: list[list[str]]  # the line that names the job, and each event, as they were cut
+    pieces: list[list[str]]  # the line that names the job, and each event, as wrapped
     sums: list[list[str]] = field(default_factory=list)  # words of the last table
     size: int = 0
     _is_open: bool = True
@@ -40,17 +40,17 @@ class Block:
 
     @property
     def job_id(self) -> str:
-        """As LSF's commands take it: `123`, or `123[4]` of an array."""
+        """Return the id as LSF's commands take it: `123`, or `123[4]` of an array."""
         match = JOB.match(self.pieces[0][0])
         return match[1] if match else ""
 
     @property
     def beginning(self) -> str:
-        """The line that names the job, as long as it was before it was cut."""
+        """Return the line that names the job, unwrapped."""
         return "".join(self.pieces[0])
 
     def take(self, line: str) -> None:
-        """Puts a line where it belongs; other sections than the job's, its events and its sums are passed over."""
+        """Sort a line in; sections other than the job's, its events and its sums are skipped."""
         self.size += len(line)
         if self.size > LONGEST:
             return
@@ -72,13 +72,13 @@ class Block:
             self.pieces[-1].append(line[indent:])
 
     def events(self) -> Iterator[Event]:
-        """In the order of the block."""
+        """Yield the events in the order of the block."""
         for pieces in self.pieces[1:]:
             if match := EVENT.match("".join(pieces)):
-                yield Event(match["day"], match["time"], match["year"] or "", match["told"])
+                yield Event(match["day"], match["time"], match["year"] or "", match["text"])
 
     def totals(self) -> dict[str, str]:
-        """The last table's one row by its headings. Raises: MalformedError when they are not as many."""
+        """Return the last table's one row by its headings. Raises: MalformedError when they are not as many."""
         names, values = next(
             ((names, values) for names, values in zip(self.sums, self.sums[1:], strict=False) if "TURNAROUND" in names),
             ([], []),
@@ -89,7 +89,7 @@ class Block:
 
 
 def blocks(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, Block]]:
-    """Line number and beginning of each job's block, and the block."""
+    """Yield line number and beginning of each job's block, and the block."""
     block: Block | None = None
     for number, line in lines:
         if JOB.match(line):
@@ -103,7 +103,7 @@ def blocks(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, Block]]
 
 
 def named_values(text: str) -> dict[str, str]:
-    """The values in `<>` by name; of one that is named twice the first, as what users write may hold anything."""
+    """Return the values in `<>` by name; of a repeated name the first, as users' texts may contain anything."""
     openings = list(OPENING.finditer(text))
     ends = [*(opening.start() for opening in openings), len(text)][1:]
     pieces = [(opening[1], text[opening.end() : end]) for opening, end in zip(openings, ends, strict=False)]

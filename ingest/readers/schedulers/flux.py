@@ -48,7 +48,7 @@ class FluxReader:
     name: ClassVar[str] = "flux"
     description: ClassVar[str] = "Flux jobs, written by flux jobs --json or flux job list (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether the file begins with a job: an object that has an id, a state and a time of submission."""
         text = plain_head(head)
         begin = DOCUMENT.match(text)
@@ -56,7 +56,7 @@ class FluxReader:
         return first.lstrip().startswith("{") and all(name in first for name in OF_A_JOB)
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
-        """The jobs in the file's order. Raises: UnavailableError, MalformedError."""
+        """Yield the jobs in the file's order. Raises: UnavailableError, MalformedError."""
         reading = Reading(context.system, Accounts(report))
         is_document = DOCUMENT.match(plain_head(head_of(path)))
         records = _document(path, report) if is_document else json_lines(path, report)
@@ -70,7 +70,7 @@ def _document(path: Path, report: Report) -> Iterator[tuple[int, str, object]]:
 
 
 def json_lines(path: Path, report: Report) -> Iterator[tuple[int, str, object]]:
-    """Number, text and value of each line; one that is no JSON goes to the report. Raises: as `numbered_lines`."""
+    """Yield number, text and value of each line; others than JSON go to the report. Raises: as `numbered_lines`."""
     for number, text in numbered_lines(path, report):
         try:
             value = json.loads(text)
@@ -88,7 +88,7 @@ class Reading:
     accounts: Accounts
 
     def job(self, value: object) -> Job:
-        """The job of an object. Raises: MalformedError."""
+        """Return the job of an object. Raises: MalformedError."""
         if not isinstance(value, dict):
             raise MalformedError(f"{str(value)[:40]!r}; expected an object")
         self.accounts.remarks["jobs hold further jobs: those are left out"] += bool(value.get("jobs"))
@@ -120,7 +120,7 @@ class Reading:
 
 
 def f58(number: int) -> str:
-    """The id as the job sees it in FLUX_JOB_ID.
+    """Return the id as the job sees it in FLUX_JOB_ID.
 
     Source: Flux RFC 19, F58 encoding.
     """
@@ -131,7 +131,7 @@ def f58(number: int) -> str:
 
 
 def state(value: Mapping[str, object]) -> str:
-    """Flux's word for what came of a job, or for what it does now. Raises: MalformedError."""
+    """Return Flux's word for a job's result, or its present state. Raises: MalformedError."""
     word = _word(value, "state", STATES)
     if word == "INACTIVE":
         return _word(value, "result", RESULTS) if value.get("result") else word
@@ -139,7 +139,7 @@ def state(value: Mapping[str, object]) -> str:
 
 
 def _word(value: Mapping[str, object], name: str, words: Mapping[int, str]) -> str:
-    """A word, which `flux job list` tells as its number. Raises: MalformedError."""
+    """Return a word, which `flux job list` writes as a number. Raises: MalformedError."""
     code = value.get(name)
     word = words.get(code) if type(code) is int else code
     if word not in words.values():
@@ -148,7 +148,7 @@ def _word(value: Mapping[str, object], name: str, words: Mapping[int, str]) -> s
 
 
 def time(value: Mapping[str, object], name: str) -> int | None:
-    """A time in ns UTC; None when it is missing or 0. Raises: MalformedError."""
+    """Return a time in ns UTC; None when it is missing or 0. Raises: MalformedError."""
     seconds = value.get(name)
     if not seconds or isinstance(seconds, bool):
         return None
@@ -159,7 +159,7 @@ def time(value: Mapping[str, object], name: str) -> int | None:
 
 
 def count(value: Mapping[str, object], name: str) -> int | None:
-    """A whole number; None when it is missing or empty. Raises: MalformedError."""
+    """Return a whole number; None when it is missing or empty. Raises: MalformedError."""
     number = value.get(name)
     if number is None or number == "":
         return None
@@ -170,7 +170,7 @@ def count(value: Mapping[str, object], name: str) -> int | None:
 
 
 def fields(value: Mapping[str, object], word: str) -> dict[str, str]:
-    """Return the remaining facts as texts, what is empty left out."""
+    """Return the remaining facts as texts, without empty ones."""
     exception = value.get("exception")
     texts = {name: text_of(item) for name, item in value.items() if name not in TAKEN}
     if isinstance(exception, dict) and exception.get("occurred"):
@@ -181,7 +181,7 @@ def fields(value: Mapping[str, object], word: str) -> dict[str, str]:
 
 
 def text_of(value: object) -> str:
-    """The value as text; empty for none. Raises: MalformedError for what cannot be stored as text."""
+    """Return the value as text; empty for none. Raises: MalformedError when it cannot be stored as text."""
     if value in (None, [], {}):
         return ""
     if type(value) in (int, float):

@@ -1,4 +1,4 @@
-"""Jobs from Flux by what it keeps of each: its jobspec, its log of events, and the resources that it had."""
+"""Jobs from Flux's archive: jobspec, eventlog and resources of each."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ ATTRIBUTES = ("duration", "cwd", "project")  # of the jobspec, that become field
 
 @dataclass(frozen=True)
 class FluxArchiveReader:
-    """One job for each line, or of a folder.
+    """One job for each line, or for a folder.
 
     Source: Flux RFC 16 (what is kept of a job), 14 and 25 (jobspec), 18 and 21 (events), 20 (R); flux-core,
     src/modules/job-archive/job-archive.c, whose database has rows of the same names.
@@ -33,7 +33,7 @@ class FluxArchiveReader:
     name: ClassVar[str] = "flux_archive"
     description: ClassVar[str] = "Flux jobs as jobspec, eventlog and R: lines of JSON, or folders"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether the first line is an object that has an id and a log of events."""
         first = plain_head(head).lstrip().split("\n", 1)[0]
         return first.startswith("{") and '"id"' in first and '"eventlog"' in first
@@ -44,7 +44,7 @@ class FluxArchiveReader:
         return is_full and _number(path.name) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
-        """The jobs in the file's order. Raises: UnavailableError, MalformedError."""
+        """Yield the jobs in the file's order. Raises: UnavailableError, MalformedError."""
         reading = Reading(context.system, Accounts(report))
         records = _folder(path, report) if path.is_dir() else _lines(path, report)
         yield from reading.accounts.jobs(records, reading.job)
@@ -53,7 +53,7 @@ class FluxArchiveReader:
 
 @dataclass(frozen=True)
 class Kept:
-    """The record of a job as it was written, with the number of its line, 0 where the log is a file of its own."""
+    """The record of a job as written, with its line number, 0 if the eventlog is a file of its own."""
 
     job: Mapping[str, object]
     line: int
@@ -68,7 +68,7 @@ def _lines(path: Path, report: Report) -> Iterator[tuple[int, str, Kept]]:
 
 
 def _folder(path: Path, report: Report) -> Iterator[tuple[int, str, Kept]]:
-    """Raises: UnavailableError, MalformedError."""
+    """Yield the job of a folder. Raises: UnavailableError, MalformedError."""
     names = [name for name in ("jobspec", "eventlog", "R") if (path / name).is_file()]
     texts = {name: whole_text(path / name, report, limit=LONGEST) for name in names}
     yield 0, path.name, Kept({"id": path.name, **texts}, 0)
@@ -82,7 +82,7 @@ class Reading:
     accounts: Accounts
 
     def job(self, kept: Kept) -> Job:
-        """The job of what is kept of it. Raises: MalformedError."""
+        """Return the job of a record. Raises: MalformedError."""
         number = job_number(kept.job.get("id"))
         replay = replayed(kept.job.get("eventlog"), lambda line, text, why: self._skip(kept.line or line, text, why))
         jobspec = Jobspec(parsed("jobspec", kept.job.get("jobspec")), replay.updates)
@@ -116,31 +116,31 @@ class Reading:
 
 @dataclass(frozen=True)
 class Jobspec:
-    """The request of a job, and what was changed of it since."""
+    """The request of a job with its later updates."""
 
     spec: Mapping[str, object]
     updates: Mapping[str, object]
 
     def attribute(self, name: str) -> object:
-        """A system attribute by its name, with dots for names below names; None for none."""
+        """Return a system attribute by its name, with dots between nested names; None for none."""
         path = f"attributes.system.{name}"
         return self.updates[path] if path in self.updates else _below(self.spec, path)
 
     def command(self) -> list[str]:
-        """The words of the program that is started. Raises: MalformedError."""
+        """Return the command line of the job's program. Raises: MalformedError."""
         tasks = self.spec.get("tasks")
         command = _below(tasks[0], "command") if isinstance(tasks, list) and tasks else None
         return [text_of(word) for word in command] if isinstance(command, list) else [text_of(command)]
 
     def name(self) -> str:
-        """The job's name, else that of its program, as `flux jobs` has it. Raises: MalformedError."""
+        """Return the job's name, else that of its program, as `flux jobs` does. Raises: MalformedError."""
         first = next(iter(self.command()), "")
         return text_of(self.attribute("job.name")) or first.rsplit("/", 1)[-1]
 
 
 @dataclass(frozen=True)
 class Resources:
-    """The nodes of a job, in words of brokers: those have ranks."""
+    """The nodes of a job, by brokers' ranks."""
 
     nodes: tuple[str, ...] = ()
     ranks: int = 0
@@ -150,7 +150,7 @@ class Resources:
 
     @classmethod
     def of(cls, resource_set: object) -> "Resources":
-        """The resources of an R; none for nothing. Raises: MalformedError."""
+        """Return the resources of an R; none for nothing. Raises: MalformedError."""
         if resource_set in (None, "", {}):
             return cls()
         execution = parsed("R", resource_set).get("execution")
@@ -171,7 +171,7 @@ class Resources:
 
 
 def _counts(entry: object) -> tuple[int, int, int]:
-    """Ranks of an entry of R_lite, and cores and GPUs of each. Raises: MalformedError."""
+    """Return ranks of an entry of R_lite, and cores and GPUs of each. Raises: MalformedError."""
     ranks, cores, gpus = (_below(entry, name) for name in ("rank", "children.core", "children.gpu"))
     return idset_size("rank", ranks), idset_size("core", cores), idset_size("gpu", gpus)
 
@@ -189,7 +189,7 @@ def idset_size(name: str, idset: object) -> int:
 
 
 def job_number(job_id: object) -> int:
-    """A job's id as a number. Raises: MalformedError."""
+    """Return a job's id as a number. Raises: MalformedError."""
     number = _number(str(job_id)) if isinstance(job_id, str | int) else None
     if number is None or number >= ID_LIMIT:
         shown = ascii(job_id)[:40] if isinstance(job_id, str | int) else type(job_id).__name__
@@ -198,7 +198,7 @@ def job_number(job_id: object) -> int:
 
 
 def _number(text: str) -> int | None:
-    """The number of an id in decimals, F58 or hexadecimal with dots; None for what is no id. Source: RFC 19."""
+    """Return the number of an id in decimals, F58 or hexadecimal with dots; None for anything else. Source: RFC 19."""
     text = text.removeprefix("job.")
     if DOTHEX.fullmatch(text):
         return int(text.replace(".", ""), 16)
@@ -214,7 +214,7 @@ def _number(text: str) -> int | None:
 
 
 def _below(value: object, path: str) -> object:
-    """Return what stands at the end of a path of names with dots between; None where nothing does."""
+    """Return the value at a path of names with dots between; None if there is none."""
     for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -1,4 +1,4 @@
-"""The outcome of Flux's log of a job's events: its state, its times, and how it ended."""
+"""Replay of Flux's log of a job's events: state, times and result."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -8,7 +8,7 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.readers.schedulers.flux import count, text_of, time
 
 STATES = ("NEW", "DEPEND", "PRIORITY", "SCHED", "RUN", "CLEANUP", "INACTIVE")
-ENTERED = {  # the state that an event begins, where the job is not further already
+ENTERED = {  # the state that an event begins, unless the job is further already
     "submit": "NEW",
     "validate": "DEPEND",
     "depend": "PRIORITY",
@@ -24,7 +24,7 @@ Skip = Callable[[int, str, str], None]
 
 @dataclass(frozen=True)
 class Event:
-    """One event: when, what, and what the log adds to that."""
+    """One event: time, name and context."""
 
     ts_ns: int
     name: str
@@ -45,7 +45,7 @@ class Replay:
     exception: Mapping[str, object] = field(default_factory=dict)  # the first that ended the job
 
     def take(self, event: Event) -> None:
-        """Goes on by one event. Raises: MalformedError."""
+        """Apply one event. Raises: MalformedError."""
         values = {name: count(event.context, name) for name in KEPT.get(event.name, ())}
         state = ENTERED.get(event.name, "")
         if event.name == "exception" and count(event.context, "severity") == 0:
@@ -59,7 +59,7 @@ class Replay:
             self.entered_ns[state] = event.ts_ns
 
     def word(self) -> str:
-        """Flux's word for what came of the job, or for what it does now."""
+        """Return Flux's word for the job's result, or its present state."""
         if self.state != "INACTIVE":
             return self.state
         if "RUN" in self.entered_ns and self.values.get("status") == 0:
@@ -73,7 +73,7 @@ def replayed(eventlog: object, skip: Skip) -> Replay:
     Raises: MalformedError when none is good.
     """
     replay = Replay()
-    for number, entry in _told(eventlog):
+    for number, entry in _entries(eventlog):
         try:
             replay.take(event_of(entry))
         except MalformedError as error:
@@ -83,8 +83,8 @@ def replayed(eventlog: object, skip: Skip) -> Replay:
     return replay
 
 
-def _told(eventlog: object) -> Iterator[tuple[int, object]]:
-    """Each event as it was told, with its number from 1. Raises: MalformedError."""
+def _entries(eventlog: object) -> Iterator[tuple[int, object]]:
+    """Yield each event as written, with its number from 1. Raises: MalformedError."""
     lines = eventlog.split("\n") if isinstance(eventlog, str) else eventlog
     if not isinstance(lines, list):
         raise MalformedError(
@@ -94,7 +94,7 @@ def _told(eventlog: object) -> Iterator[tuple[int, object]]:
 
 
 def event_of(entry: object) -> Event:
-    """An event of its line or object. Raises: MalformedError. Source: Flux RFC 18, KVS event log format."""
+    """Parse an event from its line or object. Raises: MalformedError. Source: Flux RFC 18, KVS event log format."""
     value = parsed("event", entry)
     name, context, ts_ns = value.get("name"), value.get("context") or {}, time(value, "timestamp")
     if ts_ns is None:
@@ -105,7 +105,7 @@ def event_of(entry: object) -> Event:
 
 
 def parsed(name: str, document: object) -> dict[str, object]:
-    """An object, which may be told as its JSON. Raises: MalformedError."""
+    """Return an object, which may be written as its JSON. Raises: MalformedError."""
     try:
         value = json.loads(document) if isinstance(document, str) else document
     except (ValueError, RecursionError) as error:

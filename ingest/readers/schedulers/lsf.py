@@ -33,8 +33,8 @@ AFTER_HOSTS = (
     *("rsvId", "sla", "exceptMask", "additionalInfo", "exitInfo", "warningAction", "warningTimePeriod"),
     *("chargedSAAP", "licenseProject", "app"),
 )
-NEEDED = AFTER_HOSTS.index("maxRSwap") + 1  # version 5.1, the oldest that was seen, ends soon after
-UNTOLD = ("", "0")  # how LSF writes texts and numbers that it does not know
+NEEDED = AFTER_HOSTS.index("maxRSwap") + 1  # version 5.1, the oldest one seen, ends soon after
+UNTOLD = ("", "0")  # LSF's texts and numbers for unknown values
 UNMEASURED = ("-1", "-1.000000")  # and resources
 KEPT = frozenset((*BEFORE_HOSTS, "askedHosts", *AFTER_HOSTS)) - {
     *("version", "eventTime", "jobId", "submitTime", "startTime", "userName", "queue", "jobName", "projectName"),
@@ -50,7 +50,7 @@ REASONS = {
     **dict(enumerate(("TERM_CWD_NOTEXIST", "TERM_REMOVE_HUNG_JOB", "TERM_ORPHAN_SYSTEM", "TERM_PRE_EXEC_FAIL"), 25)),
     **dict(enumerate(("TERM_DATA", "TERM_MC_RECALL", "TERM_RC_RECLAIM", "TERM_CSM_ALLOC", "TERM_KUBE"), 29)),
 }
-STATES = {  # Slurm's words where it has one that means the same; every other EXIT is FAILED
+STATES = {  # Slurm's words, if it has one of the same meaning; every other EXIT is FAILED
     **dict.fromkeys(("TERM_OWNER", "TERM_ADMIN", "TERM_FORCE_OWNER", "TERM_FORCE_ADMIN"), "CANCELLED"),
     "TERM_BUCKET_KILL": "CANCELLED",  # bkill -b
     **dict.fromkeys(("TERM_REQUEUE_OWNER", "TERM_REQUEUE_ADMIN"), "REQUEUED"),
@@ -60,7 +60,7 @@ STATES = {  # Slurm's words where it has one that means the same; every other EX
     "TERM_MEMLIMIT": "OUT_OF_MEMORY",
 }
 # effectiveResReq srcCluster srcJobId dstCluster dstJobId forwardTime flow_id acJobWaitTime totalProvisionTime outdir
-# runTime subcwd, as texts and numbers: what stands before has another length in every version
+# runTime subcwd, as texts and numbers: the fields before differ in number between versions
 RUN_TIME = re.compile("ttntnntnntnt")
 
 
@@ -74,12 +74,12 @@ class LsfReader:
     name: ClassVar[str] = "lsf"
     description: ClassVar[str] = "LSF's accounting log, lsb.acct (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether the first line is a record of lsb.acct."""
         return RECORD.match(plain_head(head).lstrip()) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
-        """The jobs in the file's order. Raises: UnavailableError, MalformedError."""
+        """Yield the jobs in the file's order. Raises: UnavailableError, MalformedError."""
         reading = Reading(context.system, Accounts(report))
         yield from reading.accounts.jobs(line_records(path, report), reading.job)
         reading.accounts.note()
@@ -87,37 +87,37 @@ class LsfReader:
 
 @dataclass
 class Record:
-    """The fields of one record, taken from the front; a quoted text and a number are never both there."""
+    """The fields of one record, taken from the front; a field is a quoted text or a number."""
 
     tokens: list[tuple[str, str]]
     at: int = 1
 
     @classmethod
     def of(cls, line: str) -> "Record":
-        """The fields of a line. Raises: MalformedError when a quote stays open."""
+        """Split a line into fields. Raises: MalformedError when a quote stays open."""
         if line.count('"') % 2:
             raise MalformedError("a quoted text has no end")
         return cls(TOKEN.findall(line))
 
     def texts(self, count: int) -> list[str]:
-        """The next fields, at most so many: `""` inside a text stands for `"`."""
+        """Return the next fields, at most so many: `""` inside a text means `"`."""
         taken = self.tokens[self.at : self.at + count]
         self.at += len(taken)
         return [word or (text.replace('""', '"') if '""' in text else text) for text, word in taken]
 
     def kinds(self) -> str:
-        """Of each field that was not taken, t for a quoted text and n for a number."""
+        """Return for each remaining field t for a quoted text and n for a number."""
         return "".join(["n" if word else "t" for _text, word in self.tokens[self.at :]])
 
     def take(self, names: Sequence[str], at_least: int | None = None) -> dict[str, str]:
-        """The next fields by name; the last ones may be missing. Raises: MalformedError."""
+        """Return the next fields by name; the last ones may be missing. Raises: MalformedError."""
         values = self.texts(len(names))
         if len(values) < (len(names) if at_least is None else at_least):
             raise MalformedError(f"{len(self.tokens)} fields; {names[len(values)]} is missing")
         return dict(zip(names, values, strict=False))
 
     def take_list(self, name: str) -> list[str]:
-        """The next number and as many fields after it. Raises: MalformedError."""
+        """Return as many of the next fields as the first one, a number, says. Raises: MalformedError."""
         count, left = integer(name, self.take([name])[name]), len(self.tokens) - self.at
         if not 0 <= count <= left:
             raise MalformedError(f"{name} {count}; {left} fields follow")
@@ -132,7 +132,7 @@ class Reading:
     accounts: Accounts
 
     def job(self, line: str) -> Job | None:
-        """The job of a record; None when the record is of something else. Raises: MalformedError."""
+        """Return the job of a record; None for other kinds of records. Raises: MalformedError."""
         if not RECORD.match(line):
             raise MalformedError('no record; expected "JOB_FINISH" "version" and a time')
         if not line.startswith('"JOB_FINISH"'):
@@ -140,20 +140,20 @@ class Reading:
             return None
         record = Record.of(line)
         values = record.take(BEFORE_HOSTS)
-        asked = record.take_list("numAskedHosts")
+        hosts_wanted = record.take_list("numAskedHosts")
         nodes, slots = hosts(record.take_list("numExHosts"))
         values |= record.take(AFTER_HOSTS, NEEDED)
-        return self.account(values | {"askedHosts": " ".join(asked)}, nodes, slots, record)
+        return self.account(values | {"askedHosts": " ".join(hosts_wanted)}, nodes, slots, record)
 
     def account(self, values: dict[str, str], nodes: tuple[str, ...], slots: int, record: Record) -> Job:
-        """The job of these values. Raises: MalformedError."""
+        """Return the job of these values. Raises: MalformedError."""
         status, reason = STATUSES.get(integer("jStatus", values["jStatus"])), exit_reason(values.get("exitInfo", "0"))
         if status is None:
             raise MalformedError(f"jStatus {values['jStatus']!r}; expected 32 (EXIT) or 64 (DONE)")
         index, started = integer("idx", values["idx"]), epoch_nanoseconds("startTime", values["startTime"])
         ended = epoch_nanoseconds("eventTime", values["eventTime"])
         code, signal = wait_status(integer("exitStatus", values["exitStatus"])) if started else (None, None)
-        fields = {name: text for name, text in values.items() if name in KEPT and _is_told(name, text)}
+        fields = {name: text for name, text in values.items() if name in KEPT and _is_given(name, text)}
         return Job(
             system=self.system,
             job_id=job_id(values["jobId"], index),
@@ -177,13 +177,13 @@ class Reading:
         )
 
 
-def _is_told(name: str, text: str) -> bool:
-    """Return whether the value is known; a resource of which 0 was used is."""
+def _is_given(name: str, text: str) -> bool:
+    """Return whether the value is known; 0 used of a resource is."""
     return text not in UNMEASURED and (text not in UNTOLD or name in USAGE)
 
 
 def hosts(texts: Sequence[str]) -> tuple[tuple[str, ...], int]:
-    """Host names in their order, and slots: `n1 n1 n2`, or `2*n1 n2` with SHORT_EVENTFILE. Raises: MalformedError."""
+    """Return ordered host names, and slots: `n1 n1 n2`, or `2*n1 n2` with SHORT_EVENTFILE. Raises: MalformedError."""
     names: dict[str, None] = {}
     slots = 0
     for text in texts:
@@ -198,14 +198,14 @@ def hosts(texts: Sequence[str]) -> tuple[tuple[str, ...], int]:
 
 
 def job_id(text: str, index: int) -> str:
-    """The id as LSF's commands take it: `123`, or `123[4]` of an array. Raises: MalformedError."""
+    """Return the id as LSF's commands take it: `123`, or `123[4]` of an array. Raises: MalformedError."""
     if not (INTEGER.fullmatch(text) and text.isdigit()):
         raise MalformedError(f"jobId {text[:40]!r}; expected a whole number")
     return f"{text}[{index}]" if index > 0 else text
 
 
 def exit_reason(text: str) -> str:
-    """Why LSF ended the job, as `bacct -l` names it; the number where it has no name here, empty for 0.
+    """Return why LSF ended the job, as `bacct -l` names it; the number if it has no name here, empty for 0.
 
     Raises: MalformedError.
     """
@@ -214,7 +214,7 @@ def exit_reason(text: str) -> str:
 
 
 def run_seconds(record: Record, started: int | None, ended: int | None) -> float | None:
-    """Seconds in the run state, without what the job was suspended for; None in versions that do not tell."""
+    """Return seconds in the run state, without suspension; None in versions that do not have them."""
     place = RUN_TIME.search(record.kinds())
     if not place or started is None or ended is None:
         return None
@@ -224,7 +224,7 @@ def run_seconds(record: Record, started: int | None, ended: int | None) -> float
 
 
 def integer(name: str, text: str) -> int:
-    """A whole number. Raises: MalformedError."""
+    """Return a whole number. Raises: MalformedError."""
     if not INTEGER.fullmatch(text):
         raise MalformedError(f"{name} {text[:40]!r}; expected a whole number")
     return int(text)

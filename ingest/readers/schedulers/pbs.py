@@ -20,7 +20,7 @@ JOB_ID = re.compile(r"[0-9]{1,18}(?:\[[0-9]{0,18}\]|-[0-9]{1,18})?(?:\.[A-Za-z0-
 STATES = {  # by the newest record of a job that has not ended
     "Q": "PENDING",
     "S": "RUNNING",
-    "s": "RUNNING",  # pruned: less than was reserved at first
+    "s": "RUNNING",  # pruned: less than reserved at first
     "T": "RUNNING",  # from a checkpoint
     "R": "REQUEUED",
     "z": "SUSPENDED",
@@ -31,25 +31,25 @@ STATES = {  # by the newest record of a job that has not ended
     "M": "MOVED",
 }
 PLACES = {"Q": 0, "S": 1, "s": 1, "T": 1, "R": 1, "z": 2, "r": 2, "C": 2, "D": 3}  # one record is kept in each
-REPLACED = ((0,), (1, 2), (2,), (3,))  # who starts again is no longer suspended
+REPLACED = ((0,), (1, 2), (2,), (3,))  # a job that starts again is no longer suspended
 LAST = ("E", "A", "M")  # nothing comes after these
-OTHER_EVENTS = "ucePpa"  # phases, provisioning and alterations: the last record tells what came of them
+OTHER_EVENTS = "ucePpa"  # phases, provisioning and alterations: the last record has their outcome
 LINE_OVERHEAD = 500  # of Python's objects
 NOT_OF_JOBS = "LUYBFKk"  # licenses and reservations
 
 
 @dataclass(frozen=True)
 class PbsReader:
-    """One job for all records of its id: its end, or the newest thing known of it.
+    """One job for all records of its id: its end, or its newest record.
 
     Source: OpenPBS, src/server/accounting.c and src/include/acct.h; Torque administrator guide, accounting records.
     """
 
     name: ClassVar[str] = "pbs"
     description: ClassVar[str] = "Accounting logs of PBS Professional, OpenPBS and Torque (also gzip)"
-    waiting_limit: int = 1 << 26  # characters of jobs of which the end is awaited; one too many is only told twice
+    waiting_limit: int = 1 << 26  # characters of jobs that have not ended; one too many is only repeated
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether the first line is a time, a letter and an id set apart by `;`."""
         return RECORD.match(plain_head(head).lstrip()) is not None
 
@@ -60,7 +60,7 @@ class PbsReader:
 
 
 class Line(NamedTuple):
-    """One record, not yet looked into."""
+    """One record, not yet parsed."""
 
     number: int
     text: str
@@ -85,7 +85,7 @@ class Reading:
         self.accounts = Accounts(self.report)
 
     def jobs(self, lines: Iterator[tuple[int, str]]) -> Iterator[Job]:
-        """The jobs, each as soon as its end was read."""
+        """Yield the jobs, each as soon as its end was read."""
         for number, text in lines:
             try:
                 job = self.take(number, text)
@@ -100,7 +100,7 @@ class Reading:
         self.accounts.note(self.clock)
 
     def take(self, number: int, text: str) -> Job | None:
-        """Takes in one line; comes back with the job that it ends. Raises: MalformedError."""
+        """Take one line. Return the job that it ends. Raises: MalformedError."""
         match = RECORD.fullmatch(text.rstrip())
         if not match:
             raise MalformedError("no record; expected MM/DD/YYYY HH:MM:SS;letter;id;values")
@@ -113,7 +113,7 @@ class Reading:
         return self.taken(job_id, Line(number, text, letter, f"{year}-{month}-{day}T{clock}", values))
 
     def taken(self, job_id: str, line: Line) -> Job | None:
-        """Keeps the record, or ends the job with it. Raises: MalformedError."""
+        """Keep the record, or end the job with it. Raises: MalformedError."""
         if line.letter not in LAST:
             if line.letter == "D" and job_id in self.accounts.seen and job_id not in self.waiting:
                 self.accounts.remarks["records of deletions come after their job's end"] += 1
@@ -121,19 +121,19 @@ class Reading:
             return self.keep(job_id, line)
         before = self.waiting.get(job_id, {})
         job = self.last_account(job_id, line, before)
-        self.forgotten(job_id)  # now, as a record that cannot be read ends nothing
+        self.forgotten(job_id)  # now, as a malformed record ends nothing
         self.accounts.remarks["records folded into their jobs"] += bool(before)
         return job
 
     def last_account(self, job_id: str, line: Line, before: dict[int, Line]) -> Job:
-        """The job that a record ends. Raises: MalformedError."""
+        """Return the job that a record ends. Raises: MalformedError."""
         if line.letter != "E":
-            return self.job(job_id, line, self.merged(before) | self.told_by(line))
+            return self.job(job_id, line, self.merged(before) | self.values_of(line))
         job = self.job(job_id, line, pbs.pairs(line.values))
-        return _cancelled(job, self.told_by(before[3])) if 3 in before else job
+        return _cancelled(job, self.values_of(before[3])) if 3 in before else job
 
     def keep(self, job_id: str, line: Line) -> Job | None:
-        """Remembers the record until the job's end; comes back with a job that waited too long."""
+        """Remember the record until the job's end. Return a job that waited too long."""
         if line.letter not in PLACES:
             raise MalformedError(f"record {line.letter!r}; expected one of {', '.join([*PLACES, *LAST])}")
         if job_id in self.waiting:
@@ -146,13 +146,13 @@ class Reading:
         return self.unended() if self.waiting_size > self.waiting_limit else None
 
     def forgotten(self, job_id: str) -> dict[int, Line]:
-        """The records of a job, which waits no longer."""
+        """Return the records of a job, and forget them."""
         kept = self.waiting.pop(job_id, {})
         self.waiting_size -= _size(kept.values())
         return kept
 
     def unended(self) -> Job | None:
-        """The job that waits longest for its end, as far as it is known; None when none of its records can be read."""
+        """Return the job that waits longest for its end, as far as it is known; None when its records are malformed."""
         job_id = next(iter(self.waiting))
         kept = self.forgotten(job_id)
         while kept:
@@ -165,29 +165,29 @@ class Reading:
         return None
 
     def merged(self, kept: dict[int, Line]) -> dict[str, str]:
-        """Return the values of all kept records; the newest holds."""
+        """Return the values of all kept records; the newest count."""
         values: dict[str, str] = {}
         for place in sorted(kept):
-            values |= self.told_by(kept[place])
+            values |= self.values_of(kept[place])
         return values
 
-    def told_by(self, line: Line) -> dict[str, str]:
+    def values_of(self, line: Line) -> dict[str, str]:
         """Return the values of one record; deletions and abortions give their reason in their own words."""
         values = pbs.pairs(line.values)
         if line.letter == "Q":
-            values.setdefault("queued", line.time)  # Torque tells no more of it
+            values.setdefault("queued", line.time)  # Torque has no more of it
         elif line.letter == "A" and line.values and not values:
             values["reason"] = line.values
         return values
 
     def job(self, job_id: str, line: Line, rest: dict[str, str]) -> Job:
-        """The job of these values, of which `line` is the newest record. Raises: MalformedError."""
+        """Return the job of these values, of which `line` is the newest record. Raises: MalformedError."""
         status = pbs.exit_status(rest.get("Exit_status"))
         code, signal = pbs.code_and_signal(status)
         nodes, cpus = pbs.hosts(rest.pop("exec_host")) if rest.get("exec_host") else ((), None)
         queued = rest.pop("queued", "")
         submitted, started, ended = (epoch_nanoseconds(name, rest.pop(name, "")) for name in ("ctime", "start", "end"))
-        return Job(  # its last argument is what the others left over
+        return Job(  # its last argument is the rest of the values
             system=self.system,
             job_id=job_id,
             name=rest.pop("jobname", ""),
@@ -208,18 +208,18 @@ class Reading:
         )
 
     def ended(self, line: Line, started: int | None) -> int | None:
-        """Return when a job ended that never ran, by the record's own time; one that ran ends with an `E`."""
+        """Return the end of a job that never ran, by the record's own time; one that ran ends with an `E`."""
         is_end = line.letter == "A" or (line.letter == "D" and started is None)
         return self.clock.nanoseconds("time", line.time) if is_end else None
 
 
 def _size(lines: Iterable[Line]) -> int:
-    """Characters that records take up, about."""
+    """Return about the number of characters of records."""
     return sum(2 * len(line.text) + LINE_OVERHEAD for line in lines)
 
 
 def _left_out(letter: str, job_id: str) -> str:
-    """Why a record is no account of one job; empty when it is."""
+    """Return why a record is no account of one job; empty when it is."""
     if letter in NOT_OF_JOBS:
         return "records of licenses and reservations, which are no jobs"
     if "[]" in job_id:
@@ -228,6 +228,6 @@ def _left_out(letter: str, job_id: str) -> str:
 
 
 def _cancelled(job: Job, deletion: dict[str, str]) -> Job:
-    """The ended job as one that somebody deleted."""
+    """Return the ended job as one that was deleted."""
     who = {"requestor": deletion["requestor"]} if "requestor" in deletion else {}
     return replace(job, state="CANCELLED", fields=dict(job.fields) | who)

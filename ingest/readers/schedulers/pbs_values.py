@@ -1,4 +1,4 @@
-"""Values as PBS and Torque write them into their accounting logs: names and values, hosts, durations, exit status."""
+"""Values in accounting logs of PBS and Torque: pairs, hosts, durations, exit status."""
 
 import re
 
@@ -12,14 +12,14 @@ PAIR = re.compile(r"""([^\s=]+)=("[^"]*"|'[^']*'|\S*(?: [^\s="']++(?!\S))*)""")
 HOST = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,252})/([0-9]{1,9}(?:[,-][0-9]{1,9})*)(?:\*([0-9]{1,9}))?")
 DURATION = re.compile(r"(?:(?:([0-9]{1,9}):)?([0-9]{1,9}):)?([0-9]{1,12})(?:\.[0-9]{1,9})?")
 SIGNALLED = 256  # the server adds it to the number of the signal that ended the job's first process
-OVER_LIMIT = {-29: "TIMEOUT", -27: "OUT_OF_MEMORY", -26: "OUT_OF_MEMORY"}  # of PBS; Torque has no such
+OVER_LIMIT = {-29: "TIMEOUT", -27: "OUT_OF_MEMORY", -26: "OUT_OF_MEMORY"}  # of PBS; Torque has none
 
 
 def pairs(text: str) -> dict[str, str]:
-    """The values by name; of one told twice the first, as users write the later ones.
+    """Return the values by name; of a repeated name the first, as the later ones may be users'.
 
     A word without `=` belongs to the value before: groups may be named `domain users`.
-    Source: cpy_quote_value in OpenPBS, src/server/accounting.c: with a blank in it, a value stands in " or in '.
+    Source: cpy_quote_value in OpenPBS, src/server/accounting.c: a value with a blank is quoted by " or '.
     """
     words = [word.partition("=") for word in text.split()]
     values = {name: value for name, equals, value in words if equals}
@@ -35,7 +35,7 @@ def _is_quoted(value: str) -> bool:
 
 
 def hosts(text: str) -> tuple[tuple[str, ...], int]:
-    """Host names in their order, and CPUs, of `n1/0*8+n2/0*8`, `n1/0+n1/1` or `n1/0-7,9`. Raises: MalformedError.
+    """Return ordered host names, and CPUs, of `n1/0*8+n2/0*8`, `n1/0+n1/1` or `n1/0-7,9`. Raises: MalformedError.
 
     Source: PBS Professional reference guide, exec_host; Torque administrator guide, 2.1 (ranges since version 4).
     """
@@ -54,7 +54,7 @@ def hosts(text: str) -> tuple[tuple[str, ...], int]:
 
 
 def _slots(text: str) -> int:
-    """Return how many numbers `0-7,9` stands for. Raises: MalformedError."""
+    """Return how many numbers are in `0-7,9`. Raises: MalformedError."""
     count = 0
     for piece in text.split(","):
         first, _hyphen, last = piece.partition("-")
@@ -65,7 +65,7 @@ def _slots(text: str) -> int:
 
 
 def duration_seconds(name: str, text: str | None) -> float | None:
-    """Seconds of `hours:minutes:seconds`, or of seconds alone, which Torque 5 writes. Raises: MalformedError."""
+    """Return seconds of `hours:minutes:seconds`, or of seconds alone, which Torque 5 writes. Raises: MalformedError."""
     if not text:
         return None
     match = DURATION.fullmatch(text)
@@ -76,7 +76,7 @@ def duration_seconds(name: str, text: str | None) -> float | None:
 
 
 def exit_status(text: str | None) -> int | None:
-    """The exit status as a number; None when there is none. Raises: MalformedError."""
+    """Return the exit status as a number; None when there is none. Raises: MalformedError."""
     if not text:
         return None
     if not re.fullmatch("-?[0-9]{1,9}", text):
@@ -85,7 +85,7 @@ def exit_status(text: str | None) -> int | None:
 
 
 def code_and_signal(status: int | None) -> tuple[int | None, int | None]:
-    """Exit code and signal of an exit status; below 0, PBS itself ended the job, and there is neither.
+    """Return exit code and signal of an exit status; below 0, PBS itself ended the job, and there is neither.
 
     Source: PBS Professional administrator's guide, job exit status: 128 or 256 and the signal for one that was killed.
     """
@@ -97,7 +97,7 @@ def code_and_signal(status: int | None) -> tuple[int | None, int | None]:
 
 
 def ended_state(status: int | None) -> str:
-    """Slurm's word for how a job ended; ENDED when its exit status is not told."""
+    """Return Slurm's word for a job's end; ENDED without an exit status."""
     if status is None:
         return "ENDED"
     return OVER_LIMIT.get(status, "FAILED") if status else "COMPLETED"

@@ -1,4 +1,4 @@
-"""Jobs from logs in the Standard Workload Format, that of the Parallel Workloads Archive."""
+"""Jobs in the Standard Workload Format of the Parallel Workloads Archive."""
 
 import re
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ FIELDS = (
     *("preceding_job", "think_seconds"),
 )
 KEPT = tuple((place, FIELDS[place]) for place in (5, 6, 7, 8, 9, 10, 12, 13, 15, 16, 17))
-SINCE_START = ((1, FIELDS[1]), (2, FIELDS[2]))  # kept where they become no times
+SINCE_START = ((1, FIELDS[1]), (2, FIELDS[2]))  # kept if they do not become times
 NUMBERS = re.compile(r"[ \t]*(?:-?[0-9]{1,15}(?:\.[0-9]{1,15})?[ \t]+){17}-?[0-9]{1,15}(?:\.[0-9]{1,15})?[ \t]*")
 WHOLE = re.compile(r"\.0+(?!\S)")  # simulators write 8.0, -1.0 and -0.0
 INTEGER = re.compile("-1|[0-9]{1,15}")
 UNKNOWN = "-1"
 STATES = {"1": "COMPLETED", "0": "FAILED", "5": "CANCELLED", UNKNOWN: ""}
-PARTS = ("2", "3", "4")  # of a job that was swapped out; a line of 0 or 1 tells of the whole
+PARTS = ("2", "3", "4")  # parts of a job that was swapped out; a line of 0 or 1 is the whole
 START = re.compile(r";\s*UnixStartTime:\s*([0-9]{1,12})\s*")
 SECOND_NS = 1_000_000_000
 
@@ -49,7 +49,7 @@ class SwfReader:
         return is_named and NUMBERS.fullmatch(first) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
-        """The jobs in the file's order. Raises: UnavailableError, MalformedError."""
+        """Yield the jobs in the file's order. Raises: UnavailableError, MalformedError."""
         reading = Reading(context.system, Accounts(report))
         yield from reading.accounts.jobs(line_records(path, report), reading.take)
         reading.note()
@@ -64,7 +64,7 @@ class Reading:
     start_seconds: int = 0  # of the log, since 1970; 0 is unknown
 
     def take(self, text: str) -> Job | None:
-        """The job of a line; None for comments and for parts of a job. Raises: MalformedError."""
+        """Return the job of a line; None for comments and for parts of a job. Raises: MalformedError."""
         if text.startswith(";"):
             self.heed(text)
             return None
@@ -72,12 +72,12 @@ class Reading:
         if len(values) != len(FIELDS) or not NUMBERS.fullmatch(text):
             raise MalformedError(_fault(values))
         if values[10] in PARTS:
-            self.accounts.remarks["lines of parts of jobs: another line tells of the whole"] += 1
+            self.accounts.remarks["lines of parts of jobs: another line has the whole"] += 1
             return None
         return self.job(values)
 
     def heed(self, comment: str) -> None:
-        """Learns from a header comment when the log begins. Raises: MalformedError when another log follows."""
+        """Take the log's beginning from a header comment. Raises: MalformedError when another log follows."""
         match = START.fullmatch(comment)
         if not match:
             return
@@ -87,7 +87,7 @@ class Reading:
         self.start_seconds = seconds if seconds <= LATEST_SECONDS else 0
 
     def job(self, values: list[str]) -> Job:
-        """The job of 18 values. Raises: MalformedError."""
+        """Return the job of 18 values. Raises: MalformedError."""
         if values[10] not in STATES:
             raise MalformedError(f"status {values[10]!r}; expected -1 to 5")
         submitted, wait, run = (_nanoseconds(text) for text in values[1:4])
@@ -109,7 +109,7 @@ class Reading:
         )
 
     def absolute(self, since_start_ns: int | None) -> int | None:
-        """A time in ns UTC; None when nobody knows when the log began. Raises: MalformedError."""
+        """Return a time in ns UTC; None when the log's beginning is unknown. Raises: MalformedError."""
         if not self.start_seconds or since_start_ns is None:
             return None
         time_ns = self.start_seconds * SECOND_NS + since_start_ns
@@ -118,7 +118,7 @@ class Reading:
         return time_ns
 
     def note(self) -> None:
-        """Writes what was remarked into the report."""
+        """Write the remarks into the report."""
         if self.accounts.report.read and not self.start_seconds:
             reason = "no UnixStartTime in the header: jobs have no times, but fields submit_seconds and wait_seconds"
             self.accounts.report.notes.append(reason)
@@ -126,7 +126,7 @@ class Reading:
 
 
 def _has_run(values: list[str]) -> bool:
-    """Return whether the job got as far as to run: one cancelled in the queue waited, too, but never started."""
+    """Return whether the job ran: one cancelled in the queue has a wait time, too, but never started."""
     return values[10] != "5" or values[3] not in (UNKNOWN, "0") or values[4] not in (UNKNOWN, "0")
 
 
@@ -137,7 +137,7 @@ def _fault(values: list[str]) -> str:
 
 
 def _nanoseconds(text: str) -> int | None:
-    """Seconds, whole or not, as ns; None for -1. Raises: MalformedError."""
+    """Return ns of seconds, whole or not; None for -1. Raises: MalformedError."""
     if text == UNKNOWN:
         return None
     if text.startswith("-") and text != "-0":
@@ -147,7 +147,7 @@ def _nanoseconds(text: str) -> int | None:
 
 
 def _integer(name: str, text: str) -> str | None:
-    """The text of a whole number; None for -1. Raises: MalformedError."""
+    """Return the text of a whole number; None for -1. Raises: MalformedError."""
     if not INTEGER.fullmatch(text):
         raise MalformedError(f"{name} {text}; expected a whole number, or -1 when unknown")
     return None if text == UNKNOWN else text

@@ -1,1 +1,1 @@
-"""SearchCache of configurations that other tuners made."""
+"""Readers of other tuners' histories."""

@@ -1,4 +1,4 @@
-"""Tuning histories from tables: a column for each parameter, and one that says in its name that it is the objective."""
+"""Tuning histories from tables: a column for each parameter, and one named as the objective."""
 
 import csv
 import math
@@ -15,17 +15,17 @@ from crosswind.ingest.reader.lines import numbered_lines, plain_head
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.scalars import REAL, TRUTHS, WHOLE
 from crosswind.ingest.readers.searches.imported_history import imported_history
-from crosswind.ingest.readers.searches.told_domain import domain_of_values
+from crosswind.ingest.readers.searches.value_domain import domain_of_values
 
 OBJECTIVE = re.compile(r"(objective|maximi[sz]e)(?::([^\[\]]{1,150}?))?\s*(?:\[([^\[\]]{1,60})\])?")
-SAYS_SO = ("objective:", "maximise:", "maximize:")  # a column that is only called `objective` may be of anything
-FOREIGN = re.compile(r"[+-]?[0-9]+,[0-9]+|[+-]?[0-9]{1,3}(?:[ '.][0-9]{3})+,[0-9]+")  # as other countries write numbers
+SAYS_SO = ("objective:", "maximise:", "maximize:")  # a column called just `objective` may be anything
+FOREIGN = re.compile(r"[+-]?[0-9]+,[0-9]+|[+-]?[0-9]{1,3}(?:[ '.][0-9]{3})+,[0-9]+")  # numbers with a decimal comma
 ENDINGS = {"failed": TrialState.FAILED, "infeasible": TrialState.INFEASIBLE, "pruned": TrialState.PRUNED}
 
 
 @dataclass(frozen=True)
 class Objective:
-    """The column of the objective, and what its name says of it."""
+    """The column of the objective, with the facts in its name."""
 
     place: int
     name: str
@@ -35,12 +35,12 @@ class Objective:
 
 @dataclass(frozen=True)
 class ConfigurationsReader:
-    """One history: a trial a line."""
+    """One history: one trial for every line."""
 
     name: ClassVar[str] = "configurations"
     description: ClassVar[str] = "CSV of configurations with a column objective:NAME [UNIT] (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether the first line names one objective with its name, and at least one parameter."""
         try:
             names = cells_of(plain_head(head).split("\n", 1)[0])
@@ -49,7 +49,7 @@ class ConfigurationsReader:
             return False
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[History]:
-        """The history, named after the file. Raises: MalformedError, UnavailableError."""
+        """Yield the history, named after the file. Raises: MalformedError, UnavailableError."""
         lines = numbered_lines(path, report)
         number, text = next(lines, (0, ""))
         names = [name.strip() for name in cells_of(text)]
@@ -83,7 +83,7 @@ class ConfigurationsReader:
 
 
 def cells_of(line: str) -> list[str]:
-    """The cells of a line of comma-separated values. Raises: MalformedError."""
+    """Return the cells of a line of comma-separated values. Raises: MalformedError."""
     try:
         return next(csv.reader([line.rstrip("\r")], strict=True), [])
     except csv.Error as error:
@@ -91,7 +91,7 @@ def cells_of(line: str) -> list[str]:
 
 
 def objective_of(names: Sequence[str]) -> Objective | None:
-    """The column that is the objective, where exactly one is and no name comes twice or is empty."""
+    """Return the column of the objective, if there is exactly one and no name is repeated or empty."""
     stripped = [name.strip() for name in names]
     candidates = [(place, match) for place, name in enumerate(stripped) if (match := OBJECTIVE.fullmatch(name))]
     if len(candidates) != 1 or len(names) < 2 or len(set(stripped)) < len(names) or "" in stripped:
@@ -129,7 +129,7 @@ def _row(text: str, names: Sequence[str], objective: Objective) -> Row:
 
 
 def typed(texts: Sequence[str]) -> list[Parameter]:
-    """A column's values: whole numbers, numbers or truth values where all of them are, else texts."""
+    """Return a column's values: whole numbers, numbers or truth values if all of them are, else texts."""
     if all(map(WHOLE.fullmatch, texts)):
         return [int(text) for text in texts]
     if all(REAL.fullmatch(text) and math.isfinite(float(text)) for text in texts):

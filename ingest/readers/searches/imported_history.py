@@ -1,4 +1,4 @@
-"""A search that another tool made, on its way out of a reader."""
+"""Histories of another tool's search, with a unique name for the study."""
 
 import json
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ NAME_LIMIT = 200
 
 
 def imported_history(study: Study, trials: Sequence[Trial], report: Report) -> History:
-    """The history, its trials counted as rows read.
+    """Return the history, its trials counted as rows read.
 
-    The study gets the end of its id to its name, for tools have many studies of one name and our names are unique.
-    Raises: MalformedError for names and values that are no text.
+    The end of the study's id is added to its name, as tools may have many studies of one name and our names are unique.
+    Raises: MalformedError for names and values that cannot be stored as text.
     """
     for text in (json.dumps(study.space, ensure_ascii=False), study.objective):
         if storable(text, len(text)) != text or "\\u0000" in text:

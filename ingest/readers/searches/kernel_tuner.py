@@ -14,7 +14,7 @@ from crosswind.ingest.reader.lines import plain_head, whole_text
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.searches.imported_history import imported_history
 from crosswind.ingest.readers.searches.kernel_tuner_file import Entry, cache_of
-from crosswind.ingest.readers.searches.told_domain import allows, domain_of_values
+from crosswind.ingest.readers.searches.value_domain import allows, domain_of_values
 
 FILE_LIMIT = 1 << 28  # bytes of text
 LISTED_MAX = 10_000
@@ -35,15 +35,15 @@ class KernelTunerReader:
     name: ClassVar[str] = "kernel_tuner"
     description: ClassVar[str] = "Kernel Tuner's cache file, also of an interrupted run (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether the file begins as a JSON object with the keys of such a cache."""
         text = plain_head(head)
         return text.lstrip().startswith("{") and '"kernel_name"' in text and '"tune_params_keys"' in text
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[History]:
-        """The history. Raises: MalformedError, UnavailableError.
+        """Yield the history. Raises: MalformedError, UnavailableError.
 
-        Source: kernel_tuner/schema/cache/1.1.0/schema.json; util.objective_default_map for what is to be maximised.
+        Source: kernel_tuner/schema/cache/1.1.0/schema.json; util.objective_default_map for objectives to maximise.
         """
         header, entries = cache_of(whole_text(path, report, limit=FILE_LIMIT), path, report)
         space = _space(path, header)
@@ -80,7 +80,7 @@ def _space(path: Path, header: Mapping[str, object]) -> Mapping[str, Mapping[str
 
 
 def _objective(path: Path, header: Mapping[str, object]) -> tuple[str, int]:
-    """The objective and the sign that makes lower better. Raises: MalformedError where nobody knows that."""
+    """Return the objective and the sign that makes lower better. Raises: MalformedError for an unknown direction."""
     objective = header.get("objective", "time")
     if isinstance(objective, list) and len(objective) == 1:  # as version 1.5 writes it
         objective = objective[0]
@@ -116,5 +116,5 @@ def _name(header: Mapping[str, object]) -> str:
 
 
 def _created_ns(entries: list[Entry]) -> int:
-    """Return when the first configuration was measured; 0 in caches without times."""
+    """Return the time of the first measurement; 0 in caches without times."""
     return next((entry.measured_ns for entry in entries if entry.measured_ns), 0)

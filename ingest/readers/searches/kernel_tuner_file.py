@@ -1,4 +1,4 @@
-"""The text of a Kernel Tuner cache: a JSON document, or one that was not closed because its run was interrupted."""
+"""Kernel Tuner's cache files: JSON documents, possibly not closed because the run was interrupted."""
 
 import json
 import re
@@ -15,7 +15,7 @@ BEGINNING = re.compile(r'^\s*"cache": \{\s*$', re.MULTILINE)
 
 @dataclass(frozen=True)
 class Entry:
-    """One configuration's record; `line` is 0 where the file was read as one document."""
+    """One configuration's record; `line` is 0 if the file was read as one document."""
 
     key: str
     values: Mapping[str, object]
@@ -23,7 +23,7 @@ class Entry:
 
     @property
     def measured_ns(self) -> int:
-        """The time of measurement in ns, to whole seconds; 0 where it is not given with its zone."""
+        """Return the time of measurement in ns, to whole seconds; 0 without a zone."""
         try:
             moment = datetime.fromisoformat(str(self.values.get("timestamp")))
             return int(moment.timestamp()) * 1_000_000_000 if moment.tzinfo else 0
@@ -32,7 +32,7 @@ class Entry:
 
 
 def cache_of(text: str, path: Path, report: Report) -> tuple[Mapping[str, object], list[Entry]]:
-    """Return what stands before the entries, and the entries in their order.
+    """Return the fields before the entries, and the entries in their order.
 
     Kernel Tuner appends a line for each configuration, and closes the document when it has finished: an open or a
     damaged one is read line by line. Raises: MalformedError.

@@ -1,4 +1,4 @@
-"""Optuna's distributions as domains of ours, and values in the form that its storages keep them in."""
+"""Optuna's distributions as our domains, and values in the form of its storages."""
 
 import json
 import math
@@ -11,14 +11,14 @@ from crosswind.data.schema.trial import Parameter
 
 WHOLE_MAX = 2**53  # up to which every whole number is a float
 LISTED_MAX = 10_000  # steps that become a list of values; more are a range
-NEAR = 1e-8  # of a step: what Optuna, too, takes for the same value
+NEAR = 1e-8  # of a step: the same value, as in Optuna
 WHOLE = ("IntDistribution", "IntUniformDistribution", "IntLogUniformDistribution")
 REAL = ("FloatDistribution", "UniformDistribution", "LogUniformDistribution", "DiscreteUniformDistribution")
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """The values that one parameter may have: whole or real numbers from low to high, or the choices."""
+    """The possible values of one parameter: whole or real numbers from low to high, or choices."""
 
     is_whole: bool = False
     low: float = 0.0
@@ -28,7 +28,7 @@ class Distribution:
     choices: tuple[Parameter, ...] | None = None
 
     def external(self, stored: object) -> Parameter:
-        """The value that a stored one stands for. Raises: MalformedError."""
+        """Return the value of a stored one. Raises: MalformedError."""
         if isinstance(stored, bool) or not isinstance(stored, int | float) or not math.isfinite(stored):
             raise MalformedError(f"parameter value {stored!r:.40} is no number")
         if self.choices is not None:
@@ -42,20 +42,20 @@ class Distribution:
 
     @property
     def step_count(self) -> int:
-        """The number of values; 0 where every number counts, or there are very many."""
+        """Return the number of values; 0 for a continuous range, or very many."""
         if self.step is None or self.step <= 0 or (self.is_whole and self.step == 1):
             return 0
         count = math.floor((self.high - self.low) / self.step + NEAR) + 1
         return count if 1 <= count <= LISTED_MAX else 0
 
     def step_value(self, index: int) -> float:
-        """A value of a distribution with steps, as people write it: 0.3, though 0.1 + 2 * 0.1 is a bit more."""
+        """Return a value of a distribution with steps as people write it: 0.3, though 0.1 + 2 * 0.1 is a bit more."""
         if self.is_whole:
             return int(self.low) + index * int(self.step or 1)
         return min(float(Decimal(str(self.low)) + index * Decimal(str(self.step))), self.high)
 
     def _on_step(self, stored: float) -> float:
-        """The listed value that a stored one is, whichever way its sum was rounded. Raises: MalformedError."""
+        """Return the listed value of a stored one, whichever way its sum was rounded. Raises: MalformedError."""
         place = (stored - self.low) / (self.step or 1.0)
         if abs(place - round(place)) > NEAR or not 0 <= round(place) < self.step_count:
             raise MalformedError(f"parameter value {stored} is not {self.low} and a multiple of {self.step}")
@@ -63,7 +63,7 @@ class Distribution:
 
 
 def distribution_of(text: str | None) -> Distribution:
-    """A distribution as storages write it. Raises: MalformedError.
+    """Parse a distribution as storages write it. Raises: MalformedError.
 
     Source: optuna.distributions.distribution_to_json, also of the deprecated distributions of versions before 3.
     """
@@ -76,7 +76,7 @@ def distribution_of(text: str | None) -> Distribution:
             raise MalformedError(f"distribution {name!r:.40} is not known")
         is_log = bool(attributes.get("log", False)) or "LogUniform" in name
         step = attributes.get("q", attributes.get("step"))
-        whole_step = 1.0 if name in WHOLE else None  # what it was before there were steps
+        whole_step = 1.0 if name in WHOLE else None  # its form before there were steps
         low, high = _finite(attributes["low"]), _finite(attributes["high"])
         if not low <= high or (name in WHOLE and max(abs(low), abs(high)) > WHOLE_MAX):
             raise MalformedError(f"from {low} to {high}; expected low <= high, whole numbers up to {WHOLE_MAX}")
@@ -86,7 +86,7 @@ def distribution_of(text: str | None) -> Distribution:
 
 
 def domain_of(forms: Sequence[Distribution]) -> Mapping[str, object]:
-    """The domain of everything that a parameter's distributions allow; Optuna lets ranges change within a study."""
+    """Return the domain of all of a parameter's distributions; Optuna lets ranges change within a study."""
     first = forms[0]
     if first.choices is not None:
         values = list(dict.fromkeys(choice for form in forms for choice in form.choices or ()))
@@ -103,7 +103,7 @@ def domain_of(forms: Sequence[Distribution]) -> Mapping[str, object]:
 
 
 def _choices(choices: object) -> tuple[Parameter, ...]:
-    """The choices; as JSON texts where one is no scalar, or two count as one (1, 1.0 and true)."""
+    """Return the choices; as JSON texts if one is no scalar, or two are equal (1, 1.0 and true)."""
     if not isinstance(choices, list) or not choices:
         raise MalformedError(f"choices {choices!r:.80}; expected a list")
     scalars = [choice for choice in choices if isinstance(choice, str | bool | int | float) and _is_sound(choice)]

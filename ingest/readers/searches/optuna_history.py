@@ -1,4 +1,4 @@
-"""Optuna's studies as searches of ours: spaces from its distributions, objectives made lower-is-better."""
+"""Optuna's studies as our histories: spaces from its distributions, objectives with lower as better."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from crosswind.data.schema.trial import History, Parameter, Study, Trial, TrialS
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.searches.imported_history import NAME_LIMIT, imported_history
 from crosswind.ingest.readers.searches.optuna_distribution import Distribution, distribution_of, domain_of
-from crosswind.ingest.readers.searches.told_domain import allows
+from crosswind.ingest.readers.searches.value_domain import allows
 
 MINIMISE, MAXIMISE = 1, 2  # optuna.study.StudyDirection
 STATES = {1: TrialState.DONE, 2: TrialState.PRUNED, 3: TrialState.FAILED}  # optuna.trial.TrialState
@@ -20,8 +20,8 @@ GOING = (0, 4)  # RUNNING, WAITING
 
 
 @dataclass
-class ToldTrial:
-    """One trial as the storage has it: values of parameters in Optuna's own form, and their distributions."""
+class StoredTrial:
+    """One trial as in the storage: values of parameters in Optuna's own form, and their distributions."""
 
     number: int
     state: int
@@ -32,18 +32,18 @@ class ToldTrial:
 
 
 @dataclass
-class ToldStudy:
-    """One study as the storage has it."""
+class StoredStudy:
+    """One study as in the storage."""
 
     name: str
     directions: Sequence[object]
     metric_names: object = None
     created_ns: int = 0
-    trials: list[ToldTrial] = field(default_factory=list)
+    trials: list[StoredTrial] = field(default_factory=list)
 
 
-def history_of(stored: ToldStudy, report: Report, context: Context) -> History | None:
-    """The study with its trials that ended; None, and the reason in the report, where it is none of ours."""
+def history_of(stored: StoredStudy, report: Report, context: Context) -> History | None:
+    """Return the study with its ended trials; None, and the reason in the report, if it cannot be one of ours."""
     if fault := _fault(stored):
         report.skip(0, stored.name, fault)
         return None
@@ -61,7 +61,7 @@ def history_of(stored: ToldStudy, report: Report, context: Context) -> History |
 
 
 def _is_within(space: Mapping[str, Mapping[str, object]], trial: Trial, report: Report) -> bool:
-    """Return whether the trial's values are of the study's space; if not, the report says which is not."""
+    """Return whether the trial's values are of the study's space; if not, the report names the one that is not."""
     for name, value in trial.configuration.items():
         if not allows(space[name], value):
             number = int(trial.trial_id.rpartition("-")[2])
@@ -70,7 +70,7 @@ def _is_within(space: Mapping[str, Mapping[str, object]], trial: Trial, report: 
     return True
 
 
-def _fault(study: ToldStudy) -> str:
+def _fault(study: StoredStudy) -> str:
     if len(study.directions) != 1:
         return f"study {study.name!r:.80} has {len(study.directions)} objectives; expected one"
     if study.directions[0] not in (MINIMISE, MAXIMISE):
@@ -81,7 +81,7 @@ def _fault(study: ToldStudy) -> str:
 
 
 def _metric_name(names: object) -> str:
-    """Return the name that `Study.set_metric_names` set, where it was called."""
+    """Return the name given by `Study.set_metric_names`, if any."""
     named = isinstance(names, list) and len(names) == 1 and isinstance(names[0], str)
     return str(names[0])[: NAME_LIMIT - 1] if named and isinstance(names, list) and names[0] else "objective"
 
@@ -97,19 +97,19 @@ class _Reading:
     distributions: dict[str, list[Distribution]] = field(default_factory=dict)
     remarks: Counter[str] = field(default_factory=Counter)
 
-    def trials(self, trials: Sequence[ToldTrial]) -> tuple[Trial, ...]:
-        """The trials that ended and have every parameter, in their order."""
+    def trials(self, trials: Sequence[StoredTrial]) -> tuple[Trial, ...]:
+        """Return the trials that ended and have every parameter, in their order."""
         self.names = list(dict.fromkeys(name for stored in trials if stored.state == 1 for name in stored.parameters))
         return tuple(trial for stored in trials if (trial := self._trial(stored)) is not None)
 
     def note(self, name: str) -> None:
-        """Writes what was remarked into the report."""
+        """Write the remarks into the report."""
         notes = [f"study {name!r:.80}: {count} {text}" for text, count in self.remarks.items() if count]
         if self.sign < 0:
             notes.append(f"study {name!r:.80} is to be maximised: its objective is stored with the sign turned")
         self.report.notes += notes
 
-    def _trial(self, trial: ToldTrial) -> Trial | None:
+    def _trial(self, trial: StoredTrial) -> Trial | None:
         if trial.state in GOING:
             self.remarks["trials have not ended: left out"] += 1
             return None
@@ -125,8 +125,8 @@ class _Reading:
             state = TrialState.FAILED
         return Trial(configuration, state, objective, f"{self.study_id}-{trial.number:08d}")
 
-    def _configuration(self, trial: ToldTrial) -> Mapping[str, Parameter]:
-        """Values of all parameters of the space. Raises: MalformedError."""
+    def _configuration(self, trial: StoredTrial) -> Mapping[str, Parameter]:
+        """Return values of all parameters of the space. Raises: MalformedError."""
         if trial.state not in STATES:
             raise MalformedError(f"state {trial.state!r:.40}; expected 0 to 4")
         lacking = [name for name in self.names if name not in trial.parameters]
@@ -138,8 +138,8 @@ class _Reading:
             self.distributions.setdefault(name, []).append(distribution)
         return configuration
 
-    def _objective(self, trial: ToldTrial) -> float | None:
-        """The objective, lower is better; None where there is no finite one. Raises: MalformedError."""
+    def _objective(self, trial: StoredTrial) -> float | None:
+        """Return the objective, lower is better; None without a finite one. Raises: MalformedError."""
         if trial.state != 1:
             return None
         value = trial.values[0] if trial.values else None

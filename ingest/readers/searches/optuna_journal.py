@@ -1,4 +1,4 @@
-"""Tuning histories from Optuna's journal: one operation a line, as JournalFileBackend writes it."""
+"""Tuning histories from Optuna's journal of JournalFileBackend: one operation a line."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from crosswind.data.schema.trial import History
 from crosswind.ingest.reader.lines import numbered_lines, plain_head
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.searches.optuna_history import GOING, ToldStudy, ToldTrial, history_of
+from crosswind.ingest.readers.searches.optuna_history import GOING, StoredStudy, StoredTrial, history_of
 
 Operation = Mapping[str, object]
 FRACTION = re.compile(r"\.[0-9]+")
@@ -26,13 +26,13 @@ class OptunaJournalReader:
     name: ClassVar[str] = "optuna_journal"
     description: ClassVar[str] = "Optuna's journal file, one operation a line (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Return whether the first line is an operation of some worker."""
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
+        """Return whether the first line is an operation of a worker."""
         first = plain_head(head).split("\n", 1)[0]
         return first.startswith("{") and '"op_code"' in first and '"worker_id"' in first
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[History]:
-        """The studies in the order in which they were created. Raises: UnavailableError, MalformedError.
+        """Yield the studies in the order in which they were created. Raises: UnavailableError, MalformedError.
 
         Source: optuna/storages/journal/_storage.py, JournalOperation.
         """
@@ -50,15 +50,15 @@ class OptunaJournalReader:
 
 @dataclass
 class _Journal:
-    """The outcome of the operations: ids are given in their order, refused operations change nothing."""
+    """The state after the operations: ids are given in their order, refused operations change nothing."""
 
     clock: Clock
-    studies: dict[int, ToldStudy] = field(default_factory=dict)
-    trials: dict[int, ToldTrial] = field(default_factory=dict)
+    studies: dict[int, StoredStudy] = field(default_factory=dict)
+    trials: dict[int, StoredTrial] = field(default_factory=dict)
     made: int = 0
 
     def take(self, number: int, text: str) -> None:
-        """Takes in one operation. Raises: MalformedError."""
+        """Take one operation. Raises: MalformedError."""
         try:
             operation = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -73,7 +73,7 @@ class _Journal:
             5: self._set_parameter,
             6: self._end,
         }
-        if operation["op_code"] in act:  # the others tell nothing that a history has
+        if operation["op_code"] in act:  # the others have nothing for a history
             act[operation["op_code"]](operation, number)
 
     def _create_study(self, operation: Operation, _number: int) -> None:
@@ -81,7 +81,7 @@ class _Journal:
         if not isinstance(name, str) or not isinstance(directions, list):
             raise MalformedError("expected study_name and directions")
         if all(study.name != name for study in self.studies.values()):
-            self.studies[self.made] = ToldStudy(name, directions)
+            self.studies[self.made] = StoredStudy(name, directions)
             self.made += 1
 
     def _delete_study(self, operation: Operation, _number: int) -> None:
@@ -96,7 +96,7 @@ class _Journal:
         study = self.studies.get(_whole(operation, "study_id"))
         if study is None:
             return
-        trial = ToldTrial(len(study.trials), _whole(operation, "state") if "state" in operation else GOING[0], number)
+        trial = StoredTrial(len(study.trials), _whole(operation, "state") if "state" in operation else GOING[0], number)
         parameters, distributions = operation.get("params", {}), operation.get("distributions", {})
         if not isinstance(parameters, dict) or not isinstance(distributions, dict):
             raise MalformedError("params and distributions: expected objects")
@@ -122,7 +122,7 @@ class _Journal:
 
 
 def time_of(clock: Clock, text: object) -> int | None:
-    """A time that Optuna wrote: local in its relational storages, with a zone in journals; whole seconds."""
+    """Return a time of Optuna's: local in its relational storages, with a zone in journals; whole seconds."""
     if not isinstance(text, str) or not text:
         return None
     try:
@@ -132,7 +132,7 @@ def time_of(clock: Clock, text: object) -> int | None:
 
 
 def _values(operation: Operation) -> list[object]:
-    """The values of the objectives; of the one that there is, some versions tell it as `value`."""
+    """Return the values of the objectives; some versions write a single one as `value`."""
     values, value = operation.get("values"), operation.get("value")
     return values if isinstance(values, list) else [] if value is None else [value]
 

@@ -10,7 +10,7 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.trial import History
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.searches.optuna_history import ToldStudy, ToldTrial, history_of, parsed
+from crosswind.ingest.readers.searches.optuna_history import StoredStudy, StoredTrial, history_of, parsed
 from crosswind.ingest.readers.searches.optuna_journal import time_of
 from crosswind.ingest.readers.sqlite_file import columns_of, has_tables, opened
 
@@ -32,7 +32,7 @@ class OptunaReader:
         return has_tables(path, head, NEEDED)
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[History]:
-        """The studies in the order of their ids. Raises: MalformedError, UnavailableError.
+        """Yield the studies in the order of their ids. Raises: MalformedError, UnavailableError.
 
         Source: optuna/storages/_rdb/models.py, schema version 12 and those back to Optuna 2.4.
         """
@@ -46,7 +46,7 @@ class OptunaReader:
         report.notes += clock.notes()
 
 
-def _study(database: sqlite3.Connection, study_id: object, name: str, clock: Clock) -> ToldStudy:
+def _study(database: sqlite3.Connection, study_id: object, name: str, clock: Clock) -> StoredStudy:
     ask = "select direction from study_directions where study_id = ? order by objective"
     directions = [DIRECTIONS.get(str(direction), 0) for (direction,) in database.execute(ask, [study_id])]
     ask = "select value_json from study_system_attributes where study_id = ? and key = 'study:metric_names'"
@@ -56,19 +56,19 @@ def _study(database: sqlite3.Connection, study_id: object, name: str, clock: Clo
     _add_values(database, study_id, trials)
     began = [time_of(clock, text) for (text,) in database.execute(_STARTS, [study_id])]
     created_ns = min((start_ns for start_ns in began if start_ns), default=0)
-    return ToldStudy(name, directions, names[0] if names else None, created_ns, list(trials.values()))
+    return StoredStudy(name, directions, names[0] if names else None, created_ns, list(trials.values()))
 
 
 _STARTS = "select datetime_start from trials where study_id = ? and datetime_start is not null"
 
 
-def _trials(database: sqlite3.Connection, study_id: object) -> dict[object, ToldTrial]:
+def _trials(database: sqlite3.Connection, study_id: object) -> dict[object, StoredTrial]:
     ask = "select trial_id, number, state from trials where study_id = ? order by number, trial_id"
     rows = database.execute(ask, [study_id])
-    return {trial_id: ToldTrial(_whole(number), STATES.get(str(state), -1)) for trial_id, number, state in rows}
+    return {trial_id: StoredTrial(_whole(number), STATES.get(str(state), -1)) for trial_id, number, state in rows}
 
 
-def _add_parameters(database: sqlite3.Connection, study_id: object, trials: dict[object, ToldTrial]) -> None:
+def _add_parameters(database: sqlite3.Connection, study_id: object, trials: dict[object, StoredTrial]) -> None:
     ask = (
         "select p.trial_id, param_name, param_value, distribution_json from trial_params p "
         "join trials t on t.trial_id = p.trial_id where study_id = ? order by param_id"
@@ -79,8 +79,8 @@ def _add_parameters(database: sqlite3.Connection, study_id: object, trials: dict
             trials[trial_id].distributions[str(name)] = str(distribution)
 
 
-def _add_values(database: sqlite3.Connection, study_id: object, trials: dict[object, ToldTrial]) -> None:
-    """Values that are finite; storages before version 3 of Optuna have no others."""
+def _add_values(database: sqlite3.Connection, study_id: object, trials: dict[object, StoredTrial]) -> None:
+    """Add the finite values; storages before version 3 of Optuna have no others."""
     kind = "value_type" if "value_type" in columns_of(database, "trial_values") else f"'{FINITE}'"
     ask = (
         f"select v.trial_id, value, {kind} from trial_values v "  # noqa: S608 - one of two texts of ours

@@ -1,1 +1,1 @@
-"""Readers of Slurm's records of its jobs, in their several shapes."""
+"""Readers of Slurm's records of jobs, in all their formats."""

@@ -1,4 +1,4 @@
-"""The cells of many lines at once: where each begins and ends among the bytes, found without looking at each line."""
+"""Cells of many lines at once: their places among the bytes, computed without a loop over lines."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 Ints: TypeAlias = npt.NDArray[np.int32]
 Flags: TypeAlias = npt.NDArray[np.bool_]
-WINDOW_BYTES = 1 << 17  # looked at at once: what a processor's cache holds
+WINDOW_BYTES = 1 << 17  # bytes at once: the size of a processor's cache
 NEWLINE, RETURN, SPACE, ZERO, NINE = b"\n\r 09"
 
 
@@ -23,12 +23,12 @@ class Column:
 
     @property
     def lengths(self) -> Ints:
-        """The number of bytes in each cell."""
+        """Return the number of bytes in each cell."""
         return self.ends - self.begins
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing stands in any of the cells."""
+        """Return whether all cells are empty."""
         return bool((self.begins == self.ends).all())
 
     def texts(self) -> pa.Array:
@@ -38,13 +38,13 @@ class Column:
         return sliced(self.data, self.begins, self.ends)
 
     def some(self, places: "np.ndarray[tuple[int], np.dtype[np.signedinteger]]") -> "Column":
-        """Some of the cells."""
+        """Return some of the cells."""
         return Column(self.data, self.begins[places], self.ends[places])
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The places of the cells of all lines that have as many as expected; the others have their own places alone."""
+    """The places of the cells of all lines that have as many as expected; of the others only the lines' own."""
 
     data: bytes
     line_begins: Ints
@@ -54,25 +54,25 @@ class Cells:
     ends: Ints  # (columns, len(lines))
 
     def line(self, number: int) -> str:
-        """A line without its end."""
+        """Return a line without its end."""
         return self.data[self.line_begins[number] : self.line_ends[number]].decode().rstrip("\r")
 
     def column(self, column: int, rows: Ints | slice) -> Column:
-        """A column in some of `lines`."""
+        """Return a column in some of `lines`."""
         return Column(self.data, self.begins(column)[rows], self.ends[column, rows])
 
     def begins(self, column: int) -> Ints:
-        """Return where the cells of a column begin."""
+        """Return the begins of the cells of a column."""
         return self.ends[column - 1] + np.int32(1) if column else self.first_begins
 
     def first_letters(self) -> Flags:
-        """Return which lines begin with anything but a digit, as one does that names columns."""
+        """Return a mask of the lines that begin with anything but a digit, as a header does."""
         first = np.frombuffer(self.data, np.uint8)[self.line_begins]
         flags: Flags = (first < ZERO) | (first > NINE)
         return flags
 
     def with_control_characters(self) -> Ints:
-        """Return which lines hold a character below the space, apart from what ends them."""
+        """Return which lines contain a control character, apart from their ends."""
         letters = np.frombuffer(self.data, np.uint8)
         is_control = letters < SPACE
         is_control[self.line_ends] = False
@@ -81,7 +81,7 @@ class Cells:
 
 
 def cells_of(data: bytes, columns: int, separator: bytes = b"|") -> Cells:
-    """The cells of whole lines, at most 2 GiB, each with its end, that have so many columns (at least two)."""
+    """Return the cells of whole lines, at most 2 GiB, each with its end, of so many columns (at least two)."""
     letters = np.frombuffer(data, np.uint8)
     marks, is_end = _marks(letters, separator[0])
     line_ends = marks[is_end]
@@ -101,7 +101,7 @@ def cells_of(data: bytes, columns: int, separator: bytes = b"|") -> Cells:
 
 
 def _marks(letters: npt.NDArray[np.uint8], separator: int) -> tuple[Ints, Flags]:
-    """Return where cells end, and which of these ends are of lines."""
+    """Return the ends of cells, and a mask of those that are ends of lines."""
     places = [np.zeros(0, np.int64)]
     for start in range(0, len(letters), WINDOW_BYTES):
         window = letters[start : start + WINDOW_BYTES]
@@ -113,7 +113,7 @@ def _marks(letters: npt.NDArray[np.uint8], separator: int) -> tuple[Ints, Flags]
 
 
 def sliced(data: bytes | pa.Buffer, begins: Ints, ends: Ints) -> pa.Array:
-    """The texts between these places, which are in order: every second one of an array that has the rest, too."""
+    """Return the texts between these places, which are in order: every second one of an array of all parts."""
     if not len(begins):
         return pa.array([], pa.string())
     offsets = np.empty(2 * len(begins), np.int32)

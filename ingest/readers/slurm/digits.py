@@ -1,4 +1,4 @@
-"""Whole numbers in cells, eight digits at once: most cells are short numbers, which no text has to be made of."""
+"""Whole numbers in cells, eight digits at once, without making texts of them: most cells are short numbers."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ Numbers = npt.NDArray[np.int64]
 WORD = 8  # letters
 DIGITS = 2 * WORD  # of a number at most
 ZEROS = np.uint64(0x3030303030303030)
-TO_NINE = np.uint64(0x7676767676767676)  # added to a digit, it leaves the highest bit of a byte alone
+TO_NINE = np.uint64(0x7676767676767676)  # added to a digit, it does not reach the highest bit of a byte
 HIGHEST_BITS = np.uint64(0x8080808080808080)
 LAST_LETTERS = np.array(
     [0, *((1 << 64) - (1 << (64 - 8 * kept)) for kept in range(1, 9))], np.uint64
@@ -19,7 +19,7 @@ PAIRS, QUADS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
 
 
 def numbers_of(column: Column, *, digits: int = DIGITS) -> tuple[Numbers, Flags]:
-    """The numbers, and which cells are such: 1 to so many digits, at most DIGITS; else the number means nothing."""
+    """Return the numbers, and a mask of the cells that are numbers of up to so many digits, at most DIGITS."""
     lengths = column.lengths
     ends = column.ends.astype(np.int64)
     is_number = (lengths > 0) & (lengths <= min(digits, DIGITS)) & (ends >= DIGITS)
@@ -37,7 +37,7 @@ def numbers_of(column: Column, *, digits: int = DIGITS) -> tuple[Numbers, Flags]
 
 
 def _digits(letters: Words, kept: npt.NDArray[np.int32]) -> tuple[Words, Words]:
-    """The digits' values, a byte each, of the last so many letters of each word; not 0 where one is no digit."""
+    """Return the digits' values, a byte each, of the last so many letters of each word; and not 0 if one is none."""
     digits = letters ^ ZEROS
     digits &= LAST_LETTERS[kept]
     is_wrong = digits + TO_NINE
@@ -47,7 +47,7 @@ def _digits(letters: Words, kept: npt.NDArray[np.int32]) -> tuple[Words, Words]:
 
 
 def _number(digits: Words) -> Words:
-    """The numbers that eight digits stand for: neighbours are joined to pairs, those to fours, those to all."""
+    """Return the numbers of eight digits: neighbours are joined to pairs, those to fours, those to all."""
     numbers = digits * np.uint64(10 * (1 << 8) + 1) >> np.uint64(8)
     numbers &= PAIRS
     numbers *= np.uint64(100 * (1 << 16) + 1)

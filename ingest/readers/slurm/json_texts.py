@@ -1,4 +1,4 @@
-"""Columns of texts as one JSON object a row, written all at once."""
+"""Columns of texts as a JSON object for every row, written all at once."""
 
 import json
 from collections.abc import Iterable
@@ -8,11 +8,11 @@ import pyarrow.compute as pc
 
 
 def json_objects(columns: Iterable[tuple[str, pa.Array]], rows: int, *, are_plain: bool) -> pa.Array:
-    """The objects as `json.dumps` writes them, without what is empty; null for those without anything.
+    """Return the objects as `json.dumps` writes them, without empty texts; null for empty objects.
 
-    The texts hold no control characters, and no quotation mark or backslash when they `are_plain`.
+    The texts have no control characters, and no quotation mark or backslash when they `are_plain`.
     """
-    parts: list[str | pa.Array] = []  # in turn what stands in every row, and columns
+    parts: list[str | pa.Array] = []  # constant texts and columns in turn
     literal = ""
     for name, raw_texts in columns:
         texts = raw_texts if are_plain else _escaped(raw_texts)

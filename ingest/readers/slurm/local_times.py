@@ -1,4 +1,4 @@
-"""Local times of a whole column: as Slurm writes them by default, YYYY-MM-DDTHH:MM:SS without a zone."""
+"""Local times of a whole column in Slurm's default form, YYYY-MM-DDTHH:MM:SS without a zone."""
 
 from datetime import UTC, datetime, timedelta, tzinfo
 
@@ -11,14 +11,14 @@ from crosswind.ingest.readers.slurm.text_values import Values
 
 LENGTH = len("2026-01-01T00:00:00")
 HOUR = 3600
-DAY = 24 * HOUR  # more than any zone is away from UTC
+DAY = 24 * HOUR  # more than any zone's offset from UTC
 
 
 def local_seconds(texts: pa.Array, zone: tzinfo) -> Values:
-    """Seconds since 1970 of texts that all have this LENGTH.
+    """Return seconds since 1970 of texts that all have this LENGTH.
 
-    Doubtful are hours in which clocks were changed and times out of range, and all where one is no such time: a
-    `Clock` knows what to make of each.
+    Doubtful are hours in which clocks were changed and times out of range, and all if one is no such time: a `Clock`
+    decides about each.
     """
     try:
         naive = pc.if_else(_have_letter(texts, 10, "T"), texts, "not a time").cast(pa.timestamp("s")).cast(pa.int64())
@@ -35,7 +35,7 @@ def _have_letter(texts: pa.Array, place: int, letter: str) -> pa.Array:
 
 
 def _offset(naive: int, zone: tzinfo) -> int | None:
-    """Return a zone's offset from UTC all through a local hour; None where it changes, or the hour is out of range."""
+    """Return a zone's offset from UTC in a local hour; None if it changes, or the hour is out of range."""
     if not EARLIEST_SECONDS + DAY <= naive <= LATEST_SECONDS - DAY:
         return None
     first = datetime.fromtimestamp(naive, UTC)

@@ -1,4 +1,4 @@
-"""The number of nodes that Slurm's lists name: names and ranges of one name all at once, which most are."""
+"""Numbers of nodes in Slurm's lists: usual ones, names and ranges of one name, all at once."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,16 +7,16 @@ import pyarrow.compute as pc
 
 from crosswind.data.schema import hostlist
 from crosswind.ingest.readers.slurm.cells import sliced
-from crosswind.ingest.readers.slurm.text_values import Values, Words, told_by
+from crosswind.ingest.readers.slurm.text_values import Values, Words, values_of
 
 Numbers = npt.NDArray[np.int64]
-RANGE = "^(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?$"  # longer numbers go the other way, and so do
+RANGE = "^(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?$"  # longer numbers go to `hostlist.count`, and so do
 SHORT = 200  # characters of a list
 CLOSING = ord("]")
 
 
 def node_counts(texts: pa.Array) -> Values:
-    """The number of nodes of each list, 0 for none; doubtful where `hostlist.count` refuses it."""
+    """Return the number of nodes of each list, 0 for none; doubtful if `hostlist.count` refuses it."""
     is_name = pc.and_(pc.ascii_is_alnum(texts), pc.less_equal(pc.binary_length(texts), hostlist.NAME_LIMIT))
     is_list = pc.invert(is_name)
     lists = Words(texts.filter(is_list))
@@ -30,7 +30,7 @@ def node_counts(texts: pa.Array) -> Values:
 def _counts(lists: pa.Array) -> Values:
     counts = _counts_of_ranges(lists)
     others = np.flatnonzero(counts == 0)
-    values = told_by(lists.take(pa.array(others)), hostlist.count, pa.int64())
+    values = values_of(lists.take(pa.array(others)), hostlist.count, pa.int64())
     counts[others] = values.values.fill_null(0).to_numpy()
     doubtful = np.zeros(len(lists), np.bool_)
     doubtful[others] = values.doubtful
@@ -38,7 +38,7 @@ def _counts(lists: pa.Array) -> Values:
 
 
 def _counts_of_ranges(lists: pa.Array) -> Numbers:
-    """Return how many nodes lists such as `node[07-12,31]` name; 0 for those of another form, and for wrong ones."""
+    """Return how many nodes are in lists such as `node[07-12,31]`; 0 for other forms, and for wrong ones."""
     counts = np.zeros(len(lists), np.int64)
     _, offsets, letters = lists.buffers()
     if not letters:
@@ -57,7 +57,7 @@ def _counts_of_ranges(lists: pa.Array) -> Numbers:
 
 
 def _sums(ranges: pa.Array) -> Numbers:
-    """The numbers in ranges such as 07-12, added for each list of them; 0 where one is no range."""
+    """Return the sizes of ranges such as 07-12, summed for each list of them; 0 if one is no range."""
     pieces, owners = ranges.flatten(), pc.list_parent_indices(ranges).to_numpy()
     halves = pc.extract_regex(pieces, RANGE)
     firsts, lasts = (pc.struct_field(halves, name).fill_null("0") for name in ("first", "last"))

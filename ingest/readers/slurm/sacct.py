@@ -20,15 +20,15 @@ COLUMNS = (
     *("JobIDRaw", "JobID", "User", "Account", "Partition", "QOS", "Submit", "Eligible", "Start", "End", "ElapsedRaw"),
     *("State", "ExitCode", "NNodes", "NCPUS", "NodeList", "AllocTRES", "ReqTRES", "TotalCPU", "MaxRSS", "AveRSS"),
     *("TRESUsageInTot", "TRESUsageOutTot", "MaxDiskRead", "MaxDiskWrite", "ConsumedEnergyRaw"),
-    "JobName",  # last, and the only one that users write freely, so that a | in it is no riddle
+    "JobName",  # last, and the only free text of users, so that a | in it is unambiguous
 )
 FURTHER = {*COLUMNS, "Elapsed", "CPUTimeRAW", "ConsumedEnergy", "AllocCPUS", "Priority"} - {*IDENTIFIERS, "State"}
 
 
 def sacct_command(since: str) -> list[str]:
-    """The command whose output this reader likes best. Raises: InvalidInputError.
+    """Return the command with the best output for this reader. Raises: InvalidInputError.
 
-    `since` is a time as sacct takes it: 2026-11-01, 2026-11-01T08:00 or now-7days.
+    `since` is a time for sacct: 2026-11-01, 2026-11-01T08:00 or now-7days.
     """
     if not re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z:./+-]{0,40}", since):
         raise InvalidInputError(f"since {since!r}; expected a time such as 2026-11-01, 2026-11-01T08:00 or now-7days")
@@ -43,7 +43,7 @@ class SacctReader:
     name: ClassVar[str] = "sacct"
     description: ClassVar[str] = "Slurm accounting, written by sacct --parsable2 (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether the first line names a job id, a state and another column of sacct, set apart by `|`."""
         names = plain_head(head).split("\n", 1)[0].rstrip("\r").split("|")
         return not missing_columns(names) and bool(FURTHER & set(names))
@@ -64,7 +64,7 @@ class SacctReader:
 
 
 def _after_header(path: Path, block: Block, columns: list[str]) -> Block:
-    """Return what comes after the first line that is not blank, whose columns are noted. Raises: MalformedError."""
+    """Return the lines after the first one that is not blank, whose columns are noted. Raises: MalformedError."""
     number, text = next(lines_of(block), (0, ""))
     if not number:
         return Block(block.number, b"")

@@ -1,4 +1,4 @@
-"""Blocks of Slurm's accounting as rows of jobs: by columns where a job's lines are as expected, else line by line."""
+"""Blocks of Slurm's accounting as rows of jobs: by columns if a job's lines are as expected, else line by line."""
 
 import itertools
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from crosswind.ingest.readers.slurm.sacct_jobs import Layout
 from crosswind.ingest.readers.slurm.sacct_lines import Allocation, LineReading, allocations_table, is_header
 from crosswind.ingest.readers.slurm.sacct_remarks import Remarks
 
-FEW_BYTES = 30_000  # less is read sooner line by line
+FEW_BYTES = 30_000  # fewer are faster line by line
 KEPT_BYTES = 1 << 16  # of the last job's lines, for the next block
 NOTHING = Block(0, b"")
 JOB_COLUMNS = arrow_schema(JOB).names
@@ -26,15 +26,15 @@ LOOKED_AT = [*FACTS, "nodes_named", "line", "energy_from"]
 
 @dataclass
 class BlockReading:
-    """One pass over blocks after the header; what is not as expected goes to `lines`, which keeps what is open."""
+    """One pass over blocks after the header; unexpected lines go to `lines`, which keeps the open job."""
 
     lines: LineReading
     remarks: Remarks
     few_bytes: int = FEW_BYTES
-    kept: Block = NOTHING  # the last job's own line, and what follows it
+    kept: Block = NOTHING  # the last job's own line, and the lines after it
 
     def tables(self, block: Block) -> Iterator[pa.Table]:
-        """The jobs that are complete with the lines of a block, in their order."""
+        """Yield the jobs that are complete with the lines of a block, in their order."""
         if self.kept.data:
             block, self.kept = Block(self.kept.number, self.kept.data + block.data), NOTHING
         number, begin = block.number, 0
@@ -52,7 +52,7 @@ class BlockReading:
         yield from self._looked_at(self._rows(number, block.data[begin:]))
 
     def _last_job(self, data: bytes) -> int:
-        """Return where the last line begins that certainly begins a job; the end where that is too far from it."""
+        """Return the begin of the last line that certainly begins a job; the end if that is too far from it."""
         end = len(data)
         while end > max(0, len(data) - KEPT_BYTES):
             begin = data.rfind(b"\n", 0, end - 1) + 1
@@ -66,7 +66,7 @@ class BlockReading:
             self.kept = Block(number, data)
 
     def rest(self) -> Iterator[pa.Table]:
-        """The job that was still open, when nothing more comes."""
+        """Yield the job that was still open, when nothing more comes."""
         jobs = self._by_line(self.kept.number, self.kept.data.decode().split("\n"))
         yield from self._looked_at(allocations_table(jobs + self.lines.ended()))
 
@@ -74,11 +74,11 @@ class BlockReading:
         if len(rows):
             self.remarks.look_at(rows)
             self.lines.report.read += len(rows)
-            times = pa.array(np.arange(len(rows)))  # those of when it is told are the loader's
+            times = pa.array(np.arange(len(rows)))  # the loader has its own
             yield rows.append_column("ts_ns", times).select(JOB_COLUMNS).cast(arrow_schema(JOB))
 
     def _cells(self, data: bytes) -> Cells | None:
-        """The cells, where reading by columns is worth it and the columns are as expected."""
+        """Return the cells, if reading by columns is worth it and the columns are as expected."""
         if not data or len(data) < self.few_bytes or not Layout(tuple(self.lines.columns)).is_plain:
             return None
         return cells_of(data, len(self.lines.columns))

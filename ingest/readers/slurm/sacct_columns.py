@@ -1,7 +1,7 @@
-"""The jobs of a block of Slurm's accounting whose lines are all as expected, and which lines are left to be looked at.
+"""Jobs of a block of Slurm's accounting by columns: those whose lines are all as expected; the other lines are left.
 
-A job's lines are those from its own up to the next job's: its steps, and whatever stands among them. When one of them
-is not as expected, all of them are left; so are the last job's, unless nothing more of it comes in the next block.
+A job's lines are those from its own up to the next job's: its steps, and any lines among them. When one of them is not
+as expected, all of them are left; so are the last job's, unless nothing more of it comes in the next block.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Identified:
     step_names: pa.Array
 
     def with_jobs(self, places: Ints) -> "Identified":
-        """With some of the jobs alone."""
+        """Return the same with only some of the jobs."""
         ids = _some(self.job_ids, places)
         return Identified(self.jobs[places], ids, self.steps, self.step_job_ids, self.step_names)
 
@@ -44,14 +44,14 @@ class BlockJobs:
     layout: Layout
     rows: Ints  # of cells
     facts: pa.Table
-    left: Flags  # of all lines: which belong to none of these jobs
+    left: Flags  # a mask of the lines that belong to none of these jobs
 
     def total(self, fact: str) -> int:
-        """A fact of all of them together."""
+        """Return the sum of a fact over all of them."""
         return int(pc.sum(self.facts[fact]).as_py() or 0)
 
     def table(self, system: str, number: int) -> pa.Table:
-        """Their rows, with the numbers of their lines; `number` is the block's first one."""
+        """Return their rows, with the numbers of their lines; `number` is the block's first one."""
         facts = {name: self.facts[name] for name in self.facts.column_names}
         texts = {name: self.layout.column(self.cells, column, self.rows).texts() for name, column in TEXTS.items()}
         owners = {name: _known(texts[name]) for name in ("user", "account", "partition")}
@@ -73,7 +73,7 @@ class BlockJobs:
 
 
 def jobs_in(cells: Cells, layout: Layout, clock: Clock, *, is_complete: bool) -> BlockJobs:
-    """The jobs of a block, the last one only when it `is_complete`."""
+    """Return the jobs of a block, the last one only when it `is_complete`."""
     identified = _identified(cells, layout)
     facts = facts_of(cells, layout, identified.jobs, clock)
     sure = np.flatnonzero(~facts.doubtful).astype(np.int32)
@@ -114,7 +114,7 @@ def _are_job_ids(texts: pa.Array) -> Flags:
 
 
 def _followers(cells: Cells, layout: Layout, identified: Identified) -> tuple[Steps, Flags]:
-    """The steps that follow a job, and which of all steps are certainly that one's."""
+    """Return the steps that follow a job, and a mask of all steps that are certainly that one's."""
     owners = np.searchsorted(cells.lines[identified.jobs], cells.lines[identified.steps], side="right") - 1
     places = np.flatnonzero(owners >= 0)
     owners, rows = owners[places], identified.steps[places]
@@ -127,7 +127,7 @@ def _followers(cells: Cells, layout: Layout, identified: Identified) -> tuple[St
 
 
 def _left(cells: Cells, firsts: Ints, step_lines: Ints) -> Flags:
-    """Return which jobs' lines are not all as expected; the first flag is for the lines before all jobs."""
+    """Return a mask of the jobs with unexpected lines; the first flag is for the lines before all jobs."""
     is_odd = cells.line_ends > cells.line_begins
     is_odd[firsts] = is_odd[step_lines] = False
     is_left = np.zeros(len(firsts) + 1, np.bool_)
@@ -145,7 +145,7 @@ def _with_steps(columns: pa.Table, folded: Folded) -> pa.Table:
 
 
 def _known(texts: pa.Array) -> pa.Array:
-    """The texts, null where empty."""
+    """Return the texts, null if empty."""
     if not pc.any(pc.equal(pc.binary_length(texts), 0)).as_py():
         return texts
     return pc.if_else(pc.equal(pc.binary_length(texts), 0), pa.scalar(None, pa.string()), texts)
@@ -154,7 +154,7 @@ def _known(texts: pa.Array) -> pa.Array:
 def _some(
     values: "pa.Array | pa.Table", places: "np.ndarray[tuple[int], np.dtype[np.signedinteger]]"
 ) -> "pa.Array | pa.Table":
-    """The values at these places, which are in order."""
+    """Return the values at these places, which are in order."""
     if not len(places) or int(places[-1]) == len(places) - 1:
         return values.slice(0, len(places))
     return values.take(pa.array(places))

@@ -1,4 +1,4 @@
-"""The columns of jobs in a block of Slurm's accounting, each turned into values at once."""
+"""Columns of jobs in a block of Slurm's accounting, each turned into values at once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -33,28 +33,28 @@ class Layout:
 
     @property
     def identifier(self) -> str:
-        """The column that names the job."""
+        """Return the column that names the job."""
         return next(column for column in IDENTIFIERS if column in self.columns)
 
     def first(self, *columns: str) -> str:
-        """The first of these that there is, or the last of them."""
+        """Return the first of these that there is, or the last of them."""
         return next((column for column in columns if column in self.columns), columns[-1])
 
     @property
     def is_plain(self) -> bool:
-        """Return whether no column stands twice, or has a name that we give to a figure of the steps."""
+        """Return whether no column is repeated, or has our name of a figure of the steps."""
         return len(set(self.columns)) == len(self.columns) and not {*self.columns} & {*TOLD_OF_STEPS}
 
     @property
     def as_written(self) -> list[str]:
-        """The columns that nobody here understands."""
+        """Return the columns that are kept as written."""
         understood = {self.identifier, "State", "ExitCode", "NodeList", "ConsumedEnergyRaw"}
         understood |= {self.first("NNodes", "AllocNodes"), self.first("NCPUS", "AllocCPUS")}
         understood |= {self.first("ElapsedRaw", "Elapsed"), *TEXTS.values(), *TIMES.values(), ""}
         return [column for column in self.columns if column not in understood]
 
     def column(self, cells: Cells, name: str, rows: Ints) -> Column:
-        """A column in some rows; all empty when there is none."""
+        """Return a column in some rows; all empty when there is none."""
         if name in self.columns:
             return cells.column(self.columns.index(name), rows)
         nowhere = np.zeros(len(rows), np.int32)
@@ -63,20 +63,20 @@ class Layout:
 
 @dataclass
 class Facts:
-    """Columns of jobs, and which of the jobs are left to those who look at each line."""
+    """Columns of jobs, and a mask of the jobs to be read line by line."""
 
     doubtful: Flags
     columns: dict[str, pa.Array] = field(default_factory=dict)
 
     def put(self, name: str, values: Values) -> pa.Array:
-        """Takes in a column."""
+        """Take a column."""
         self.columns[name] = values.values
         self.doubtful |= values.doubtful
         return values.values
 
 
 def facts_of(cells: Cells, layout: Layout, rows: Ints, clock: Clock) -> Facts:
-    """Return the facts of the jobs' own lines, but those kept as written; `local_times` are those without a zone."""
+    """Return the facts of the jobs' own lines, except those kept as written; `local_times` are those without a zone."""
     facts = Facts(np.zeros(len(rows), np.bool_))
     column = partial(layout.column, cells, rows=rows)
     _put_state(facts, Words(column("State").texts()), Words(column("ExitCode").texts()))
@@ -112,7 +112,7 @@ def _part_of_exit_code(place: int, text: str) -> int | None:
 
 
 def _put_nodes(facts: Facts, texts: pa.Array) -> None:
-    """The lists in their short form, and how many nodes each names."""
+    """Take the lists in their short form, and their numbers of nodes."""
     counts = facts.put("nodes_named", node_counts(texts))
     facts.columns["nodes"] = pc.if_else(pc.equal(counts, 0), "", texts)
 
@@ -128,7 +128,7 @@ def _put_times(facts: Facts, written: dict[str, Column], clock: Clock) -> None:
 
 
 def _times(column: Column, name: str, clock: Clock) -> Values:
-    """Nanoseconds; doubtful where clocks were changed, which is to be told in the order of the lines."""
+    """Return nanoseconds; doubtful when clocks were changed, which is reported in the order of the lines."""
     times = _seconds_of(column, partial(_seconds, name, Clock(clock.zone)), clock.zone)
     outside = pc.or_(pc.less(times.values, EARLIEST_SECONDS), pc.greater(times.values, LATEST_SECONDS)).fill_null(False)
     seconds = times.values

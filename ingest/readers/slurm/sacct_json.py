@@ -1,4 +1,4 @@
-"""Jobs from Slurm's accounting, as `sacct --json` writes it: every version since 21.08, whose shapes differ."""
+"""Jobs from Slurm's accounting, as `sacct --json` writes it: all versions since 21.08, whose formats differ."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -31,8 +31,8 @@ class SacctJsonReader:
     name: ClassVar[str] = "sacct_json"
     description: ClassVar[str] = "Slurm accounting, written by sacct --json (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Return whether a list of jobs begins whose first one has what only accounts have."""
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
+        """Return whether a list of jobs begins whose first one has fields of accounts alone."""
         text = plain_head(head)
         if not text.lstrip().startswith("{"):
             return False
@@ -41,7 +41,7 @@ class SacctJsonReader:
         return bool(NO_JOB.search(text) and BY_SLURM.search(text))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
-        """The jobs in the file's order. Raises: MalformedError (no JSON object), UnavailableError."""
+        """Yield the jobs in the file's order. Raises: MalformedError (no JSON object), UnavailableError."""
         reading = _Reading(report, context.system, Remarks(report, Clock(context.zone)))
         for item in items(path, report, "jobs"):
             try:
@@ -62,7 +62,7 @@ class _Reading:
     remarks: Remarks
 
     def job(self, item: Item) -> Job:
-        """One job with its steps. Raises: MalformedError."""
+        """Return one job with its steps. Raises: MalformedError."""
         record = item.value
         if not isinstance(record, Mapping):
             raise MalformedError(f"expected a job, found {item.text[:40]!r}")
@@ -99,7 +99,7 @@ class _Reading:
         )
 
     def _start(self, times: object, elapsed: int | None) -> int | None:
-        """The start in seconds; plugins dbv0.0.36 and 0.0.37 write the time of eligibility there."""
+        """Return the start in seconds; plugins dbv0.0.36 and 0.0.37 write the time of eligibility there."""
         names = ("start", "eligible", "end", "suspended")
         start, eligible, end, suspended = (slurm.number(f"time/{name}", slurm.inside(times, name)) for name in names)
         if not start or start != eligible or not end or elapsed is None:
@@ -118,7 +118,7 @@ class _Reading:
         return code, signal
 
     def _steps(self, item: Item, listed: object) -> Steps:
-        """The job's steps; one that is not understood goes to the report."""
+        """Return the job's steps; a malformed one goes to the report."""
         steps = Steps()
         for step in listed if isinstance(listed, list) else []:
             try:
@@ -144,7 +144,7 @@ def _user(record: Mapping[str, object]) -> str | None:
 def _fields(
     record: Mapping[str, object], state: str, allocated: Mapping[str, int], requested: Mapping[str, int]
 ) -> dict[str, str]:
-    """Return further facts under sacct's names; none that may tell who the user is, as paths and comments do."""
+    """Return further facts under sacct's names; none that may identify the user, as paths and comments do."""
     eligible = slurm.number("time/eligible", slurm.inside(record, "time", "eligible"))
     texts = {
         "JobID": _shown_id(record),
@@ -160,7 +160,7 @@ def _fields(
 
 
 def _shown_id(record: Mapping[str, object]) -> str:
-    """The id as sacct shows it: 8_1 of an array, 8+1 of a heterogeneous job."""
+    """Return the id as sacct shows it: 8_1 of an array, 8+1 of a heterogeneous job."""
     array = slurm.number("array/job_id", slurm.inside(record, "array", "job_id"))
     task = slurm.number("array/task_id", slurm.inside(record, "array", "task_id"))
     tasks = slurm.text("array/task", slurm.inside(record, "array", "task"))
@@ -174,7 +174,7 @@ def _shown_id(record: Mapping[str, object]) -> str:
 
 
 def _figures(step: object) -> tuple[str, int | None, float | None]:
-    """Name, largest memory of a task in bytes, and joules of a step. Raises: MalformedError."""
+    """Return name, largest memory of a task in bytes, and joules of a step. Raises: MalformedError."""
     name = slurm.inside(step, "step", "id")
     if not isinstance(name, str | int):
         raise MalformedError(f"step/id {str(name)[:40]!r}; expected a text")

@@ -1,4 +1,4 @@
-"""Jobs of Slurm's accounting line by line: the one definition of what a line means, and why another is skipped."""
+"""Jobs of Slurm's accounting line by line: the definition of a line's meaning, and of the reasons to skip one."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,13 +19,13 @@ FREE_TEXT = (
     *("JobName", "Comment", "AdminComment", "SystemComment", "Constraints", "SubmitLine", "WorkDir", "WCKey"),
     *("Extra", "Reason", "Container", "Reservation", "StdIn", "StdOut", "StdErr"),
 )
-IDENTIFIERS = ("JobIDRaw", "JobID")  # the raw one is what a job sees as SLURM_JOB_ID
+IDENTIFIERS = ("JobIDRaw", "JobID")  # the raw one is SLURM_JOB_ID in the job
 STILL_GOING = ("PENDING", "RUNNING", "SUSPENDED")  # Slurm writes exit code 0:0 for these
 COLUMN_NAME = re.compile("[A-Za-z]*")  # a job may be named `JobID|State`, but its id is a number
 
 
 def missing_columns(columns: list[str]) -> str:
-    """Return what a header lacks; empty when it has all that is needed."""
+    """Return the missing columns of a header; empty when it has all that are needed."""
     lacking = [] if "State" in columns else ["State"]
     if not set(IDENTIFIERS) & set(columns):
         lacking.append("JobIDRaw (or JobID)")
@@ -33,13 +33,13 @@ def missing_columns(columns: list[str]) -> str:
 
 
 def is_header(values: list[str]) -> bool:
-    """Return whether a line names columns, as another export in the same file begins."""
+    """Return whether a line names columns, as at the beginning of another export in the same file."""
     return "State" in values and all(map(COLUMN_NAME.fullmatch, values)) and not missing_columns(values)
 
 
 @dataclass
 class Allocation:
-    """A job whose steps are still coming."""
+    """A job whose steps are still to come."""
 
     line: int
     job: Job
@@ -47,7 +47,7 @@ class Allocation:
     steps: Steps = field(default_factory=Steps)
 
     def fold(self, step: str, row: Mapping[str, str]) -> None:
-        """Takes in one job step. Raises: MalformedError."""
+        """Take one job step. Raises: MalformedError."""
         try:
             rss = slurm.size_bytes("MaxRSS", row.get("MaxRSS", ""))
             joules = slurm.energy_joules(row.get("ConsumedEnergyRaw", ""))
@@ -59,9 +59,9 @@ class Allocation:
 
 
 def allocations_table(allocations: Sequence[Allocation]) -> pa.Table:
-    """The rows of jobs, with what is to be remarked of them and the numbers of their lines."""
+    """Return the rows of jobs, with remarks on them and the numbers of their lines."""
     jobs = [allocation.steps.folded_into(allocation.job) for allocation in allocations]
-    table = job_table([replace(job, nodes=()) for job in jobs], told_ns=0)
+    table = job_table([replace(job, nodes=()) for job in jobs], reported_ns=0)
     columns = {name: table[name] for name in FACTS}
     columns["nodes"] = pa.array([allocation.node_list for allocation in allocations], pa.string())
     columns["nodes_named"] = pa.array([len(allocation.job.nodes) for allocation in allocations], pa.int64())
@@ -84,7 +84,7 @@ class LineReading:
     steps: int = 0
 
     def finished(self, lines: Iterable[tuple[int, str]]) -> Iterator[Allocation]:
-        """The jobs that are complete because another one begins in these lines."""
+        """Yield the jobs that are complete because another one begins in these lines."""
         for number, text in lines:
             try:
                 before = self.take(number, text)
@@ -95,12 +95,12 @@ class LineReading:
                 yield before
 
     def ended(self) -> list[Allocation]:
-        """The job whose steps were still coming, where no more come."""
+        """Return the last job, when no more steps come."""
         last, self.current = self.current, None
         return [last] if last else []
 
     def take(self, number: int, text: str) -> Allocation | None:
-        """Takes in one line; comes back with the job before when this line begins another. Raises: MalformedError."""
+        """Take one line. Return the job before when this line begins another. Raises: MalformedError."""
         values = text.split("|")
         if is_header(values):
             self.columns = values
@@ -116,7 +116,7 @@ class LineReading:
         return before
 
     def begins_job(self, text: str) -> bool:
-        """Return whether a line would begin a job, now that the columns are these; nothing is taken in."""
+        """Return whether a line would begin a job with the present columns, without taking it."""
         aside = LineReading(Report("", ""), self.system, Clock(self.clock.zone), self.columns)
         try:
             aside.take(0, text)
@@ -125,13 +125,13 @@ class LineReading:
         return aside.current is not None
 
     def row(self, values: list[str]) -> dict[str, str]:
-        """The values by column. Raises: MalformedError when it is not certain which is which."""
+        """Return the values by column. Raises: MalformedError when that is ambiguous."""
         if len(values) != len(self.columns):
             values = self.rejoined(values)
         return dict(zip(self.columns, values, strict=True))
 
     def rejoined(self, values: list[str]) -> list[str]:
-        """The values with those put together again that a | in them set apart. Raises: MalformedError."""
+        """Return the values, joining those that a | in them has split. Raises: MalformedError."""
         surplus = len(values) - len(self.columns)
         free = [place for place, column in enumerate(self.columns) if column in FREE_TEXT]
         if surplus > 0 and len(free) == 1:  # it can be nowhere else
@@ -142,21 +142,21 @@ class LineReading:
         raise MalformedError(f"{len(values)} fields; expected {len(self.columns)}{doubt}")
 
     def fold(self, job_id: str, step: str, row: Mapping[str, str]) -> None:
-        """Takes in a job step. Raises: MalformedError when its job is not the one before."""
+        """Take a job step. Raises: MalformedError when its job is not the one before."""
         if self.current is None or self.current.job.job_id != job_id:
             raise MalformedError(f"job step {job_id}.{step} does not follow the line of job {job_id}")
         self.current.fold(step, row)
         self.steps += 1
 
     def job(self, job_id: str, row: dict[str, str]) -> Job:
-        """The job of an allocation's own line. Raises: MalformedError."""
+        """Return the job of an allocation's own line. Raises: MalformedError."""
         rest = dict(row)
         rest.pop(next(column for column in IDENTIFIERS if column in row))
         state = slurm.state_word(rest.pop("State"))
         code, signal = slurm.exit_code(rest.pop("ExitCode", ""))
         going = state in STILL_GOING
         said = {} if row["State"] == state else {"State": row["State"]}
-        return Job(  # its last argument is what the others left over
+        return Job(  # its last argument is the rest of the values
             system=self.system,
             job_id=job_id,
             name=rest.pop("JobName", ""),
@@ -179,13 +179,13 @@ class LineReading:
 
 
 def _first_count(rest: dict[str, str], *columns: str) -> int | None:
-    """The first of the columns that is there, taken out of `rest`."""
+    """Return the first of the columns that is there, taken out of `rest`."""
     column = next((column for column in columns if column in rest), None)
     return slurm.count(column, rest.pop(column)) if column else None
 
 
 def _elapsed_seconds(rest: dict[str, str]) -> float | None:
-    """The run time, from whichever column is there, taken out of `rest`."""
+    """Return the run time, from any column that is there, taken out of `rest`."""
     if "ElapsedRaw" in rest:
         seconds = slurm.count("ElapsedRaw", rest.pop("ElapsedRaw"))
     else:

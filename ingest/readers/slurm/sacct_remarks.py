@@ -1,4 +1,4 @@
-"""Oddities of jobs of Slurm's accounting, counted over the rows that they became."""
+"""Remarks on oddities of jobs in Slurm's accounting, counted over their rows."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ from crosswind.ingest.readers.slurm.sacct_repeats import Remembered
 
 @dataclass
 class Remarks:
-    """Counts of what people should know about a file."""
+    """Counts of a file's oddities."""
 
     clock: Clock
     repeats: int = 0
@@ -21,7 +21,7 @@ class Remarks:
     remembered: Remembered = field(default_factory=Remembered)
 
     def look_at(self, table: pa.Table) -> None:
-        """Takes in jobs; `nodes_named` are how many nodes their lists name, 0 where there is no list."""
+        """Take jobs; `nodes_named` are the numbers of nodes in their lists, 0 without a list."""
         self.repeats += self.remembered.repeats_among(table["job_id"])
         self.backwards += pc.sum(pc.less(table["ended_ns"], table["started_ns"])).as_py() or 0
         has_list, differs = pc.greater(table["nodes_named"], 0), pc.not_equal(table["nodes_named"], table["node_count"])
@@ -29,11 +29,11 @@ class Remarks:
         self.by_steps += pc.sum(pc.not_equal(table["energy_from"], "")).as_py() or 0
 
     def notes(self, *, further_headers: int, steps: int) -> list[str]:
-        """Return what was remarked, for the report."""
+        """Return the remarks, for the report."""
         remarks = {
             "further header lines: several exports in one file": further_headers,
             "job steps folded into their jobs": steps,
-            "jobs appear again (requeued or resized): the later line holds": self.repeats,
+            "jobs are repeated (requeued or resized): the later line counts": self.repeats,
             "jobs end before they start": self.backwards,
             "jobs whose NodeList and NNodes differ": self.differing,
             "jobs with the energy of their job steps": self.by_steps,

@@ -1,4 +1,4 @@
-"""Job ids that come again in an export, noticed in bounded memory."""
+"""Repeated job ids in an export, noticed in bounded memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ POWERS = 10 ** np.arange(19, dtype=np.int64)
 
 @dataclass
 class Remembered:
-    """Job ids that came before, the older ones forgotten.
+    """Job ids that came before, without the oldest ones.
 
-    Those of most exports only ever rise, and then the highest tells enough: the others wait as numbers in `rising`.
+    Ids of most exports only rise, and then the highest one decides: the others are kept as numbers in `rising`.
     """
 
     young: set[str] = field(default_factory=set)
@@ -38,7 +38,7 @@ class Remembered:
         return self.repeats(job_ids.to_pylist())
 
     def repeats(self, job_ids: Sequence[str]) -> int:
-        """Return how many of the ids came before, also among themselves, however many are asked at once."""
+        """Return how many of the ids came before, also among themselves, however many they are."""
         waiting, self.rising = self.rising, self.rising[:0]
         if len(waiting):
             self.repeats(waiting.astype(str).tolist())
@@ -60,7 +60,7 @@ class Remembered:
         return not (self.young.isdisjoint(job_ids) and self.old.isdisjoint(job_ids))
 
     def _wait(self, fresh: Numbers) -> None:
-        """Notes different ids without looking at them; what the sets would have forgotten by now is forgotten."""
+        """Note different ids without looking them up; drop those that the sets would have dropped by now."""
         self.rising = np.concatenate([self.rising, fresh])
         while len(self.rising) >= (forgotten := REMEMBERED - len(self.young)) + REMEMBERED:
             self.rising = self.rising[forgotten:]
@@ -68,7 +68,7 @@ class Remembered:
 
 
 def _numbers(job_ids: pa.ChunkedArray) -> Numbers | None:
-    """The ids as numbers; None where one is another text than its number."""
+    """Return the ids as numbers; None if one is another text than its number."""
     try:
         numbers = job_ids.cast(pa.int64()).to_numpy()
     except pa.ArrowInvalid:

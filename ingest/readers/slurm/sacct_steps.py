@@ -1,4 +1,4 @@
-"""The job steps of a block of Slurm's accounting, folded into their jobs all at once."""
+"""Job steps of a block of Slurm's accounting, folded into their jobs all at once."""
 
 import re
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ EXACT = 1 << 53  # joules; whole numbers up to here add up exactly in any order
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps in the order of their lines; `jobs` tells for each which job it is of, by number."""
+    """Steps in the order of their lines; `jobs` has the number of each step's job."""
 
     jobs: Numbers
     kinds: Numbers
@@ -31,7 +31,7 @@ class Steps:
 
     @property
     def doubtful(self) -> Flags:
-        """Flags of the steps that are left to those who look at each line."""
+        """Return a mask of the steps to be read line by line."""
         flags: Flags = self.rss.doubtful | self.joules.doubtful | (self.kinds == UNCERTAIN)
         return flags
 
@@ -48,7 +48,7 @@ class Folded:
 
 
 def steps_of(names: pa.Array, jobs: Numbers, rss: Column, joules: Column) -> Steps:
-    """Steps from their names and columns."""
+    """Make steps from their names and columns."""
     words = Words(names)
     kinds, places = words.mapped(_kind, pa.int64()), words.mapped(_place, pa.int64())
     sizes = whole_numbers(rss, partial(slurm.size_bytes, "MaxRSS"))
@@ -56,7 +56,7 @@ def steps_of(names: pa.Array, jobs: Numbers, rss: Column, joules: Column) -> Ste
 
 
 def joules_of(column: Column) -> Values:
-    """Whole joules; null for what Slurm writes when nothing measures."""
+    """Return whole joules; null for Slurm's values when nothing measures."""
     joules = whole_numbers(column, slurm.energy_joules)
     return Values(pc.if_else(pc.equal(joules.values, 0), pa.scalar(None, pa.int64()), joules.values), joules.doubtful)
 
@@ -76,7 +76,7 @@ def _place(name: str) -> int:
 
 
 def fold(steps: Steps, job_joules: pa.Array) -> Folded:
-    """Folds steps into jobs, whose own joules come first."""
+    """Fold steps into jobs, whose own joules come first."""
     jobs = len(job_joules)
     counts = np.bincount(steps.jobs, minlength=jobs)
     is_metered = steps.joules.values.is_valid().to_numpy(zero_copy_only=False)
@@ -87,7 +87,7 @@ def fold(steps: Steps, job_joules: pa.Array) -> Folded:
 
 
 def _largest(steps: Steps, jobs: int) -> pa.Array:
-    """The largest memory of a job's steps."""
+    """Return the largest memory of a job's steps."""
     largest = np.full(jobs, -1, np.int64)
     measured = np.flatnonzero(steps.rss.values.is_valid().to_numpy(zero_copy_only=False))
     sizes = steps.rss.values.fill_null(0).to_numpy()[measured]
@@ -96,11 +96,11 @@ def _largest(steps: Steps, jobs: int) -> pa.Array:
 
 
 def _energy(steps: Steps, metered: Numbers, jobs: int) -> tuple[npt.NDArray[np.float64], Numbers, Flags]:
-    """Joules of jobs by their steps, whose they are (place in SOURCES), and where one has to look at each line."""
+    """Return joules of jobs by their steps, their source (place in SOURCES), and jobs to read line by line."""
     joules, sources = np.zeros(jobs), np.zeros(jobs, np.int64)
     doubtful = np.zeros(jobs, np.bool_)
     values, kinds = steps.joules.values.fill_null(0).to_numpy(), steps.kinds
-    for source, kind in enumerate((OTHER, NUMBERED, EXTERN), 1):  # the later one holds
+    for source, kind in enumerate((OTHER, NUMBERED, EXTERN), 1):  # the later one counts
         rows = metered[kinds[metered] == kind]
         owners = steps.jobs[rows]
         sums = np.bincount(owners, values[rows], minlength=jobs)

@@ -1,4 +1,4 @@
-"""Jobs that Slurm's controller still remembers, as `scontrol show job` writes them, one line each (-o) or several."""
+"""Jobs in Slurm's controller, as `scontrol show job` writes them, one line each (-o) or several."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -26,23 +26,23 @@ NEEDED = (
     *("NumNodes", "NumCPUs", "TRES", "ReqTRES", "AllocTRES", "Reason", "Restarts"),
 )
 NOTHING = ("(null)", "N/A", "None", "Unknown")
-FIRST_CHARACTERS = 4096  # in which a job's name and user stand; names are shorter than 1024
+FIRST_CHARACTERS = 4096  # in which a job's name and user are; names are shorter than 1024
 LINES_LIMIT = 10_000  # of one job: `scontrol -d` writes one for each kind of node
 
 
 @dataclass(frozen=True)
 class ScontrolReader:
-    """One job per record; times that are only expected are left out."""
+    """One job per record, without expected times."""
 
     name: ClassVar[str] = "scontrol"
     description: ClassVar[str] = "Slurm's present jobs, written by scontrol show job (also -o)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether the file begins as a job does: with its id, its name and its user."""
         return bool(FIRST_LINES.match(plain_head(head)[:FIRST_CHARACTERS]))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
-        """The jobs in the file's order. Raises: UnavailableError, MalformedError (too large)."""
+        """Yield the jobs in the file's order. Raises: UnavailableError, MalformedError (too large)."""
         remarks = Remarks(report, Clock(context.zone))
         for record in _records(path, report):
             try:
@@ -78,7 +78,7 @@ def _records(path: Path, report: Report) -> Iterator[_Record]:
 
 
 def _job(record: _Record, system: str, clock: Clock) -> Job:
-    """The job of a record. Raises: MalformedError."""
+    """Return the job of a record. Raises: MalformedError."""
     pairs = _pairs(record)
     name = NAME.search(record.texts[0])
     code, signal = slurm.exit_code(pairs.get("ExitCode", ""))
@@ -105,20 +105,20 @@ def _job(record: _Record, system: str, clock: Clock) -> Job:
 
 
 def _pairs(record: _Record) -> dict[str, str]:
-    """Return what is needed, by name. Raises: MalformedError when it is uncertain what is a name and what its value."""
+    """Return the needed values by name. Raises: MalformedError when names and values are ambiguous."""
     pairs: dict[str, str] = {}
     for text in record.texts:
         for name, value in PAIR.findall(text):
             if name not in NEEDED:
                 continue
             if name in pairs:
-                raise MalformedError(f"{name} stands there twice: a name or comment of the job may hold one of them")
+                raise MalformedError(f"{name} is repeated: a name or comment of the job may hold one of them")
             pairs[name] = value
     return {name: value for name, value in pairs.items() if value and value not in NOTHING}
 
 
 def _count(pairs: Mapping[str, str], name: str) -> int | None:
-    """A count; of `1-4`, what a waiting job may get, the first. Raises: MalformedError."""
+    """Return a count; the first one of `1-4`, which a waiting job may get. Raises: MalformedError."""
     return slurm.count(name, pairs.get(name, "").partition("-")[0])
 
 
@@ -128,7 +128,7 @@ def _elapsed(pairs: Mapping[str, str]) -> float | None:
 
 
 def _fields(pairs: Mapping[str, str]) -> dict[str, str]:
-    """Return what else is worth keeping; not what may tell who the user is, as paths and comments do."""
+    """Return further facts; none that may identify the user, as paths and comments do."""
     kept = {name: pairs.get(name, "") for name in ("QOS", "TRES", "ReqTRES", "AllocTRES", "Reason")}
     kept["JobID"] = _shown_id(pairs)
     kept["Restarts"] = pairs.get("Restarts", "").removeprefix("0")
@@ -136,7 +136,7 @@ def _fields(pairs: Mapping[str, str]) -> dict[str, str]:
 
 
 def _shown_id(pairs: Mapping[str, str]) -> str:
-    """The id as sacct shows it: 8_1 of an array, 8+1 of a heterogeneous job."""
+    """Return the id as sacct shows it: 8_1 of an array, 8+1 of a heterogeneous job."""
     if "ArrayJobId" in pairs and "ArrayTaskId" in pairs:
         task = pairs["ArrayTaskId"]
         return f"{pairs['ArrayJobId']}_{task if task.isdigit() else f'[{task}]'}"

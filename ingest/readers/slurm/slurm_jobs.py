@@ -1,4 +1,4 @@
-"""Jobs of Slurm as its live programs and its JSON tell of them: what is known and what is only expected."""
+"""Jobs of Slurm from its live programs and its JSON, which mix facts and expectations."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -37,14 +37,14 @@ COMPACT = {  # squeue(1), JOB STATE CODES
 GOING = ("RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "SIGNALING", "STOPPED")  # COMPLETING ones have ended
 
 
-def as_happened(job: Job, *, are_nodes_told: bool = True) -> Job:
-    """The job without the times that Slurm only expects, and without the exit code 0 that it shows until the end."""
+def as_happened(job: Job, *, are_nodes_given: bool = True) -> Job:
+    """Return the job without times that Slurm only expects, and without the exit code 0 that it shows until the end."""
     if job.state in WAITING:
         job = replace(job, started_ns=None, elapsed_seconds=None)
     if job.state in WAITING or job.state in GOING:
         return replace(job, ended_ns=None, exit_code=None, signal=None)
-    has_run = bool(job.nodes) or not are_nodes_told or job.seconds is None or job.seconds > 0
-    if job.state == "CANCELLED" and not has_run:  # while it waited: the start that is shown is that moment
+    has_run = bool(job.nodes) or not are_nodes_given or job.seconds is None or job.seconds > 0
+    if job.state == "CANCELLED" and not has_run:  # while it waited: the start shown is that moment
         return replace(job, started_ns=None)
     return job
 
@@ -59,7 +59,7 @@ class Steps:
     all_understood: bool = True
 
     def add(self, name: str, rss_bytes: int | None, joules: float | None) -> None:
-        """Takes in the figures of a step."""
+        """Take the figures of a step."""
         self.count += 1
         if rss_bytes is not None:
             self.max_rss_bytes = max(rss_bytes, self.max_rss_bytes or 0)
@@ -67,11 +67,11 @@ class Steps:
             self.joules[name] = joules
 
     def energy(self, job: Job) -> tuple[float | None, str]:
-        """Joules, and whose they are: the job's own where it tells some.
+        """Return joules, and their source: the job's own if it has any.
 
         None when the figures of a step are lost, rather than too few.
-        Nodes are metered, not processes: `batch` and `extern` run beside the numbered steps, and adding them would
-        count the same joules twice.
+        Nodes are metered, not processes: `batch` and `extern` run at the same time as the numbered steps, and adding
+        them would count the same joules twice.
         """
         if job.energy_joules is not None or not self.joules or not self.all_understood:
             return job.energy_joules, ""
@@ -81,7 +81,7 @@ class Steps:
         return (sum(numbered), "steps") if numbered else (max(self.joules.values()), "batch")
 
     def folded_into(self, job: Job) -> Job:
-        """The job with what its steps told."""
+        """Return the job with its steps' figures."""
         joules, source = self.energy(job)
         figures = {"steps": str(self.count) if self.count else "", "energy_from": source}
         if self.max_rss_bytes is not None and self.all_understood:
@@ -93,14 +93,14 @@ class Steps:
 
 @dataclass
 class Remarks:
-    """Counts of what people should know about a file."""
+    """Counts of a file's oddities."""
 
     report: Report
     clock: Clock
     counts: Counter[str] = field(default_factory=Counter)
 
     def seen(self, job: Job) -> Job:
-        """Counts a job that is handed out, and what is odd about it."""
+        """Count a job that is handed out, and its oddities."""
         self.report.read += 1
         if job.started_ns is not None and job.ended_ns is not None:
             self.counts["jobs end before they start"] += job.ended_ns < job.started_ns
@@ -109,7 +109,7 @@ class Remarks:
         return job
 
     def note(self) -> None:
-        """Writes what was remarked into the report."""
+        """Write the remarks into the report."""
         notes = [f"{count} {text}" for text, count in self.counts.items() if count] + self.clock.notes()
         if not self.report.read:
             notes.append("no jobs")

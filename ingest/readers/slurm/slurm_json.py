@@ -1,4 +1,4 @@
-"""Values as Slurm's data_parser plugins write them to JSON; each version has shapes of its own.
+"""Values in the JSON of Slurm's data_parser plugins; each version has its own forms.
 
 Source: Slurm's src/plugins/openapi/dbv0.0.38/parse.c and src/plugins/data_parser/v0.0.39 to v0.0.43/parsers.c.
 """
@@ -9,21 +9,21 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.readers.clock import Clock
 
 NO_VALUES = (-2, -1, 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF)  # NO_VAL, INFINITE of slurm.h
-STATES = (  # a state has flags beside it; this is the order in which Slurm's own words prefer them
+STATES = (  # a state has flags; this is the order in which Slurm's own words prefer them
     *("COMPLETING", "STAGE_OUT", "CONFIGURING", "RESIZING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT"),
     *("STOPPED", "REVOKED", "RESV_DEL_HOLD", "SIGNALING"),
 )
 
 
 def inside(value: object, *names: str) -> object:
-    """Return what stands at a path of names; None where there is no such thing."""
+    """Return the value at a path of names; None if there is none."""
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
 def number(name: str, value: object) -> int | None:
-    """A whole number, bare or as {set, infinite, number}; None when it is not set. Raises: MalformedError."""
+    """Return a whole number, bare or as {set, infinite, number}; None when it is not set. Raises: MalformedError."""
     if isinstance(value, Mapping):
         value = value.get("number") if value.get("set") is True else None
     if value is None or value in NO_VALUES:
@@ -34,7 +34,7 @@ def number(name: str, value: object) -> int | None:
 
 
 def text(name: str, value: object) -> str:
-    """A text; empty when there is none. Raises: MalformedError."""
+    """Return a text; empty when there is none. Raises: MalformedError."""
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -43,13 +43,13 @@ def text(name: str, value: object) -> str:
 
 
 def time_ns(clock: Clock, name: str, value: object) -> int | None:
-    """A time in ns UTC of one in seconds; 0 is none. Raises: MalformedError."""
+    """Return ns UTC of a time in seconds; None for 0. Raises: MalformedError."""
     seconds = number(name, value)
     return clock.nanoseconds(name, str(seconds)) if seconds else None
 
 
 def state(value: object) -> tuple[str, str]:
-    """The state in one word, as Slurm's text output has it, and all its words. Raises: MalformedError."""
+    """Return the state in one word, as Slurm's text output has it, and all its words. Raises: MalformedError."""
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, Sequence) or not words or not all(isinstance(word, str) and word for word in words):
         raise MalformedError(f"state {str(value)[:40]!r}; expected a word such as COMPLETED, or a list of such")
@@ -57,7 +57,7 @@ def state(value: object) -> tuple[str, str]:
 
 
 def exit_code(value: object) -> tuple[int | None, int | None]:
-    """Exit code and signal; as in Slurm's text output, a job that a signal ended has the code 0.
+    """Return exit code and signal; as in Slurm's text output, a job that a signal ended has the code 0.
 
     Raises: MalformedError.
     """
@@ -72,12 +72,12 @@ def exit_code(value: object) -> tuple[int | None, int | None]:
 
 
 def loses_codes(value: object) -> bool:
-    """Return whether a version wrote this that has 0 for whatever a program exited with: those up to 23.02."""
+    """Return whether this is of a version that writes exit code 0 for all programs: those up to 23.02."""
     return isinstance(value, Mapping) and isinstance(value.get("return_code"), int)
 
 
 def resources(name: str, value: object) -> Mapping[str, int]:
-    """Counts of resources, by type and name (`gres/gpu`). Raises: MalformedError."""
+    """Return counts of resources, by type and name (`gres/gpu`). Raises: MalformedError."""
     if value is None:
         return {}
     if not isinstance(value, Sequence) or isinstance(value, str):
@@ -92,5 +92,5 @@ def resources(name: str, value: object) -> Mapping[str, int]:
 
 
 def resources_text(counts: Mapping[str, int]) -> str:
-    """As sacct writes them: `billing=2,cpu=2,mem=2M`; allocated memory is counted in MB."""
+    """Return resources as sacct writes them: `billing=2,cpu=2,mem=2M`; allocated memory is in MB."""
     return ",".join(f"{name}={counts[name]}{'M' if name == 'mem' else ''}" for name in sorted(counts))

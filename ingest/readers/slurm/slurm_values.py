@@ -1,4 +1,4 @@
-"""Values as Slurm's sacct writes them: durations, sizes, exit codes, identifiers."""
+"""Values in the output of Slurm's sacct: durations, sizes, exit codes, identifiers."""
 
 import re
 
@@ -16,7 +16,7 @@ STATE = re.compile(r"([A-Z][A-Z_]{1,40})\+?(?: by .{1,100})?")
 
 
 def identifier(text: str) -> tuple[str, str]:
-    """Job id and job step ("" for the job itself): `12`, `12_3`, `12+1`, `12.batch`. Raises: MalformedError."""
+    """Return job id and job step ("" for the job itself): `12`, `12_3`, `12+1`, `12.batch`. Raises: MalformedError."""
     match = IDENTIFIER.fullmatch(text)
     if not match:
         raise MalformedError(f"job id {text[:40]!r}; expected 123, 123_4, 123+1 or one of these with .step")
@@ -24,7 +24,7 @@ def identifier(text: str) -> tuple[str, str]:
 
 
 def state_word(text: str) -> str:
-    """The state without who caused it: CANCELLED of `CANCELLED by 1000`. Raises: MalformedError."""
+    """Return the state without its causer: CANCELLED of `CANCELLED by 1000`. Raises: MalformedError."""
     match = STATE.fullmatch(text)
     if not match:
         raise MalformedError(f"State {text[:40]!r}; expected a word such as COMPLETED or CANCELLED by 1000")
@@ -32,7 +32,7 @@ def state_word(text: str) -> str:
 
 
 def exit_code(text: str) -> tuple[int | None, int | None]:
-    """Exit code and signal of `1:9`; no signal is None. Raises: MalformedError."""
+    """Return exit code and signal of `1:9`; no signal is None. Raises: MalformedError."""
     if not text:
         return None, None
     match = re.fullmatch("([0-9]{1,5}):([0-9]{1,5})", text)
@@ -42,7 +42,7 @@ def exit_code(text: str) -> tuple[int | None, int | None]:
 
 
 def count(column: str, text: str) -> int | None:
-    """A whole number from 0 on; None when empty. Raises: MalformedError."""
+    """Return a whole number from 0 on; None when empty. Raises: MalformedError."""
     if text in UNKNOWN:
         return None
     if not re.fullmatch("[0-9]{1,18}", text):
@@ -51,7 +51,7 @@ def count(column: str, text: str) -> int | None:
 
 
 def duration_seconds(text: str) -> int | None:
-    """Seconds of `[days-]hours:minutes:seconds`; None when unknown. Raises: MalformedError."""
+    """Return seconds of `[days-]hours:minutes:seconds`; None when unknown. Raises: MalformedError."""
     if text in UNKNOWN:
         return None
     match = CLOCK_TIME.fullmatch(text)
@@ -62,7 +62,7 @@ def duration_seconds(text: str) -> int | None:
 
 
 def size_bytes(column: str, text: str) -> int | None:
-    """Bytes of `3408K`, or of a bare number under --noconvert; None when empty. Raises: MalformedError.
+    """Return bytes of `3408K`, or of a bare number under --noconvert; None when empty. Raises: MalformedError.
 
     K is 1024 bytes, M 1024 K and so on. Source: sacct(1); 22.05 wrote one value both as 3408K and as 3489792.
     """
@@ -75,7 +75,7 @@ def size_bytes(column: str, text: str) -> int | None:
 
 
 def energy_joules(text: str) -> float | None:
-    """Joules; None for what Slurm writes when nothing measures: empty, 0 and its "no value". Raises: MalformedError."""
+    """Return joules; None for Slurm's values without a meter: empty, 0 and its "no value". Raises: MalformedError."""
     if text in NO_VALUE:
         return None
     return float(count("ConsumedEnergyRaw", text) or 0) or None

@@ -1,4 +1,4 @@
-"""Jobs that Slurm's controller still remembers, as `squeue` writes them: its own table, or columns set apart by |."""
+"""Jobs in Slurm's controller, as `squeue` writes them: its own table, or columns separated by |."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,29 +22,29 @@ DATE = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4}")
 TIME_USED = re.compile(r"(?:(?:(?:([0-9]{1,6})-)?([0-9]{1,2}):)?([0-9]{1,2}):)([0-9]{2})")
 CUT_SHORT = "names, users or partitions fill their column and may be cut short: left out; use squeue --format='{}'"
 PLACES = {"NODELIST", "NODELIST(REASON)"}
-FURTHER = {  # columns beside id and state, by one of which a --format with | is known as squeue's
+FURTHER = {  # further columns, by one of which a --format with | is recognised as squeue's
     *("USER", "ACCOUNT", "PARTITION", "QOS", "NAME", "TIME", "TIME_LIMIT", "NODES", "NODELIST", "NODELIST(REASON)"),
     *("REASON", "CPUS", "PRIORITY", "SUBMIT_TIME", "START_TIME", "END_TIME"),
 }
 MAY_BE_CUT = ("NAME", "USER", "PARTITION")
 STATE_WIDTH = 8
-POOR = "squeue tells no exit codes, and its table no times: sacct knows them"
+POOR = "squeue has no exit codes, and its table no times: sacct has them"
 Row: TypeAlias = dict[str, str]
 
 
 def squeue_command() -> list[str]:
-    """The command whose output this reader likes best."""
+    """Return the command with the best output for this reader."""
     return ["env", "SLURM_TIME_FORMAT=%s", "squeue", "--all", "--states=all", f"--format={FORMAT}"]
 
 
 @dataclass(frozen=True)
 class SqueueReader:
-    """One job per line; times that are only expected are left out."""
+    """One job per line, without expected times."""
 
     name: ClassVar[str] = "squeue"
     description: ClassVar[str] = "Slurm's queue, written by squeue (its table, or a --format with |)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether the first line is squeue's heading, or the second one after the date of `--long`."""
         lines = plain_head(head).split("\n", 2)
         first = lines[1] if len(lines) > 1 and DATE.fullmatch(lines[0].strip()) else lines[0]
@@ -53,7 +53,7 @@ class SqueueReader:
         return bool(is_known) and _cutter(heading, Remarks(Report("", ""), Clock(Context("").zone))) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
-        """The jobs in the file's order. Raises: MalformedError (no heading), UnavailableError."""
+        """Yield the jobs in the file's order. Raises: MalformedError (no heading), UnavailableError."""
         remarks = Remarks(report, Clock(context.zone))
         lines = numbered_lines(path, report)
         number, text = next(lines, (0, ""))
@@ -67,7 +67,7 @@ class SqueueReader:
                 continue
             try:
                 row = cut(line)
-                job = as_happened(_job(row, context.system, remarks.clock), are_nodes_told=bool(PLACES & row.keys()))
+                job = as_happened(_job(row, context.system, remarks.clock), are_nodes_given=bool(PLACES & row.keys()))
             except MalformedError as error:
                 report.skip(number, line, str(error))
                 continue
@@ -78,7 +78,7 @@ class SqueueReader:
 
 
 def _cutter(heading: str, remarks: Remarks) -> Callable[[str], Row] | None:
-    """Return the function that cuts a line under this heading; None when it is none of squeue's."""
+    """Return the function that splits a line under this heading; None when it is none of squeue's."""
     if TABLE.fullmatch(heading):
         return partial(_columns, _edges(heading), remarks)
     names = heading.split("|")
@@ -88,12 +88,12 @@ def _cutter(heading: str, remarks: Remarks) -> Callable[[str], Row] | None:
 
 
 def _edges(heading: str) -> Sequence[tuple[str, int]]:
-    """Each column and the place after its last character: all stand right but the last."""
+    """Return each column and the place after its last character: all but the last are right-aligned."""
     return [(word[0], word.end()) for word in re.finditer(r"\S+", heading)]
 
 
 def _columns(edges: Sequence[tuple[str, int]], remarks: Remarks, line: str) -> Row:
-    """The texts of a line of the table. Raises: MalformedError."""
+    """Return the texts of a line of the table. Raises: MalformedError."""
     row, start, octets = {}, 0, line.encode()
     for name, end in edges[:-1]:
         value = octets[start:end].decode(errors="replace")
@@ -108,7 +108,7 @@ def _columns(edges: Sequence[tuple[str, int]], remarks: Remarks, line: str) -> R
 
 
 def _fields(names: Sequence[str], line: str) -> Row:
-    """The texts of a line of columns; NAME may hold a |, if it is the last. Raises: MalformedError."""
+    """Return the texts of a line of columns; NAME may contain a |, if it is the last. Raises: MalformedError."""
     values = line.split("|")
     if names[-1] == "NAME" and len(values) > len(names):
         last = len(names) - 1
@@ -117,12 +117,12 @@ def _fields(names: Sequence[str], line: str) -> Row:
         raise MalformedError(f"{len(values)} fields; expected {len(names)}")
     row: Row = {}
     for name, value in zip(names, values, strict=True):
-        row.setdefault(name, value.strip())  # of two ids, %A and %i, the first is what the job itself sees
+        row.setdefault(name, value.strip())  # of two ids, %A and %i, the first is the one in the job's environment
     return {**row, "SHOWN": [value for name, value in zip(names, values, strict=True) if name == "JOBID"][-1].strip()}
 
 
 def _job(row: Mapping[str, str], system: str, clock: Clock) -> Job:
-    """The job of a line. Raises: MalformedError."""
+    """Return the job of a line. Raises: MalformedError."""
     job_id, step = slurm.identifier(row["JOBID"])
     if step:
         raise MalformedError(f"{row['JOBID'][:40]!r} is a job step")
@@ -148,7 +148,7 @@ def _job(row: Mapping[str, str], system: str, clock: Clock) -> Job:
 
 
 def _state(word: str) -> str:
-    """The state of its short form, or of its first 8 letters, which is all that `--long` shows.
+    """Return the state of its short form, or of its first 8 letters, which is all that `--long` shows.
 
     Raises: MalformedError.
     """
@@ -166,7 +166,7 @@ def _unless_null(text: str) -> str | None:
 
 
 def _time_used(text: str) -> float | None:
-    """Seconds of [days-][hours:]minutes:seconds. Raises: MalformedError."""
+    """Return seconds of [days-][hours:]minutes:seconds. Raises: MalformedError."""
     if text in ("", "INVALID", "N/A"):
         return None
     match = TIME_USED.fullmatch(text)

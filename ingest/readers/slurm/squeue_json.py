@@ -1,4 +1,4 @@
-"""Jobs that Slurm's controller still remembers, as `squeue --json` and `scontrol show jobs --json` write them."""
+"""Jobs in Slurm's controller, as `squeue --json` and `scontrol show jobs --json` write them."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -23,13 +23,13 @@ FIRST_JOB = re.compile(r'"jobs"\s*:\s*\[\s*\{')
 
 @dataclass(frozen=True)
 class SqueueJsonReader:
-    """One job per record; times that are only expected are left out."""
+    """One job per record, without expected times."""
 
     name: ClassVar[str] = "squeue_json"
     description: ClassVar[str] = "Slurm's present jobs, written by squeue or scontrol with --json"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Return whether a list of jobs begins whose first one has what only the controller writes."""
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
+        """Return whether a list of jobs begins whose first one has fields of the controller alone."""
         text = plain_head(head)
         first = FIRST_JOB.search(text) if text.lstrip().startswith("{") else None
         if first is None or not CONTROLLERS.search(text, first.end()):
@@ -38,7 +38,7 @@ class SqueueJsonReader:
         return sum(map(before.count, "{[")) - sum(map(before.count, "}]")) == 1  # of the outermost object
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
-        """The jobs in the file's order. Raises: MalformedError (no JSON object), UnavailableError."""
+        """Yield the jobs in the file's order. Raises: MalformedError (no JSON object), UnavailableError."""
         remarks = Remarks(report, Clock(context.zone))
         for item in items(path, report, "jobs"):
             try:
@@ -51,7 +51,7 @@ class SqueueJsonReader:
 
 
 def _job(item: Item, system: str, clock: Clock) -> Job:
-    """The job of one record. Raises: MalformedError."""
+    """Return the job of one record. Raises: MalformedError."""
     record = item.value
     if not isinstance(record, Mapping):
         raise MalformedError(f"expected a job, found {item.text[:40]!r}")
@@ -83,7 +83,7 @@ def _job(item: Item, system: str, clock: Clock) -> Job:
 
 
 def _fields(record: Mapping[str, object], job_id: str, state: str) -> dict[str, str]:
-    """Return what else is worth keeping; not what may tell who the user is, as paths and comments do."""
+    """Return further facts; none that may identify the user, as paths and comments do."""
     texts = {
         "JobID": _shown_id(record, job_id),
         "State": state,
@@ -97,7 +97,7 @@ def _fields(record: Mapping[str, object], job_id: str, state: str) -> dict[str, 
 
 
 def _shown_id(record: Mapping[str, object], job_id: str) -> str:
-    """The id as sacct shows it: 8_1 of an array, 8+1 of a heterogeneous job."""
+    """Return the id as sacct shows it: 8_1 of an array, 8+1 of a heterogeneous job."""
     array = slurm.number("array_job_id", record.get("array_job_id"))
     task = slurm.number("array_task_id", record.get("array_task_id"))
     tasks = slurm.text("array_task_string", record.get("array_task_string"))

@@ -1,4 +1,4 @@
-"""Columns of texts turned into values: digits all at once, every other text that occurs by a function, once."""
+"""Columns of texts turned into values: digits all at once, every other distinct text by one call of a function."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from crosswind.ingest.readers.slurm.cells import Column, Flags
 from crosswind.ingest.readers.slurm.digits import DIGITS, numbers_of
 
 Value: TypeAlias = int | float | str | bool | None
-LARGEST = 1 << 62  # whatever is larger goes another way than through 64 bits
+LARGEST = 1 << 62  # larger numbers do not go through 64 bits
 
 
 @dataclass(frozen=True)
 class Values:
-    """One value for each text; null where nobody knows it, and where it is doubtful."""
+    """One value for each text; null if it is unknown or doubtful."""
 
     values: pa.Array
     doubtful: Flags
 
 
 class Words:
-    """Texts of which many are alike: each is looked at once."""
+    """Texts of which many are equal: each distinct one is parsed once."""
 
     def __init__(self, texts: pa.Array) -> None:
         encoded = texts.dictionary_encode()
@@ -32,22 +32,22 @@ class Words:
         self._places = encoded.indices
 
     def mapped(self, meaning: Callable[[str], Value], kind: pa.DataType) -> Values:
-        """Return what a function makes of each; doubtful where it raises MalformedError."""
-        return self.expanded(told_by(self.words, meaning, kind))
+        """Return a function's values of all texts; doubtful if it raises MalformedError."""
+        return self.expanded(values_of(self.words, meaning, kind))
 
     def expanded(self, of_words: Values) -> Values:
-        """The values of the texts, from those of the different words."""
+        """Return the values of the texts, from those of the distinct words."""
         return Values(of_words.values.take(self._places), of_words.doubtful[self._places.to_numpy()])
 
 
-def told_by(words: pa.Array, meaning: Callable[[str], Value], kind: pa.DataType) -> Values:
-    """Return what a function makes of each text; doubtful where it raises MalformedError."""
-    pairs = [_told(meaning, word) for word in words.to_pylist()]
+def values_of(words: pa.Array, meaning: Callable[[str], Value], kind: pa.DataType) -> Values:
+    """Return a function's values of these texts; doubtful if it raises MalformedError."""
+    pairs = [_value_of(meaning, word) for word in words.to_pylist()]
     doubtful = np.array([is_doubtful for _, is_doubtful in pairs], np.bool_)
     return Values(pa.array([value for value, _ in pairs], kind), doubtful)
 
 
-def _told(meaning: Callable[[str], Value], word: str) -> tuple[Value, bool]:
+def _value_of(meaning: Callable[[str], Value], word: str) -> tuple[Value, bool]:
     try:
         value = meaning(word)
     except MalformedError:
@@ -56,7 +56,7 @@ def _told(meaning: Callable[[str], Value], word: str) -> tuple[Value, bool]:
 
 
 def whole_numbers(column: Column, meaning: Callable[[str], Value], *, digits: int = DIGITS) -> Values:
-    """Numbers of cells: what has so many digits at most is itself, all else what the function says."""
+    """Return the numbers in cells: of up to so many digits as such, all others by the function."""
     numbers, is_number = numbers_of(column, digits=digits)
     doubtful = np.zeros(len(numbers), np.bool_)
     if is_number.all():

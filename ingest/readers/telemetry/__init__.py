@@ -1,1 +1,1 @@
-"""Samples that other collectors wrote."""
+"""Readers of other collectors' samples."""

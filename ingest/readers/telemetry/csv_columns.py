@@ -1,4 +1,4 @@
-"""Comma-separated numbers as Arrow columns, many lines at once; what does not fit its column is kept as text."""
+"""Comma-separated numbers as Arrow columns, many lines at once; cells that do not fit are kept as text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +13,9 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.reader.lines import Block
 from crosswind.ingest.reader.reader import Report
 
-EXACT = 2.0**53  # from here on, not every whole number is a float64
+EXACT = 2.0**53  # larger whole numbers are not all exact in float64
 MISSING = ["", "nan", "-nan", "NaN"]
-WHOLE = r"^[+-]?[0-9]{1,18}$"  # of which every one fits into 64 bits
+WHOLE = r"^[+-]?[0-9]{1,18}$"  # so many digits always fit into 64 bits
 LONG = r"^[+-]?[0-9]{19,20}$"
 DECIMAL = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?$"
 RANGES = {"int64": (-(2**63), 2**63), "uint64": (0, 2**64)}
@@ -28,16 +28,16 @@ class Rows:
     block: Block
     length: int
     columns: Sequence[pa.Array]
-    odd: Mapping[int, pa.Array]  # of some columns: the cells that are not of its type, as they stand in the file
+    odd: Mapping[int, pa.Array]  # of some columns: the cells that are not of its type, as in the file
     skipped: frozenset[int]  # places, from 1, of the lines of another length than the header
 
     def lines(self) -> list[tuple[int, str]]:
-        """Number and text of the line that became each row."""
+        """Return number and text of each row's line."""
         return [line for place, line in enumerate(numbered(self.block), 1) if place not in self.skipped]
 
 
 def numbered(block: Block) -> list[tuple[int, str]]:
-    """The lines that Arrow takes for rows: all that are not empty, also those of blanks alone."""
+    """Return the lines that Arrow takes for rows: all that are not empty, also those of blanks alone."""
     lines = enumerate(block.data.decode().split("\n"), block.number)
     return [(number, line) for number, line in lines if line]
 
@@ -46,16 +46,16 @@ def numbered(block: Block) -> list[tuple[int, str]]:
 class CsvColumns:
     """Reads blocks of lines that have a column of each of these types: int64, uint64, float64 or string.
 
-    A cell that is no such number is null in its column, and stands among the odd ones; so does a whole number that
-    float64 does not hold exactly, which is rounded.
+    A cell that is no such number is null in its column, and is among the odd ones; so is a whole number that is not
+    exact in float64, which is rounded.
     """
 
     report: Report
     types: Sequence[str]
-    _with_odd: set[int] = field(default_factory=set)  # columns that are read as text first, because it was needed once
+    _with_odd: set[int] = field(default_factory=set)  # columns to read as text first, as they needed it once
 
     def rows(self, block: Block) -> Rows:
-        """The block's lines; those with too few or too many fields go to the report. Raises: MalformedError."""
+        """Return the block's lines; those with too few or too many fields go to the report. Raises: MalformedError."""
         return self._rows(self._with_paired_quotes(block))
 
     def _rows(self, block: Block) -> Rows:
@@ -72,7 +72,7 @@ class CsvColumns:
         return self._rows(block)
 
     def _unfit(self, block: Block) -> set[int]:
-        """Columns that hold something else than numbers; all of them, where that is not clear."""
+        """Return the columns with other cells than numbers; all of them, if that is unclear."""
         try:
             texts = _Parsed(block, len(self.types)).columns(["string"] * len(self.types))
         except pa.ArrowInvalid as error:
@@ -91,7 +91,7 @@ class CsvColumns:
         return Rows(block, len(arrays[0]), arrays, odd, frozenset(parsed.bad))
 
     def _with_paired_quotes(self, block: Block) -> Block:
-        """The block without lines in which a quotation does not end: it would swallow those that follow."""
+        """Return the block without lines in which a quotation does not end: it would swallow the next ones."""
         data = block.data.replace(b"\r\n", b"\n").replace(b"\r", b" ") if b"\r" in block.data else block.data
         if b'"' in data:
             lines = data.split(b"\n")
@@ -113,7 +113,7 @@ class _Parsed:
         self._names = [str(place) for place in range(width)]
 
     def columns(self, types: Sequence[str]) -> list[pa.Array]:
-        """A column of each type. Raises: pa.ArrowInvalid where a cell is not of its column's."""
+        """Return a column of each type. Raises: pa.ArrowInvalid if a cell is not of its column's."""
         if not self._data or self._data.isspace():
             return [pa.array([], ARROW_TYPES[dtype]) for dtype in types]
         table = csv.read_csv(
@@ -143,7 +143,7 @@ def _is_all(texts: pa.Array, wanted: str) -> bool:
 
 
 def _rounded(types: Sequence[str], arrays: Sequence[pa.Array]) -> set[int]:
-    """The columns in which some number may not be what the file says, as float64 does not hold it."""
+    """Return the columns in which some number may differ from the file's, as it is not exact in float64."""
     return {place for place, dtype in enumerate(types) if dtype == "float64" and not _is_exact(arrays[place])}
 
 
@@ -157,7 +157,7 @@ def _is_missing(texts: pa.Array) -> pa.Array:
 
 
 def _numbers(texts: pa.Array, wanted: str) -> tuple[pa.Array, pa.Array]:
-    """The numbers among the texts, and the texts that are none or were rounded; elsewhere both are null."""
+    """Return the numbers among the texts, and the texts that are none or were rounded; elsewhere both are null."""
     fits = pc.match_substring_regex(texts, DECIMAL if wanted == "float64" else WHOLE)
     if wanted != "float64":
         fits = pc.or_(fits, _fits_64_bits(texts, wanted))
@@ -172,7 +172,7 @@ def _numbers(texts: pa.Array, wanted: str) -> tuple[pa.Array, pa.Array]:
 
 
 def _fits_64_bits(texts: pa.Array, wanted: str) -> pa.Array:
-    """Return which of the longest whole numbers fit; there are hardly any."""
+    """Return a mask of the longest whole numbers that fit; there are hardly any."""
     least, end = RANGES[wanted]
     fits = np.zeros(len(texts), np.bool_)
     for place in np.flatnonzero(pc.match_substring_regex(texts, LONG).to_numpy(zero_copy_only=False)):

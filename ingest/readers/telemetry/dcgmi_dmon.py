@@ -1,4 +1,4 @@
-"""Samples that dcgmi dmon scrolls, with a time in front of each line."""
+"""Samples in the output of dcgmi dmon, with a time at the beginning of each line."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from crosswind.data.schema.metric import Scalar
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.telemetry.gpu_rows import NUMBER, GpuRows, Place, Told, raw
+from crosswind.ingest.readers.telemetry.gpu_rows import NUMBER, GpuRows, OtherValue, Place, raw
 from crosswind.ingest.readers.telemetry.scrolled import scrolled_tables
 
 # DCGM's fields that are NVML's numbers, by the names of dcgmi's columns.
@@ -44,7 +44,7 @@ NO_TIME = "dcgmi dmon writes no times; record with dcgmi dmon -e ... | ts '%FT%H
 
 @dataclass(frozen=True)
 class DcgmiDmonReader:
-    """Temperatures, clocks and energy of GPUs in the set `gpu`; all else, also of other entities, in `series`.
+    """Temperatures, clocks and energy of GPUs in the set `gpu`; other values and entities in `series`.
 
     Source: dcgmi-dmon(8), dcgm_fields.cpp and dcgm_fields.h of DCGM; ts(1)
     """
@@ -52,14 +52,14 @@ class DcgmiDmonReader:
     name: ClassVar[str] = "dcgmi_dmon"
     description: ClassVar[str] = "dcgmi dmon -e ..., each line with its time in front (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether the first line names columns of DCGM's entities, and the second is below it, or a GPU's."""
         first, *others = plain_head(head).split("\n", 2)
         is_below = len(others) < 2 or not SECOND.isdisjoint(others[0].split())  # the second line may not be whole yet
         return _header(first) is not None and is_below
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
-        """The rows in the file's order. Raises: MalformedError (no header, no times), UnavailableError."""
+        """Yield the rows in the file's order. Raises: MalformedError (no header, no times), UnavailableError."""
         reading = _Reading(path, Clock(context.zone), GpuRows(report, context, "dcgmi dmon"))
         return scrolled_tables(path, report, reading)
 
@@ -112,10 +112,10 @@ def _header(text: str) -> re.Match[str] | None:
     return HEADER.fullmatch(text) if len(text) <= LONGEST_HEADER else None
 
 
-def _sorted(values: dict[str, str], *, is_gpu: bool) -> tuple[dict[str, Scalar], list[Told]]:
-    """Columns of the set `gpu`, and all other numbers. Raises: MalformedError."""
+def _sorted(values: dict[str, str], *, is_gpu: bool) -> tuple[dict[str, Scalar], list[OtherValue]]:
+    """Return columns of the set `gpu`, and all other numbers. Raises: MalformedError."""
     cells: dict[str, Scalar] = {}
-    others: list[Told] = []
+    others: list[OtherValue] = []
     for name, value in values.items():
         if not NUMBER.fullmatch(value):
             raise MalformedError(f"{name} {value[:40]!r} is no number")
@@ -123,5 +123,5 @@ def _sorted(values: dict[str, str], *, is_gpu: bool) -> tuple[dict[str, Scalar],
         if place and is_gpu:
             cells[place.column] = raw(place, value)
         else:
-            others.append(Told(name, float(value), place.unit if place else UNITS.get(name, "")))
+            others.append(OtherValue(name, float(value), place.unit if place else UNITS.get(name, "")))
     return cells, others

@@ -1,4 +1,4 @@
-"""Rows of the sets `gpu` and `series` from what NVIDIA's tools print of each GPU at one instant."""
+"""Rows of the sets `gpu` and `series` from NVIDIA's tools: each GPU at one instant."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ NO_NODE = "no row names its node: --node does"
 
 @dataclass(frozen=True)
 class Place:
-    """The column of the set `gpu` that a column of a tool is: raw value = number told in `unit` x factor."""
+    """The column of the set `gpu` for a column of a tool: raw value = number in `unit` x factor."""
 
     column: str
     unit: str = ""
@@ -34,8 +34,8 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Told:
-    """One number that no column of the set `gpu` is known to be."""
+class OtherValue:
+    """One number that is no column of the set `gpu`."""
 
     name: str
     value: float
@@ -44,7 +44,7 @@ class Told:
 
 @lru_cache(maxsize=10_000)  # clocks, temperatures and shares are few
 def raw(place: Place, text: str) -> int:
-    """The raw value of a number as told. Raises: MalformedError when it is none, or finer than the column."""
+    """Return the raw value of a number in a tool's unit. Raises: MalformedError if it is none, or too precise."""
     if not NUMBER.fullmatch(text):
         raise MalformedError(f"{text[:40]!r} is no number{place.unit and f' of {place.unit}'}")
     value = Decimal(text) * place.factor
@@ -58,14 +58,14 @@ def raw(place: Place, text: str) -> int:
 
 @dataclass
 class _Sparse:
-    """Rows of one set, as columns that are only as long as up to their last value."""
+    """Rows of one set, as columns that end with their last value."""
 
     metric_set: MetricSet
     count: int = 0
     columns: dict[str, list[Scalar]] = field(default_factory=dict)
 
     def add(self, row: Mapping[str, Scalar]) -> None:
-        """Takes in a row."""
+        """Take a row."""
         for name, value in row.items():
             values = self.columns.setdefault(name, [])
             if len(values) < self.count:
@@ -74,7 +74,7 @@ class _Sparse:
         self.count += 1
 
     def table(self) -> pa.Table:
-        """The rows, which are forgotten."""
+        """Return the rows, and forget them."""
         full = {name: values + [None] * (self.count - len(values)) for name, values in self.columns.items()}
         self.count, self.columns = 0, {}
         return to_table(self.metric_set, full)
@@ -82,7 +82,7 @@ class _Sparse:
 
 @dataclass
 class GpuRows:
-    """Collects rows in the order of the file, and gives them as tables."""
+    """Collects rows in the order of the file, and yields them as tables."""
 
     report: Report
     context: Context
@@ -93,8 +93,8 @@ class GpuRows:
     def __post_init__(self) -> None:
         self._labels = labels_text({"tool": self.tool})
 
-    def add(self, ts_ns: int, device: str, cells: Mapping[str, Scalar], others: list[Told]) -> Iterator[pa.Table]:
-        """Takes in one GPU at one instant; gives tables when there are enough rows."""
+    def add(self, ts_ns: int, device: str, cells: Mapping[str, Scalar], others: list[OtherValue]) -> Iterator[pa.Table]:
+        """Take one GPU at one instant, and yield tables when there are enough rows."""
         identity: dict[str, Scalar] = {"ts_ns": ts_ns, "node": self.context.node or None, "device": device}
         if cells:
             self._gpu.add({**identity, **cells})
@@ -105,13 +105,13 @@ class GpuRows:
             yield from self.rest()
 
     def rest(self) -> Iterator[pa.Table]:
-        """The rows that are left."""
+        """Yield the rest of the rows."""
         for rows in (self._gpu, self._series):
             if rows.count:
                 self.report.read += rows.count
                 yield rows.table()
 
     def note(self) -> None:
-        """Says what the rows lack."""
+        """Note what the rows lack."""
         if self.report.read and not self.context.node:
             self.report.notes.append(NO_NODE)

@@ -1,4 +1,4 @@
-"""Points of InfluxDB, as lines of its line protocol."""
+"""Points in InfluxDB's line protocol."""
 
 import re
 from collections import Counter
@@ -26,13 +26,13 @@ LINE = re.compile(
 )
 FIELD = re.compile(rf"({WORD})=({VALUE})")
 UNESCAPED_COMMA = re.compile(r",(?<!\\,)")
-ESCAPED = re.compile(r"\\([ ,=])")  # a backslash in front of anything else is one
+ESCAPED = re.compile(r"\\([ ,=])")  # a backslash before anything else is one
 NUMBER = re.compile(r"([+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,4})?)([iu]?)")
-WITHOUT_POINTS = re.compile(r"#|CREATE DATABASE ")  # comments, and what influx_inspect export begins with
+WITHOUT_POINTS = re.compile(r"#|CREATE DATABASE ")  # comments, and the beginning of influx_inspect's exports
 HOSTS = ("host", "hostname")
 EXACT = 1 << 53
 KEYS_BYTES = 1 << 26  # of measurements with their tags that are remembered
-ENTRY_BYTES = 600  # of one of them, besides its texts
+ENTRY_BYTES = 600  # of one of them, without its texts
 NAMES = 10_000  # of series that are remembered
 LONGEST_KEY, LONGEST_NAME = 16_384, 1000  # characters: of a measurement with its tags; of a measurement, or a field
 WHEN = "time is not between 2001 and 2262 in ns since 1970; write it with precision ns"
@@ -40,7 +40,7 @@ WHEN = "time is not between 2001 and 2262 in ns since 1970; write it with precis
 
 @dataclass(frozen=True)
 class InfluxReader:
-    """One row of the set `series` for each field that is a number, called `measurement.field`; times are ns.
+    """One row of the set `series` for each numeric field, named `measurement.field`; times are ns.
 
     Source: https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/
     """
@@ -48,7 +48,7 @@ class InfluxReader:
     name: ClassVar[str] = "influx"
     description: ClassVar[str] = "InfluxDB line protocol, times in ns (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether the first line that is no comment is a point with a time in ns."""
         lines = (line.rstrip("\r") for line in plain_head(head).split("\n")[:-1])
         first = next((line for line in lines if line and not WITHOUT_POINTS.match(line)), "")
@@ -56,7 +56,7 @@ class InfluxReader:
         return match is not None and len(match["time"] or "") == 19
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
-        """The rows in the file's order. Raises: UnavailableError."""
+        """Yield the rows in the file's order. Raises: UnavailableError."""
         reading = _Reading(context, CollectedRows(SERIES, report))
         for number, text in numbered_lines(path, report):
             if WITHOUT_POINTS.match(text):
@@ -76,7 +76,7 @@ class _Key:
     measurement: str
     node: str | None
     labels: str
-    names: dict[str, str] = field(compare=False)  # of series, by fields as they stand
+    names: dict[str, str] = field(compare=False)  # of series, by fields as written
 
 
 @dataclass
@@ -127,7 +127,7 @@ class _Reading:
         return _Key(measurement, host or None, labels_text(tags), self.names.setdefault(measurement, {}))
 
     def _name(self, key: _Key, text: str) -> str:
-        """The series of a field that was not met yet. Raises: MalformedError."""
+        """Return the series of a new field. Raises: MalformedError."""
         if max(len(key.measurement), len(text)) > LONGEST_NAME:
             raise MalformedError(f"a measurement or field of more than {LONGEST_NAME} characters")
         if self.names_count > NAMES:  # and no new key since then
@@ -137,7 +137,7 @@ class _Reading:
         return name
 
     def _numbers(self, text: str, key: _Key) -> tuple[list[str], list[float]]:
-        """Names and values of the fields that are numbers."""
+        """Return names and values of the fields that are numbers."""
         names, values = [], []
         for name, value in FIELD.findall(text):
             match = NUMBER.fullmatch(value)

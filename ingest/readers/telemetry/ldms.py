@@ -1,4 +1,4 @@
-"""Metric sets of LDMS, as its store_csv writes them."""
+"""Metric sets of LDMS, written by its store_csv."""
 
 import re
 from collections import Counter
@@ -22,21 +22,21 @@ from crosswind.ingest.readers.telemetry.ldms_header import (
     PRODUCER,
     TIMES,
     Header,
-    header_beside,
     header_of,
     is_data,
     schema_of,
+    separate_header,
 )
 from crosswind.ingest.readers.telemetry.ldms_rows import TimedRows
 from crosswind.ingest.readers.telemetry.ldms_sets import TICKS, Layout, layout, remark_on_ticks, rest_sets
 
 NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._:@+-]{0,252}")
-EXPECTED = "expected a line such as #Time,Time_usec,ProducerName,... in it or in its .HEADER file beside it"
+EXPECTED = "expected a line such as #Time,Time_usec,ProducerName,... in it or in its .HEADER file next to it"
 
 
 @dataclass(frozen=True)
 class LdmsReader:
-    """Rows of our own sets where an LDMS sampler is documented to say the same, and of a set `ldms_<schema>`.
+    """Rows of our own sets if an LDMS sampler is documented to have the same values, and of a set `ldms_<schema>`.
 
     Source: store_csv(7), and store_csv.c and store_csv_common.c, of LDMS
     """
@@ -45,16 +45,16 @@ class LdmsReader:
     description: ClassVar[str] = "LDMS metric sets, written by store_csv (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Return whether the file begins with the store's header, or with its rows and has the header beside it."""
+        """Return whether the file begins with the store's header, or with rows whose header is in a file next to it."""
         first = plain_head(head).split("\n", 1)[0].rstrip("\r")
         if header_of(first) or KINDS.match(first):
             return True
-        return is_data(first) and header_beside(path) is not None
+        return is_data(first) and separate_header(path) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
-        """The rows, in the order of the file. Raises: MalformedError (no header), UnavailableError."""
-        beside = header_beside(path)
-        scan = _Found(beside)
+        """Yield the rows in the file's order. Raises: MalformedError (no header), UnavailableError."""
+        separate = separate_header(path)
+        scan = _Headers(separate)
         for part in _parts(path, Report(report.path, report.format)):
             scan.look(part)
         if scan.is_about_types and not scan.layouts:
@@ -64,7 +64,7 @@ class LdmsReader:
             raise MalformedError(f"{path}: no header; {EXPECTED}")
         reading = Reading(report, context, scan.layouts, schema_of(path))
         for part in _parts(path, report):
-            yield from reading.tables(part, beside)
+            yield from reading.tables(part, separate)
         reading.note()
 
 
@@ -72,7 +72,7 @@ class LdmsReader:
 class _Part:
     """Lines of a block of which only the first may be a header."""
 
-    line: str  # that begins with #, if one does
+    line: str  # the line that begins with #, if any
     block: Block
 
 
@@ -91,7 +91,7 @@ def _parts(path: Path, report: Report) -> Iterator[_Part]:
 
 
 @dataclass
-class _Found:
+class _Headers:
     """The headers of a file, before its rows are read: a set has the columns of all of them."""
 
     current: Header | None
@@ -99,7 +99,7 @@ class _Found:
     is_about_types: bool = False
 
     def look(self, part: _Part) -> None:
-        """Takes in the part's header, and what its first row says that decides on columns."""
+        """Take the part's header, and the facts in its first row that decide about columns."""
         if part.line:
             self.is_about_types = self.is_about_types or KINDS.match(part.line) is not None
             self.current = header_of(part.line) or self.current
@@ -110,7 +110,7 @@ class _Found:
 
 
 def _ticks(header: Header, first: str) -> int | None:
-    """Clock ticks a second, where the first row says so; 0 is no such number."""
+    """Return clock ticks a second, if they are in the first row and not 0."""
     cells = first.split(",")
     if TICKS not in header.names or len(cells) != len(header.names):
         return None
@@ -128,7 +128,7 @@ class Reading:
     schema: str
     current: Header | None = None
     remarks: Counter[str] = field(default_factory=Counter)
-    sharers: set[str] = field(default_factory=set)  # nodes whose devices stand under the same names of columns
+    sharers: set[str] = field(default_factory=set)  # nodes whose devices have the same names of columns
 
     def __post_init__(self) -> None:
         self.csv = {
@@ -136,11 +136,11 @@ class Reading:
         }
         self.rest = rest_sets(self.schema, list(self.layouts.values()))
 
-    def tables(self, part: _Part, beside: Header | None) -> Iterator[pa.Table]:
+    def tables(self, part: _Part, separate: Header | None) -> Iterator[pa.Table]:
         """Yield the tables that the rows of a part become."""
         if part.line:
             self._turn_to(part)
-        header = self.current or beside
+        header = self.current or separate
         if not part.block.data or part.block.data.isspace():
             return
         if header is None:
@@ -172,7 +172,7 @@ class Reading:
             yield taken.of_its_own(metric_set, names)
 
     def _times(self, file_layout: Layout, rows: Rows) -> Any:
-        """Nanoseconds since 1970; -1 of rows that are skipped for theirs."""
+        """Return nanoseconds since 1970; -1 for rows that are skipped for theirs."""
         names = file_layout.header.names
         place = names.index(file_layout.header.time)
         stamps = rows.columns[place].fill_null(-1).to_numpy()
@@ -185,7 +185,7 @@ class Reading:
         return np.where(is_time, micros, -1).astype(np.int64) * np.where(is_time, 1000, 1)
 
     def _nodes(self, file_layout: Layout, rows: Rows) -> pa.Array:
-        """The host names; null of rows that are skipped for theirs."""
+        """Return the host names; null for rows that are skipped for theirs."""
         producers = pc.utf8_trim_whitespace(rows.columns[file_layout.header.names.index(PRODUCER)]).dictionary_encode()
         names = [name or self.context.node for name in producers.dictionary.to_pylist()]
         if file_layout.names_devices:
@@ -197,7 +197,7 @@ class Reading:
         return nodes
 
     def note(self) -> None:
-        """Tells what was taken on trust."""
+        """Note the assumptions made."""
         self.report.notes += [f"{count} {what}" for what, count in self.remarks.items() if count]
         if len(self.sharers) > 1:
             self.report.notes.append(
@@ -208,6 +208,6 @@ class Reading:
 
 
 def _lines(rows: Rows, wanted: Any) -> list[tuple[int, str]]:
-    """Number and text of the lines that became these rows."""
+    """Return number and text of the lines of these rows."""
     lines = rows.lines() if len(wanted) else []
     return [lines[row] for row in wanted]

@@ -1,4 +1,4 @@
-"""The header line of an LDMS store, in the data file or beside it, and what its file's name says."""
+"""Headers of LDMS stores, in the data file or next to it, and the schema in the file's name."""
 
 import csv
 import hashlib
@@ -23,18 +23,18 @@ LONGEST = 64  # characters of a name in the lake
 
 @dataclass(frozen=True)
 class Header:
-    """The columns of the lines that follow; with user data, a metric is two: `name.userdata` and `name`."""
+    """The columns of the lines that follow; with user data, a metric has two: `name.userdata` and `name`."""
 
     names: tuple[str, ...]
 
     @property
     def time(self) -> str:
-        """The column that says when."""
+        """Return the column of times."""
         return next(column for column in TIMES if column in self.names)
 
 
 def header_of(line: str) -> Header | None:
-    """The header that a line is, if it is one: quoted or not, with spaces after its commas or without."""
+    """Return the header in a line, if it is one: quoted or not, with spaces after its commas or without."""
     if not line.startswith("#"):
         return None
     try:
@@ -45,11 +45,11 @@ def header_of(line: str) -> Header | None:
         return None
     present = set(names)
     values = ((name, name.removesuffix(".value")) for name in names)
-    return Header(_told_apart([value if f"{value}.userdata" in present else name for name, value in values]))
+    return Header(_distinct([value if f"{value}.userdata" in present else name for name, value in values]))
 
 
-def _told_apart(names: list[str]) -> tuple[str, ...]:
-    """The names, of which each stands there once."""
+def _distinct(names: list[str]) -> tuple[str, ...]:
+    """Return the names, made distinct."""
     seen: Counter[str] = Counter()
     for name in names:
         seen[name] += 1
@@ -57,15 +57,15 @@ def _told_apart(names: list[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def header_beside(path: Path) -> Header | None:
-    """The header of a data file without one: `meminfo` has `meminfo.HEADER`, `meminfo.1699` `meminfo.HEADER.1699`.
+def separate_header(path: Path) -> Header | None:
+    """Return the header of a data file without one: `meminfo.HEADER` for `meminfo`, `meminfo.HEADER.7` for `meminfo.7`.
 
     Source: store_csv(7) of LDMS, altheader
     """
     name = path.name.removesuffix(".gz")
     rolled = ROLLED.fullmatch(name)
-    beside = f"{rolled['schema']}.HEADER.{rolled['epoch']}" if rolled else f"{name}.HEADER"
-    for candidate in (path.with_name(beside), path.with_name(f"{beside}.gz")):
+    header_name = f"{rolled['schema']}.HEADER.{rolled['epoch']}" if rolled else f"{name}.HEADER"
+    for candidate in (path.with_name(header_name), path.with_name(f"{header_name}.gz")):
         try:
             header = header_of(plain_head(head_of(candidate)).split("\n", 1)[0].rstrip("\r"))
         except (UnavailableError, ValueError):
@@ -76,26 +76,26 @@ def header_beside(path: Path) -> Header | None:
 
 
 def is_data(line: str) -> bool:
-    """Return whether a line begins with the times that LDMS writes in front of every row."""
+    """Return whether a line begins with the times at the beginning of every row of LDMS."""
     return DATA.match(line) is not None
 
 
 def schema_of(path: Path) -> str:
-    """The schema that a file's name says, without time of rolling and packing."""
+    """Return the schema in a file's name, without time of rolling and packing."""
     name = path.name.removesuffix(".gz").removesuffix(".csv")
     rolled = ROLLED.fullmatch(name)
     return rolled["schema"] if rolled else name
 
 
 def safe(name: str, *, room: int = LONGEST) -> str:
-    """A name fit for the lake, always the same for the same name."""
+    """Return a name fit for the lake, always the same for the same name."""
     plain = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
     plain = plain if plain[:1].isalpha() else f"x_{plain}".rstrip("_")
     return plain if len(plain) <= room else f"{plain[: room - 9]}_{_digest(name)}"
 
 
 def safe_names(names: Iterator[str] | list[str], taken: frozenset[str]) -> dict[str, str]:
-    """Names fit for the lake by the names in the file; those that would fall together are told apart by digests."""
+    """Return names fit for the lake by the names in the file; digests distinguish those that would be equal."""
     renamed = {name: safe(name) for name in names}
     counts = Counter(renamed.values())
     return {
@@ -105,7 +105,7 @@ def safe_names(names: Iterator[str] | list[str], taken: frozenset[str]) -> dict[
 
 
 def checked_set_name(schema: str) -> str:
-    """The set of a schema's columns. Raises: MalformedError when nothing of the name is left."""
+    """Return the name of the set of a schema's columns. Raises: MalformedError when nothing of the name is left."""
     name = f"ldms_{safe(schema, room=LONGEST - 8)}"
     if not is_name(name):
         raise MalformedError(f"schema {schema[:80]!r}: expected a file name with letters")

@@ -17,7 +17,7 @@ from crosswind.ingest.readers.telemetry.ldms_sets import TEXTS, Layout, Share
 
 @dataclass(frozen=True)
 class TimedRows:
-    """Rows whose time and node are known; `good` are their numbers where not all of the rows are."""
+    """Rows whose time and node are known; `good` are their numbers if they are not all."""
 
     layout: Layout
     rows: Rows
@@ -26,7 +26,7 @@ class TimedRows:
     good: pa.Array | None
 
     def of_ours(self, shares: Sequence[Share]) -> pa.Table:
-        """The table of a set of ours: line by line, of each line its devices in the order of the shares."""
+        """Return the table of a set of ours: line by line, the devices of each line in the order of the shares."""
         metric_set, count = shares[0].metric_set, len(shares)
         turns = np.arange(self._length * count).reshape(count, self._length).T.ravel() if count > 1 else None
         columns: dict[str, pa.Array] = {
@@ -43,7 +43,7 @@ class TimedRows:
         return table.filter(_in_turn([self._is_something(places) for places in conditions], turns))
 
     def of_its_own(self, metric_set: MetricSet, names: Mapping[str, str]) -> pa.Table:
-        """The table of a set of the schema's own columns, by their names in the file."""
+        """Return the table of a set of the schema's own columns, by their names in the file."""
         places = self.layout.rest
         entry = self.layout.entry
         device = pa.array([""] * self._length) if entry is None else _as_text(self._column(entry))
@@ -77,7 +77,7 @@ class TimedRows:
         return pc.utf8_slice_codeunits(pc.utf8_trim_whitespace(self._column(share.device_place)), 0, 200)
 
     def _is_something(self, places: tuple[int, ...]) -> pa.Array:
-        """Return which lines are about this device at all."""
+        """Return a mask of the lines about this device."""
         if not places:
             return pa.repeat(pa.scalar(True), self._length)
         zero = [
@@ -86,7 +86,7 @@ class TimedRows:
         return pa.array(~np.logical_and.reduce(zero))
 
     def _texts(self) -> pa.Array:
-        """The cells of each line that are not in their columns as they stand, as JSON."""
+        """Return the cells of each line that could not be stored unchanged, as JSON."""
         used = {
             *self.layout.rest.values(),
             *(place for share in self.layout.shares for place in share.places.values()),

@@ -1,4 +1,4 @@
-"""The sets of the columns of an LDMS store: ours where its samplers' source says so, else its own."""
+"""The sets of the columns of an LDMS store: ours if its samplers' source says so, else its own."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,10 +14,10 @@ from crosswind.ingest.readers.telemetry.ldms_header import PRODUCER, TIMES, Head
 
 MEMORY_ROWS, CPU_ROWS, NETWORK_ROWS, DISK_ROWS = map(with_node_keys, (MEMORY, CPU, NETWORK, DISKS))
 USER_HZ = 100  # of every architecture of Linux but alpha: include/asm-generic/param.h
-TICKS = "sc_clk_tck"  # procstat's column of it, where it was asked for
+TICKS = "sc_clk_tck"  # procstat's column of it, if it was selected
 MEMINFO = {name.decode(): column.name for name, column in {**SIZES, **POOL}.items()}
 VMSTAT = {name.decode(): column.name for name, column in EVENTS.items()}
-MODES = ("user", "nice", "sys", "idle", "iowait", "irq", "softirq", "steal")  # as CPU's first columns
+MODES = ("user", "nice", "sys", "idle", "iowait", "irq", "softirq", "steal")  # like CPU's first columns
 MODE_COLUMNS = tuple(column.name for column in CPU.columns[: len(MODES)])
 NODE_WIDE = {
     "context_switches": "context_switches_total",
@@ -42,7 +42,7 @@ ENTRY = "_entry_idx"
 TEXTS = Column(
     "texts", "cells that are no number, or one that was rounded: a JSON object by column", Kind.FACT, "string"
 )
-MOST = 20_000  # columns of a file that are told apart: a node of 1000 cores in procstat has 11 000
+MOST = 20_000  # columns of a file that are kept apart: a node of 1000 cores in procstat has 11 000
 ROOM = MAX_COLUMNS - len(NODE_KEYS) - 1
 IDENTITY = frozenset(column.name for column in (*NODE_KEYS, TEXTS))
 
@@ -55,7 +55,7 @@ class Share:
     places: Mapping[str, int]
     device: str = ""
     device_place: int | None = None
-    nothing_if_zero: tuple[int, ...] = ()  # places that are all 0 where there is no such device
+    nothing_if_zero: tuple[int, ...] = ()  # places that are all 0 if there is no such device
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Layout:
 
     @property
     def rest(self) -> dict[str, int]:
-        """The places of the columns that no set of ours has, by their names."""
+        """Return the places of the columns that no set of ours has, by their names."""
         taken = {place for share in self.shares for place in share.places.values()}
         taken |= {place for share in self.shares if (place := share.device_place) is not None}
         never = {*TIMES, "Time_usec", PRODUCER}
@@ -80,11 +80,11 @@ class Layout:
 
     @property
     def entry(self) -> int | None:
-        """The place that tells which entry of a list a line is about."""
+        """Return the place of the number of a list's entry in a line."""
         return next((place for place, name in enumerate(self.header.names) if name.endswith(ENTRY)), None)
 
     def types(self) -> list[str]:
-        """The type of each column: of our sets' as they have it, any other number is a float64."""
+        """Return the type of each column: that of our sets, and float64 for any other number."""
         types = ["float64"] * len(self.header.names)
         for share in self.shares:
             for name, place in share.places.items():
@@ -96,7 +96,7 @@ class Layout:
 
 
 def layout(header: Header, ticks: int | None) -> Layout:
-    """Return where the columns go; `ticks` is what the file's first line says of the clock ticks a second.
+    """Return the destinations of the columns; `ticks` is the first line's number of clock ticks a second.
 
     Source: the samplers meminfo, vmstat, procstat, procnetdev, procnetdev2 and procdiskstats in LDMS's
     ldms/src/sampler: each copies the file below /proc that it is named after.
@@ -107,18 +107,18 @@ def layout(header: Header, ticks: int | None) -> Layout:
 
 
 def remark_on_ticks(file_layout: Layout) -> str:
-    """Return what was taken on trust, or not taken, of processor times; empty where there are none."""
+    """Return a remark on the assumed unit of processor times; empty if there are none."""
     if not set(MODES) <= set(file_layout.header.names):
         return ""
     if not any(share.metric_set is CPU_ROWS for share in file_layout.shares):
-        return f"processor times are not in ticks of 1/{USER_HZ} s: they stand in the schema's own set alone"
+        return f"processor times are not in ticks of 1/{USER_HZ} s: they are in the schema's own set alone"
     if TICKS in file_layout.header.names:
         return ""
-    return f"processor times are taken for ticks of 1/{USER_HZ} s, as on all Linux but alpha; {TICKS}=1 would tell"
+    return f"processor times are taken for ticks of 1/{USER_HZ} s, as on all Linux but alpha; {TICKS}=1 would show"
 
 
 def rest_sets(schema: str, layouts: Sequence[Layout]) -> tuple[tuple[MetricSet, Mapping[str, str]], ...]:
-    """The schema's own sets, with the name in the file of each column; more than one where a set would be too wide.
+    """Return the schema's own sets, with the name in the file of each column; several if one would be too wide.
 
     Raises: MalformedError when the schema's name cannot be one, or there are too many columns.
     """
@@ -141,7 +141,7 @@ def _rest_set(name: str, schema: str, columns: Mapping[str, str]) -> MetricSet:
 
 
 def _mapped(names: Mapping[str, str], places: Mapping[str, int], form: str = "{}") -> dict[str, int]:
-    """The places of those names that are there, by their columns; several names may be one column's."""
+    """Return the places of those names that are there, by their columns; a column may have several names."""
     return {column: places[formatted] for name, column in names.items() if (formatted := form.format(name)) in places}
 
 

@@ -1,4 +1,4 @@
-"""Power of each node while MLPerf Training ran, as submissions have it beside their results."""
+"""Power of nodes during MLPerf Training, from submissions' results."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from crosswind.ingest.readers.telemetry.node_name import is_node
 from crosswind.ingest.readers.telemetry.series_rows import CollectedRows
 
 MARK = ":::MLLOG "
-READINGS = {"power_reading": "power", "interconnect_power_est": "interconnect"}  # and what the meter is called here
+READINGS = {"power_reading": "power", "interconnect_power_est": "interconnect"}  # and our name of the meter
 NOTES = 10
 EFFICIENCY = "conversion_eff"
 OTHERS = ("power_measurement_start", "power_measurement_stop")
@@ -31,7 +31,7 @@ OF_A_NODE = re.compile(r"((?:node|sw)_[0-9]{1,6})\.txt(?:\.gz)?")
 
 @dataclass(frozen=True)
 class MlperfPowerReader:
-    """One row of the set `sensor` a reading, in watts; the node is the host told, or what the file is named after.
+    """One row of the set `sensor` for every reading, in watts; the node is the given host, or the file's name.
 
     Source: mlperf_logging/mllog/examples/power and result_summarizer.py in https://github.com/mlcommons/logging
     """
@@ -39,12 +39,12 @@ class MlperfPowerReader:
     name: ClassVar[str] = "mlperf_power"
     description: ClassVar[str] = "power readings of MLPerf Training: node_0.txt, sw_0.txt (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether the first line is an event of a measurement of power."""
         return FIRST.match(plain_head(head).split("\n", 1)[0]) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
-        """The rows in the file's order. Raises: UnavailableError."""
+        """Yield the rows in the file's order. Raises: UnavailableError."""
         named = OF_A_NODE.fullmatch(path.name)
         node = context.node or (named[1] if named else "")
         reading = _Reading(node, CollectedRows(with_node_keys(SENSOR), report))
@@ -66,7 +66,7 @@ class _Reading:
     node: str
     rows: CollectedRows
     notes: list[str] = field(default_factory=list)
-    kind: str = ""  # AC or DC, where that is told
+    kind: str = ""  # AC or DC, if that is given
     lacks_node: bool = False
 
     def tables(self, text: str) -> Iterator[pa.Table]:
@@ -76,7 +76,7 @@ class _Reading:
         if key == EFFICIENCY:
             measurement = metadata.get("measurement_type") if isinstance(metadata, dict) else None
             self.kind = measurement if measurement in ("AC", "DC") else ""
-            note = f"readings are as told, not times the efficiency of conversion {event.get('value')!s:.20}"
+            note = f"readings are as given, not times the efficiency of conversion {event.get('value')!s:.20}"
             if note not in self.notes and len(self.notes) < NOTES:
                 self.notes.append(note)
         if key not in READINGS:

@@ -1,4 +1,4 @@
-"""Samples that nvidia-smi dmon scrolls."""
+"""Samples in the output of nvidia-smi dmon."""
 
 import re
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from crosswind.data.schema.metric import Scalar
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.telemetry.gpu_rows import NUMBER, GpuRows, Place, Told, raw
+from crosswind.ingest.readers.telemetry.gpu_rows import NUMBER, GpuRows, OtherValue, Place, raw
 from crosswind.ingest.readers.telemetry.scrolled import scrolled_tables
 
-# What its manual calls by the name that we have, too. `sm`, `mem`, `pclk` and `fb` are close to others, not the same.
+# Columns of the same meaning in its manual and here. `sm`, `mem`, `pclk` and `fb` are close to others, not the same.
 PLACES = {
     "pwr": Place("power_watts", "W", 1000),
     **dict.fromkeys(("temp", "gtemp"), Place("temperature_celsius", "C")),
@@ -31,7 +31,7 @@ NO_TIME = "rows without date and time; record with nvidia-smi dmon -o DT"
 
 @dataclass(frozen=True)
 class NvidiaDmonReader:
-    """Power, temperatures and memory clock in the set `gpu`, all else in `series` with its unit.
+    """Power, temperatures and memory clock in the set `gpu`, other values in `series` with their units.
 
     Source: nvidia-smi(1), DEVICE MONITORING
     """
@@ -39,19 +39,19 @@ class NvidiaDmonReader:
     name: ClassVar[str] = "nvidia_dmon"
     description: ClassVar[str] = "nvidia-smi dmon -o DT (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether the first line names a GPU's columns, and the second their units."""
         lines = plain_head(head).split("\n")[:2]
         return len(lines) > 1 and _is_names(_words(lines[0])) and _is_units(_words(lines[1]))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
-        """The rows in the file's order. Raises: MalformedError (no header, no times), UnavailableError."""
+        """Yield the rows in the file's order. Raises: MalformedError (no header, no times), UnavailableError."""
         reading = _Reading(path, report, Clock(context.zone), GpuRows(report, context, "nvidia-smi dmon"))
         return scrolled_tables(path, report, reading)
 
 
 def _words(line: str) -> list[str]:
-    """The columns of a line, which newer versions also set apart by commas; of headings without their mark."""
+    """Return the columns of a line, which newer versions also separate by commas; of headings without their mark."""
     return line.replace(",", " ").replace("#", " ").split()
 
 
@@ -89,7 +89,7 @@ class _Reading:
         ts_ns = self._time(readings.pop("Date")[0], readings.pop("Time")[0])
         index = raw(Place("index"), readings.pop("gpu")[0])
         cells: dict[str, Scalar] = {"index": index}
-        others: list[Told] = []
+        others: list[OtherValue] = []
         for name, reading in readings.items():
             _take(name, reading, cells, others)
         yield from self.rows.add(ts_ns, f"gpu{index}", cells, others)
@@ -100,7 +100,7 @@ class _Reading:
                 self.names = []
                 raise MalformedError(f"{self.path}: line {number}: {NO_TIME}")
             if len(set(words)) < len(words):
-                raise MalformedError("a column stands twice")
+                raise MalformedError("a column is repeated")
             self.names = words
         elif _is_units(words):
             self.units = words
@@ -114,8 +114,8 @@ class _Reading:
         return self.clock.nanoseconds("Time", f"{match[1]}-{match[2]}-{match[3]}T{time}") or 0
 
 
-def _take(name: str, reading: tuple[str, str], cells: dict[str, Scalar], others: list[Told]) -> None:
-    """Puts a value with its unit where it belongs; `-` is none. Raises: MalformedError."""
+def _take(name: str, reading: tuple[str, str], cells: dict[str, Scalar], others: list[OtherValue]) -> None:
+    """Sort a value with its unit in; `-` is none. Raises: MalformedError."""
     place, (value, unit) = PLACES.get(name), reading
     if value in ("-", "N/A"):
         return
@@ -124,4 +124,4 @@ def _take(name: str, reading: tuple[str, str], cells: dict[str, Scalar], others:
     if place and place.unit == unit:
         cells[place.column] = raw(place, value)
     else:
-        others.append(Told(name, float(value), unit))
+        others.append(OtherValue(name, float(value), unit))

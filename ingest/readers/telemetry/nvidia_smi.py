@@ -1,4 +1,4 @@
-"""Answers of nvidia-smi about GPUs, queried as CSV."""
+"""Samples of GPUs in the CSV output of nvidia-smi's queries."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from crosswind.data.schema.metric import Scalar
 from crosswind.ingest.reader.lines import numbered_lines, plain_head
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.telemetry.gpu_rows import MIB, NUMBER, GpuRows, Place, Told, raw
+from crosswind.ingest.readers.telemetry.gpu_rows import MIB, NUMBER, GpuRows, OtherValue, Place, raw
 
 MILLI = 1000
 PLACES = {
@@ -53,7 +53,7 @@ MISSING = re.compile(r"|N/A|\[[^\]]*\]")  # [N/A], [Not Supported], [GPU require
 
 @dataclass(frozen=True)
 class NvidiaSmiReader:
-    """One row of the set `gpu` a GPU and instant; what that set has no column for goes to `series`.
+    """One row of the set `gpu` for every GPU and instant; values without a column there go to `series`.
 
     Source: nvidia-smi(1), nvidia-smi --help-query-gpu
     """
@@ -61,12 +61,12 @@ class NvidiaSmiReader:
     name: ClassVar[str] = "nvidia_smi"
     description: ClassVar[str] = "nvidia-smi --query-gpu=timestamp,... --format=csv (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Return whether the first line names several things that can be asked of a GPU, as nvidia-smi calls them."""
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
+        """Return whether the first line has several of nvidia-smi's names of a GPU's values."""
         return header_of(plain_head(head).split("\n", 1)[0]) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
-        """The rows in the file's order. Raises: MalformedError (no header, no timestamp), UnavailableError."""
+        """Yield the rows in the file's order. Raises: MalformedError (no header, no timestamp), UnavailableError."""
         reading = _Reading(path, report, Clock(context.zone), GpuRows(report, context, "nvidia-smi"))
         for number, text in numbered_lines(path, report):
             yield from reading.tables(number, text)
@@ -75,14 +75,14 @@ class NvidiaSmiReader:
 
 @dataclass(frozen=True)
 class Heading:
-    """One column: what it is called, and its unit."""
+    """One column: its name and its unit."""
 
     name: str
     unit: str
 
 
 def header_of(line: str) -> list[Heading] | None:
-    """The columns that a line names; None where it is no header of nvidia-smi."""
+    """Return the columns that a line names; None if it is no header of nvidia-smi."""
     matches = [NAME.fullmatch(cell.strip()) for cell in line.split(",")]
     headings = [Heading(match[1], match[2] or "") for match in matches if match]
     names = {heading.name for heading in headings} & KNOWN
@@ -121,14 +121,14 @@ class _Reading:
         readings = {heading.name: (heading, text) for heading, text in zip(self.headings, texts, strict=True)}
         ts_ns = self._time(readings.pop("timestamp")[1])
         cells: dict[str, Scalar] = {}
-        others: list[Told] = []
+        others: list[OtherValue] = []
         for heading, text in readings.values():
             if not MISSING.fullmatch(text):
                 self._take(heading, text, cells, others)
         return self.rows.add(ts_ns, _device(readings), cells, others)
 
-    def _take(self, heading: Heading, text: str, cells: dict[str, Scalar], others: list[Told]) -> None:
-        """Puts a value where it belongs. Raises: MalformedError."""
+    def _take(self, heading: Heading, text: str, cells: dict[str, Scalar], others: list[OtherValue]) -> None:
+        """Sort a value in. Raises: MalformedError."""
         name, place = heading.name, PLACES.get(heading.name)
         number = text.removesuffix(f" {heading.unit}") if heading.unit else text
         if name in FACTS:
@@ -140,7 +140,7 @@ class _Reading:
         elif place and place.unit == heading.unit:
             cells[place.column] = _named(name, place, number)
         elif NUMBER.fullmatch(number):
-            others.append(Told(name, float(number), heading.unit))
+            others.append(OtherValue(name, float(number), heading.unit))
         elif name not in UUIDS:
             self.texts.add(name)
 
@@ -153,7 +153,7 @@ class _Reading:
         return seconds + int((fraction or "").ljust(9, "0"))
 
     def rest(self) -> Iterator[pa.Table]:
-        """The last rows, and what is to be said of all."""
+        """Yield the last rows, and note remarks on all."""
         yield from self.rows.rest()
         self.rows.note()
         self.report.notes += self.clock.notes()
@@ -162,7 +162,7 @@ class _Reading:
 
 
 def _device(readings: dict[str, tuple[Heading, str]]) -> str:
-    """The GPU's UUID, or else where it is plugged in, or else its number; empty where nothing says which it is."""
+    """Return the GPU's UUID, or else its slot, or else its number; empty if there is none of them."""
     for name in (*UUIDS, "pci.bus_id", "gpu_bus_id", "index"):
         text = readings.get(name, (None, ""))[1]
         if text and not MISSING.fullmatch(text):

@@ -1,4 +1,4 @@
-"""Reader of what exporters show: Prometheus' text format and OpenMetrics, one scrape or many in one file.
+"""Samples in Prometheus' text format and OpenMetrics, one scrape or many in one file.
 
 Source: https://prometheus.io/docs/instrumenting/exposition_formats/, https://prometheus.io/docs/specs/om/open_metrics_spec/
 """
@@ -25,13 +25,13 @@ LOOKED_AT = 20
 
 @dataclass(frozen=True)
 class PrometheusReader:
-    """Samples of series: those that sets of ours know go there, the others into the set `series`."""
+    """Samples of series: those with a place in our sets go there, the others into the set `series`."""
 
     name: ClassVar[str] = "prometheus"
     description: ClassVar[str] = "Prometheus text format or OpenMetrics, one scrape or many"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name says nothing
-        """Return whether the first lines are declarations and samples, and one at least cannot be something else."""
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
+        """Return whether the first lines are declarations and samples, at least one of them unmistakably."""
         lines = [line for line in plain_head(head).split("\n")[:-1] if line.strip()][:LOOKED_AT]
         declared = [match for line in lines if (match := DECLARATION.fullmatch(line))]
         samples = [line for line in lines if not line.startswith("#")]
@@ -43,7 +43,7 @@ class PrometheusReader:
         return is_sure and all(map(_is_sample, samples))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
-        """Tables of our own sets, and of `series`. Raises: MalformedError, UnavailableError."""
+        """Yield tables of our own sets, and of `series`. Raises: MalformedError, UnavailableError."""
         known_series = KnownSeries(context.node)
         scrapes = Scrapes(path, report, known_series, written_ns(path))
         for block in blocks(path, report):

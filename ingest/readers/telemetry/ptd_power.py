@@ -1,4 +1,4 @@
-"""Readings of power meters, as SPEC's PTDaemon logs them for MLPerf."""
+"""Readings of power meters in the logs of SPEC's PTDaemon for MLPerf."""
 
 import re
 from collections import Counter
@@ -30,12 +30,12 @@ LINE = re.compile(
     + "".join(f",{name},(?P<{name}>{NUMBER})" for name in COLUMNS)
     + ",Mark,(?P<mark>.*)"
 )
-METER = "ptd"  # what the meter is called, the file does not say
+METER = "ptd"  # our name of the meter: the file has none
 
 
 @dataclass(frozen=True)
 class PtdPowerReader:
-    """One row of the set `sensor` a reading: watts, volts, amperes and, as its ratio, the power factor.
+    """One row of the set `sensor` for every reading: watts, volts, amperes and, as its ratio, the power factor.
 
     Source: spl.txt among the examples of https://github.com/mlcommons/power-dev (ptd_client_server/logs_example)
     """
@@ -43,12 +43,12 @@ class PtdPowerReader:
     name: ClassVar[str] = "ptd_power"
     description: ClassVar[str] = "power meter readings of PTDaemon: MLPerf's spl.txt (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether the first line is such a reading."""
         return LINE.fullmatch(plain_head(head).split("\n", 1)[0].rstrip("\r")) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
-        """The rows in the file's order. Raises: UnavailableError."""
+        """Yield the rows in the file's order. Raises: UnavailableError."""
         reading = _Reading(context, Clock(context.zone), CollectedRows(with_node_keys(SENSOR), report))
         for number, text in numbered_lines(path, report):
             try:
@@ -84,7 +84,7 @@ class _Reading:
         yield from self.rows.add({"ts_ns": ts_ns, "node": self.context.node or None, "device": METER, **cells})
 
     def note(self, report: Report) -> None:
-        """Says what the rows lack."""
+        """Note what the rows lack."""
         report.notes += [f"{count} rows with the mark {mark!r}" for mark, count in self.marks.most_common(5)]
         if report.read and not self.context.node:
             report.notes.append(NO_NODE)

@@ -1,4 +1,4 @@
-"""Scrolled output of tools about GPUs: headers, and below each a line for every GPU and instant."""
+"""Scrolled output of GPU tools: headers, and below each a line for every GPU and instant."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from crosswind.ingest.readers.telemetry.gpu_rows import GpuRows
 
 
 class Scrolled(Protocol):
-    """One pass over the lines of a tool; `names` are the columns that the newest header has."""
+    """One pass over the lines of a tool; `names` are the columns of the newest header."""
 
     clock: Clock
     rows: GpuRows
@@ -26,9 +26,9 @@ class Scrolled(Protocol):
 
 
 def scrolled_tables(path: Path, report: Report, reading: Scrolled) -> Iterator[pa.Table]:
-    """The rows in the file's order; bad lines go to the report.
+    """Yield the rows in the file's order; bad lines go to the report.
 
-    Raises: UnavailableError, MalformedError for a file that has no header, or none with times.
+    Raises: UnavailableError, MalformedError for a file without a header, or without one that has times.
     """
     for number, text in numbered_lines(path, report):
         try:

@@ -1,4 +1,4 @@
-"""Rows of a set, collected one by one and given as tables."""
+"""Rows of a set, collected one by one into tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from crosswind.ingest.reader.reader import Report
 
 AT_ONCE = 50_000  # rows of a table
 ROW_BYTES = 200
-BYTES = 1 << 26  # of texts of a table, where a line's own stand in each of its rows
+BYTES = 1 << 26  # of texts of a table, as a line's texts are in each of its rows
 
 
 @dataclass
@@ -31,13 +31,13 @@ class CollectedRows:
         self._bytes = 0
 
     def add(self, row: Mapping[str, Scalar]) -> Iterator[pa.Table]:
-        """Takes in a row; gives a table when there are enough."""
+        """Take a row, and yield a table when there are enough."""
         return self.extend(row, {"ts_ns": [row["ts_ns"]]})
 
     def extend(
         self, same: Mapping[str, Scalar], varying: Mapping[str, Sequence[Scalar]], *, row_bytes: int = ROW_BYTES
     ) -> Iterator[pa.Table]:
-        """Takes in rows that have some values in common, and of the others one each; gives tables as `add` does.
+        """Take rows that share some values and have one of each of the others; yield tables as `add` does.
 
         The texts of a row have at most `row_bytes`.
         """
@@ -63,7 +63,7 @@ class CollectedRows:
             yield from self.rest()
 
     def rest(self) -> Iterator[pa.Table]:
-        """The rows that are left."""
+        """Yield the rest of the rows."""
         if count := len(self._columns["ts_ns"]):
             table = to_table(self.metric_set, self._columns)
             self._begin()

@@ -1,1 +1,1 @@
-"""Runs as experiment trackers keep them."""
+"""Readers of experiment trackers' runs."""

@@ -1,4 +1,4 @@
-"""Logs of Lightning's CSVLogger: metrics.csv, and hparams.yaml beside it."""
+"""Runs of Lightning's CSVLogger: metrics.csv with hparams.yaml next to it."""
 
 import csv
 import json
@@ -33,7 +33,7 @@ class LightningCsvReader:
     description: ClassVar[str] = "Lightning CSVLogger's metrics.csv, or the folder that holds it"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Return whether the file is called as CSVLogger calls it, and has steps."""
+        """Return whether the file has CSVLogger's name, and steps."""
         first = plain_head(head).split("\n", 1)[0].rstrip("\r")
         return path.name.removesuffix(".gz") == METRICS and "step" in first.split(",")
 
@@ -45,7 +45,7 @@ class LightningCsvReader:
             return False
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Run | pa.Table]:
-        """The values, then their run. Raises: MalformedError, UnavailableError.
+        """Yield the values, then their run. Raises: MalformedError, UnavailableError.
 
         Source: lightning.fabric.loggers.csv_logs, lightning.pytorch.loggers.csv_logs.
         """
@@ -82,7 +82,7 @@ class LightningCsvReader:
 
 
 def _configuration(path: Path, report: Report) -> dict[str, Parameter]:
-    """The hyperparameters; none, and the reason in the report, where they cannot be read."""
+    """Return the hyperparameters; none, and the reason in the report, if they cannot be read."""
     if not path.is_dir() or not (path / HYPERPARAMETERS).is_file() or not (path / HYPERPARAMETERS).stat().st_size:
         return {}
     try:

@@ -36,7 +36,7 @@ class MlflowReader:
     description: ClassVar[str] = "folder of a run in MLflow's file store, mlruns/<experiment>/<run>"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  a run is a folder
-        """No file by itself."""
+        """Return False: no single file is a run."""
         return False
 
     def recognises_folder(self, path: Path) -> bool:
@@ -48,18 +48,18 @@ class MlflowReader:
             return False
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Run | pa.Table]:
-        """The values, one metric after another, then the run. Raises: MalformedError, UnavailableError.
+        """Yield the values, one metric after another, then the run. Raises: MalformedError, UnavailableError.
 
         Source: mlflow/store/tracking/file_store.py.
         """
         meta = mapping_in(path / META)
-        told_id = meta.get("run_id") or meta.get("run_uuid")
-        if not isinstance(told_id, str):
-            raise MalformedError(f"{path / META}: run_id {told_id!r:.80}; expected a text")
+        tracker_id = meta.get("run_id") or meta.get("run_uuid")
+        if not isinstance(tracker_id, str):
+            raise MalformedError(f"{path / META}: run_id {tracker_id!r:.80}; expected a text")
         if meta.get("lifecycle_stage") == "deleted":
             report.notes.append("was deleted in MLflow: left out")
             return
-        run_id = imported_id(self.name, context.system, told_id)
+        run_id = imported_id(self.name, context.system, tracker_id)
         yield from progress(run_id, _values(path / "metrics", report), report)
         report.read += 1
         yield Run(
@@ -70,12 +70,12 @@ class MlflowReader:
             configuration=_configuration(path / "params", report),
             started_ns=time_of(meta, "start_time", report),
             ended_ns=time_of(meta, "end_time", report),
-            tags={"imported_from": self.name, "imported_id": storable(told_id)} | _tags(path / "tags", meta, report),
+            tags={"imported_from": self.name, "imported_id": storable(tracker_id)} | _tags(path / "tags", meta, report),
         )
 
 
 def _experiment(path: Path, report: Report) -> str:
-    """Return the name of the experiment that the run stands in; empty where it is not given."""
+    """Return the name of the run's experiment; empty if it is not given."""
     try:
         name = mapping_in(path.resolve().parent / META).get("name")
     except UnavailableError:
@@ -87,7 +87,7 @@ def _experiment(path: Path, report: Report) -> str:
 
 
 def state_of(meta: Mapping[object, object], report: Report) -> RunState:
-    """Return how a run stands, or ended."""
+    """Return the state of a run. Raises: MalformedError."""
     status = meta.get("status")
     if isinstance(status, int | str) and status in STATES:
         return STATES[status]
@@ -96,7 +96,7 @@ def state_of(meta: Mapping[object, object], report: Report) -> RunState:
 
 
 def time_of(meta: Mapping[object, object], name: str, report: Report) -> int | None:
-    """A time of a run in ns; None where there is none."""
+    """Return a time of a run in ns; None if there is none."""
     ms = meta.get(name)
     if ms is None:
         return None
@@ -107,7 +107,7 @@ def time_of(meta: Mapping[object, object], name: str, report: Report) -> int | N
 
 
 def _files(folder: Path, report: Report) -> Iterator[tuple[str, Path]]:
-    """Names, in which a / may stand, and files below a folder; links lead elsewhere and are left out."""
+    """Yield names, which may contain a /, and files below a folder, without links."""
     for path in sorted(folder.rglob("*")):
         if path.is_symlink():
             report.skip(0, path.name, "is a link")
@@ -137,7 +137,7 @@ def _value(name: str, text: str) -> Value:
 
 
 def _texts(folder: Path, report: Report) -> Iterator[tuple[str, str]]:
-    """Names and contents of small files of one text each."""
+    """Yield names and contents of small files of one text each."""
     for count, (name, path) in enumerate(_files(folder, report)):
         if count == PARAMETERS_MAX:
             report.skip(0, name, f"more than {PARAMETERS_MAX} files in {folder.name}")
@@ -150,6 +150,6 @@ def _configuration(folder: Path, report: Report) -> dict[str, Parameter]:
 
 
 def _tags(folder: Path, meta: Mapping[object, object], report: Report) -> dict[str, str]:
-    """Tags that users set, and the run's name; who ran it is nobody's business here."""
+    """Return tags that users set, and the run's name; the user's name is left out."""
     named = {"name": storable(str(meta["run_name"]))} if meta.get("run_name") else {}
     return named | {name: text for name, text in _texts(folder, report) if not name.startswith("mlflow.")}

@@ -19,7 +19,7 @@ from crosswind.ingest.readers.trackers.mlflow_run import MILLISECOND_NS, state_o
 from crosswind.ingest.readers.trackers.progress_rows import Value, fault_of, progress
 
 NEEDED = ("experiments", "runs", "metrics", "params", "tags", "latest_metrics")
-LARGEST = sys.float_info.max  # what MLflow stores for infinity, which SQLite would not take
+LARGEST = sys.float_info.max  # MLflow's stand-in for infinity, which SQLite would not take
 RUNS = """
     select run_uuid, r.name, status, start_time, end_time, r.lifecycle_stage, e.name
     from runs r left join experiments e on e.experiment_id = r.experiment_id order by start_time, run_uuid
@@ -38,7 +38,7 @@ class MlflowSqliteReader:
         return has_tables(path, head, NEEDED)
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Run | pa.Table]:
-        """The values of each run, then the run. Raises: MalformedError, UnavailableError.
+        """Yield the values of each run, then the run. Raises: MalformedError, UnavailableError.
 
         Source: mlflow/store/tracking/dbmodels/models.py and sqlalchemy_store.py.
         """
@@ -51,13 +51,13 @@ class MlflowSqliteReader:
 def _run(
     database: sqlite3.Connection, row: Mapping[object, object], report: Report, context: Context
 ) -> Iterator[Run | pa.Table]:
-    told_id = str(row["run_id"])
+    tracker_id = str(row["run_id"])
     if row["lifecycle_stage"] == "deleted":
-        report.notes.append(f"run {told_id:.40} was deleted in MLflow: left out")
+        report.notes.append(f"run {tracker_id:.40} was deleted in MLflow: left out")
         return
-    run_id = imported_id("mlflow", context.system, told_id)  # as in the file store
-    yield from progress(run_id, _values(database, told_id, report), report)
-    tags = {name: text for name, text in _texts(database, "tags", told_id, report) if not name.startswith("mlflow.")}
+    run_id = imported_id("mlflow", context.system, tracker_id)  # as in the file store
+    yield from progress(run_id, _values(database, tracker_id, report), report)
+    tags = {name: text for name, text in _texts(database, "tags", tracker_id, report) if not name.startswith("mlflow.")}
     named = {"name": storable(str(row["run_name"]))} if row["run_name"] else {}
     report.read += 1
     yield Run(
@@ -65,17 +65,17 @@ def _run(
         storable(str(row["experiment"] or ""), 200) or context.workload or "unknown",
         context.system,
         state_of(row, report),
-        configuration={name: scalar_of(text) for name, text in _texts(database, "params", told_id, report)},
+        configuration={name: scalar_of(text) for name, text in _texts(database, "params", tracker_id, report)},
         started_ns=time_of(row, "start_time", report),
         ended_ns=time_of(row, "end_time", report),
-        tags={"imported_from": "mlflow", "imported_id": storable(told_id)} | named | tags,
+        tags={"imported_from": "mlflow", "imported_id": storable(tracker_id)} | named | tags,
     )
 
 
-def _values(database: sqlite3.Connection, told_id: str, report: Report) -> Iterator[Value]:
+def _values(database: sqlite3.Connection, tracker_id: str, report: Report) -> Iterator[Value]:
     is_nan = "is_nan" if "is_nan" in columns_of(database, "metrics") else "0"
     ask = f"select key, value, timestamp, step, {is_nan} from metrics where run_uuid = ? order by rowid"  # noqa: S608
-    for name, number, milliseconds, step, nan in database.execute(ask, [told_id]):
+    for name, number, milliseconds, step, nan in database.execute(ask, [tracker_id]):
         if not isinstance(milliseconds, int) or not isinstance(step, int) or not isinstance(number, int | float):
             report.skip(0, f"{name}", f"{number!r:.40} at {milliseconds!r:.40}, step {step!r:.40}; expected numbers")
             continue
@@ -87,10 +87,10 @@ def _values(database: sqlite3.Connection, told_id: str, report: Report) -> Itera
             yield value
 
 
-def _texts(database: sqlite3.Connection, table: str, told_id: str, report: Report) -> Iterator[tuple[str, str]]:
+def _texts(database: sqlite3.Connection, table: str, tracker_id: str, report: Report) -> Iterator[tuple[str, str]]:
     ask = f"select key, value from {table} where run_uuid = ? order by rowid"  # noqa: S608 - a table named above
-    for count, (name, text) in enumerate(database.execute(ask, [told_id])):
+    for count, (name, text) in enumerate(database.execute(ask, [tracker_id])):
         if count == PARAMETERS_MAX:
-            report.skip(0, table, f"run {told_id:.40} has more than {PARAMETERS_MAX} {table}")
+            report.skip(0, table, f"run {tracker_id:.40} has more than {PARAMETERS_MAX} {table}")
             return
         yield storable(str(name)), storable(str(text or ""))

@@ -1,4 +1,4 @@
-"""Values that a tracker recorded, as rows of the set `progress`."""
+"""Values of trackers as rows of the set `progress`."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ SECOND_NS = 1_000_000_000
 
 
 class Value(NamedTuple):
-    """One value of one name at one step; `value` is no number where it was not finite."""
+    """One value of one name at one step; `value` is NaN or infinite if it was so."""
 
     ts_ns: int
     step: int
@@ -28,7 +28,7 @@ class Value(NamedTuple):
 
 
 def progress(run_id: str, values: Iterable[Value], report: Report) -> Iterator[pa.Table]:
-    """The values as tables of the set, counted as rows read; a tracker tells no rank, so all are rank 0's."""
+    """Yield the values as tables of the set, counted as rows read; trackers have no ranks, so all are rank 0's."""
     remaining = iter(values)
     while rows := list(islice(remaining, ROWS_AT_ONCE)):
         report.read += len(rows)
@@ -44,7 +44,7 @@ def progress(run_id: str, values: Iterable[Value], report: Report) -> Iterator[p
 
 
 def fault_of(value: Value) -> str:
-    """Why a value cannot be a row; empty when it can."""
+    """Return why a value cannot be a row; empty when it can."""
     if not EARLIEST_SECONDS <= value.ts_ns // SECOND_NS <= LATEST_SECONDS:
         return f"time {value.ts_ns} ns of {value.name[:40]!r} is not between 2001 and 2262"
     if not 0 < len(value.name) <= NAME_LIMIT:
@@ -57,7 +57,7 @@ def fault_of(value: Value) -> str:
 
 
 def _is_text(name: str) -> bool:
-    """Return whether the name can be written at all: JSON allows halves of characters."""
+    """Return whether the name can be stored as text: JSON allows lone surrogates."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -66,5 +66,5 @@ def _is_text(name: str) -> bool:
 
 
 def nanoseconds(seconds: float) -> int:
-    """Nanoseconds of a time in seconds; 0, which is no time of ours, for what is no number."""
+    """Return nanoseconds of a time in seconds; 0, which is no valid time, for anything but a number."""
     return round(seconds * SECOND_NS) if 0 < seconds < LATEST_SECONDS else 0

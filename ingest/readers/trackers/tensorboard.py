@@ -21,7 +21,7 @@ from crosswind.ingest.readers.trackers.progress_rows import Value, fault_of, nan
 from crosswind.ingest.readers.trackers.tfrecord import is_record_file, records
 
 FORMATS = {1: "<f", 2: "<d", 3: "<i", 9: "<q"}  # DT_FLOAT, DT_DOUBLE, DT_INT32, DT_INT64
-FIELDS = {1: 5, 2: 6, 3: 7, 9: 10}  # where a tensor of that type has its values, unless in tensor_content
+FIELDS = {1: 5, 2: 6, 3: 7, 9: 10}  # the field with a tensor's values of that type, unless in tensor_content
 WHOLE = (3, 9)
 HYPERPARAMETERS = "_hparams_/session_start_info"
 ENDED = "_hparams_/session_end_info"
@@ -29,8 +29,8 @@ END_STATES = {1: RunState.COMPLETED, 2: RunState.FAILED, 3: RunState.RUNNING}  #
 
 
 @dataclass
-class _Told:
-    """The facts that the events give beside their scalars."""
+class _RunFacts:
+    """The facts of a run in its events, in addition to scalars."""
 
     first_ns: int = 0
     last_ns: int = 0
@@ -48,15 +48,15 @@ class TensorBoardReader:
     description: ClassVar[str] = "TensorBoard event file, events.out.tfevents.* (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Return whether the file is called as event files are, and begins with a record."""
+        """Return whether the file has the name of an event file, and begins with a record."""
         return "tfevents" in path.name and is_record_file(plain_bytes(head))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Run | pa.Table]:
-        """The scalars, then the run that they are of. Raises: MalformedError, UnavailableError.
+        """Yield the scalars, then their run. Raises: MalformedError, UnavailableError.
 
         Source: tensorflow/core/util/event.proto and framework/summary.proto; tensorboard/plugins/hparams.
         """
-        facts = _Told()
+        facts = _RunFacts()
         with Bytes(path, report) as stream:
             values = self._values(stream, report, facts)
             first = next(values, None)
@@ -80,8 +80,8 @@ class TensorBoardReader:
             tags={"imported_from": self.name, "folder": path.resolve().parent.name},
         )
 
-    def _values(self, stream: Bytes, report: Report, facts: _Told) -> Iterator[Value]:
-        """The scalars in the file's order."""
+    def _values(self, stream: Bytes, report: Report, facts: _RunFacts) -> Iterator[Value]:
+        """Yield the scalars in the file's order."""
         for number, data in records(stream, report):
             try:
                 yield from _scalars(Message.parsed(data), facts)
@@ -94,8 +94,8 @@ def _with(first: Value, others: Iterator[Value]) -> Iterator[Value]:
     yield from others
 
 
-def _scalars(event: Message, facts: _Told) -> list[Value]:
-    """The scalars of one event. Raises: MalformedError."""
+def _scalars(event: Message, facts: _RunFacts) -> list[Value]:
+    """Return the scalars of one event. Raises: MalformedError."""
     ts_ns, step = nanoseconds(event.real(1) or 0.0), event.whole(2) or 0
     summary = event.message(5)
     values = []
@@ -117,7 +117,7 @@ def _scalars(event: Message, facts: _Told) -> list[Value]:
 
 
 def _number(entry: Message) -> float | None:
-    """A summary's value when it is one number: as such, or as a tensor without dimensions."""
+    """Return a summary's value when it is one number: as such, or as a tensor without dimensions."""
     if (simple := entry.real(2)) is not None:
         return simple
     tensor = entry.message(8)
@@ -139,13 +139,13 @@ def _tensor_number(tensor: Message) -> float | None:
 
 
 def _varint_of(value: int | bytes) -> int:
-    """A whole number that stands by itself or, packed, without the key that any field begins with."""
+    """Return a whole number that is a field of its own or, packed, without a field's key."""
     message = Message.parsed(b"\x08" + value) if isinstance(value, bytes) else Message({1: [value]})
     return message.whole(1) or 0
 
 
-def _take_hyperparameters(tag: str, entry: Message, facts: _Told) -> bool:
-    """Note what an entry of the plug-in of hyperparameters says of the run; return whether it is one."""
+def _take_hyperparameters(tag: str, entry: Message, facts: _RunFacts) -> bool:
+    """Take an entry of the hyperparameters' plug-in. Return whether it is one."""
     if not tag.startswith("_hparams_/"):
         return False
     metadata = entry.message(9)
@@ -160,7 +160,7 @@ def _take_hyperparameters(tag: str, entry: Message, facts: _Told) -> bool:
 
 
 def _hyperparameter(entry: Message) -> tuple[str, Parameter]:
-    """Name and value of an entry of the map of names to google.protobuf.Value."""
+    """Return name and value of an entry of the map of names to google.protobuf.Value."""
     value = entry.message(2)
     name = storable(entry.text(1))
     if value is None or 3 in value.fields:

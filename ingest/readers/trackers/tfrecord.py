@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.binary import Bytes
 
-RECORD_LIMIT = 1 << 20  # bytes; no scalar is near it, only images, graphs and the like
+RECORD_LIMIT = 1 << 20  # bytes; scalars are far smaller, only images, graphs and so on are larger
 HEADER = struct.Struct("<QI")
 CASTAGNOLI = 0x82F63B78  # reversed
 MASK = 0xA282EAD8
-BLOCK = 256  # bytes: of images, many blocks are taken at once, a byte of each after the other
+BLOCK = 256  # bytes: of images, many blocks are processed at once, byte by byte
 
 
 def records(stream: Bytes, report: Report) -> Iterator[tuple[int, bytes]]:
-    """Numbers from 1 and data of the records that are whole and not large; the report has the others.
+    """Yield numbers from 1 and data of the records that are whole and not large; the report has the others.
 
     Source: tensorflow.org/tutorials/load_data/tfrecord, "TFRecords format details". Raises: as `Bytes.take`.
     """
@@ -46,18 +46,18 @@ def records(stream: Bytes, report: Report) -> Iterator[tuple[int, bytes]]:
 
 
 def is_record_file(head: bytes) -> bool:
-    """Return whether a file that begins so begins with a whole header."""
+    """Return whether a file's beginning has a whole header."""
     return _length(head[: HEADER.size]) is not None
 
 
 def masked(data: bytes) -> int:
-    """The checksum as it is stored: rotated, so that one of data that holds checksums is not weak."""
+    """Return the checksum as stored: rotated, so that it is not weak for data with checksums in it."""
     crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + MASK) & 0xFFFFFFFF
 
 
 def crc32c(data: bytes) -> int:
-    """The CRC-32 of Castagnoli's polynomial. Source: RFC 3720, section 12.1."""
+    """Return the CRC-32 of Castagnoli's polynomial. Source: RFC 3720, section 12.1."""
     crc, table = 0xFFFFFFFF, _TABLE
     before = len(data) % BLOCK
     for byte in data[:before]:
@@ -69,7 +69,7 @@ def crc32c(data: bytes) -> int:
 
 
 def _remainders(states: NDArray[np.uint32], blocks: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    """Return what each state becomes by the bytes of its block."""
+    """Return the states after the bytes of their blocks."""
     table = np.array(_TABLE, np.uint32)
     for column in np.ascontiguousarray(blocks.T):
         states = table[(states ^ column) & 255] ^ states >> np.uint32(8)
@@ -77,7 +77,7 @@ def _remainders(states: NDArray[np.uint32], blocks: NDArray[np.uint8]) -> NDArra
 
 
 def _joined(crc: int, remainders: NDArray[np.uint32]) -> int:
-    """The state after blocks of which each alone leaves such a remainder."""
+    """Return the state after all blocks, from the remainders of each."""
     first, second, third, fourth = _moved()
     for remainder in remainders.tolist():
         crc = first[crc & 255] ^ second[crc >> 8 & 255] ^ third[crc >> 16 & 255] ^ fourth[crc >> 24] ^ remainder
@@ -86,7 +86,7 @@ def _joined(crc: int, remainders: NDArray[np.uint32]) -> int:
 
 @cache
 def _moved() -> list[list[int]]:
-    """Return what each value of each byte of a state becomes by a block of zeros."""
+    """Return the table of states after a block of zeros, for each value of each byte of a state."""
     states = np.concatenate([np.arange(256, dtype=np.uint32) << np.uint32(8 * place) for place in range(4)])
     moved = _remainders(states, np.zeros((len(states), BLOCK), np.uint8))
     return [row.tolist() for row in moved.reshape(4, 256)]
@@ -102,7 +102,7 @@ _TABLE = tuple(map(_entry, range(256)))
 
 
 def _length(header: bytes) -> int | None:
-    """The length that a header tells, None when it is none."""
+    """Return the length in a header, None when it is not valid."""
     if len(header) < HEADER.size:
         return None
     length, checksum = HEADER.unpack(header)

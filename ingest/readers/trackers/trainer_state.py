@@ -1,4 +1,4 @@
-"""Logs of Hugging Face's Trainer, from its trainer_state.json."""
+"""Runs of Hugging Face's Trainer, from its trainer_state.json."""
 
 import json
 import re
@@ -25,25 +25,25 @@ NOTE = "has no times: the file's own time is that of all values, and of the end"
 
 @dataclass(frozen=True)
 class TrainerStateReader:
-    """One run per state: all that was logged up to its step."""
+    """One run per state: all values logged up to its step."""
 
     name: ClassVar[str] = "trainer_state"
     description: ClassVar[str] = "Hugging Face Trainer's trainer_state.json (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
         """Return whether the file begins as a JSON object with the keys of such a state."""
         text = plain_head(head)
         keys = ('"best_model_checkpoint"', '"global_step"', '"log_history"')
         return text.lstrip().startswith("{") and all(key in text for key in keys)
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Run | pa.Table]:
-        """The values, then their run; nothing of a checkpoint of which a later state is beside it.
+        """Yield the values, then their run; nothing for a checkpoint with a later state next to it.
 
         Source: transformers.trainer_callback.TrainerState. Raises: MalformedError, UnavailableError.
         """
         report.is_timed_by_file = True
         if later := _later(path):
-            report.notes.append(f"{later} tells all of this and more: left out")
+            report.notes.append(f"{later} has all of this and more: left out")
             return
         state = _state(path, report)
         history = [entry for entry in state["log_history"] if isinstance(entry, dict)]  # type: ignore[attr-defined]
@@ -71,7 +71,7 @@ class TrainerStateReader:
 
 
 def _later(path: Path) -> str:
-    """The state beside this one's folder that has all that this one has; empty when there is none."""
+    """Return a later state next to this one's folder that has all of this one's values; empty when there is none."""
     folder = path.resolve().parent
     match = CHECKPOINT.fullmatch(folder.name)
     if not match:
@@ -79,8 +79,8 @@ def _later(path: Path) -> str:
     steps = [
         int(checkpoint[1]) for sibling in folder.parent.iterdir() if (checkpoint := CHECKPOINT.fullmatch(sibling.name))
     ]
-    beside = [folder.parent / path.name, folder.parent / f"checkpoint-{max(steps)}" / path.name]
-    later = [candidate for candidate in beside if candidate.is_file() and candidate.parent != folder]
+    candidates = [folder.parent / path.name, folder.parent / f"checkpoint-{max(steps)}" / path.name]
+    later = [candidate for candidate in candidates if candidate.is_file() and candidate.parent != folder]
     return str(later[0]) if later else ""
 
 
@@ -100,16 +100,16 @@ def _facts(state: Mapping[str, object]) -> dict[str, str]:
 
 
 def _values(history: list[dict[str, object]], ts_ns: int, report: Report) -> Iterator[Value]:
-    """Yield what each entry says of its step."""
+    """Yield the values of each entry's step."""
     for number, entry in enumerate(history, 1):
         step = entry.get("step")
         if isinstance(step, bool) or not isinstance(step, int):
             report.skip(number, json.dumps(entry)[:200], f"entry {number} of log_history has no step")
             continue
-        for name, number_told in entry.items():
-            if name == "step" or isinstance(number_told, bool) or not isinstance(number_told, int | float):
+        for name, logged in entry.items():
+            if name == "step" or isinstance(logged, bool) or not isinstance(logged, int | float):
                 continue
-            value = Value(ts_ns, step, name, _real(number_told))
+            value = Value(ts_ns, step, name, _real(logged))
             if fault := fault_of(value):
                 report.skip(number, name, fault)
             else:
@@ -117,7 +117,7 @@ def _values(history: list[dict[str, object]], ts_ns: int, report: Report) -> Ite
 
 
 def _real(value: float) -> float:
-    """The number as a float; infinite where it is a whole number beyond those."""
+    """Return the number as a float; infinite for a larger whole number."""
     try:
         return float(value)
     except OverflowError:

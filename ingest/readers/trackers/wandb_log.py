@@ -1,4 +1,4 @@
-"""The record log that W&B writes: fragments in blocks of 32 KiB, as in LevelDB's logs."""
+"""Record logs of W&B: fragments in blocks of 32 KiB, as in LevelDB's logs."""
 
 import struct
 import zlib
@@ -16,7 +16,7 @@ RECORD_LIMIT = 1 << 24  # bytes
 
 
 def records(stream: Bytes, report: Report) -> Iterator[tuple[int, bytes]]:
-    """Numbers from 1 and data of the whole records; the report has the others.
+    """Yield numbers from 1 and data of the whole records; the report has the others.
 
     Source: github.com/google/leveldb, doc/log_format.md; the checksum here is zlib's CRC-32 of type and data.
     Raises: MalformedError (another beginning, or as `Bytes.take`), UnavailableError.
@@ -44,7 +44,7 @@ class _Parts:
         self._size = 0
 
     def fault(self, kind: int, data: bytes) -> str:
-        """Why a fragment does not go on with what there is; empty when it does."""
+        """Return why a fragment does not continue the record; empty when it does."""
         if kind in (MIDDLE, LAST) and not self.is_whole:
             return "its beginning is missing"
         if kind in (FULL, FIRST) and self.is_whole:
@@ -52,7 +52,7 @@ class _Parts:
         return f"more than {RECORD_LIMIT} bytes" if self._size + len(data) > RECORD_LIMIT else ""
 
     def add(self, kind: int, data: bytes) -> None:
-        """Takes a fragment in."""
+        """Take a fragment."""
         if kind in (FULL, FIRST):
             self._data, self._size, self.is_whole = [], 0, True
         self._data.append(data)
@@ -61,14 +61,14 @@ class _Parts:
             self._data, self._size, self.is_whole = [], 0, False
 
     def taken(self) -> bytes:
-        """The record, which then is no more."""
+        """Return the record, and forget it."""
         data = b"".join(self._data)
         self._data, self._size, self.is_whole = [], 0, False
         return data
 
 
 def _fragments(stream: Bytes, report: Report) -> Iterator[tuple[int, bytes]]:
-    """Kinds and data; after two damaged ones in a row, those of the next block on: lengths cannot be believed."""
+    """Yield kinds and data; after two damaged ones in a row, from the next block on: their lengths may be wrong."""
     is_doubtful = False
     while True:
         left = BLOCK_BYTES - stream.place % BLOCK_BYTES

@@ -1,4 +1,4 @@
-"""Runs from W&B's own files on disk, `wandb/*run-*/run-<id>.wandb`, without its server."""
+"""Runs in W&B's own files on disk, `wandb/*run-*/run-<id>.wandb`."""
 
 import json
 import math
@@ -27,12 +27,12 @@ PYTHON, SLURM = 2, 27  # of EnvironmentRecord, which older versions do not write
 KEY, NESTED_KEY, VALUE_JSON = 1, 2, 16  # of HistoryItem, ConfigItem
 BOOLEAN, INTEGER, NUMBER, TEXT, JSON = 4, 5, 6, 7, 8  # of HistoryItem, instead of VALUE_JSON
 NAME = re.compile(r"run-([0-9A-Za-z_-]{1,128})\.wandb(?:\.gz)?")  # of the file, with the run's id
-OWN = "_"  # what W&B itself adds begins so
+OWN = "_"  # prefix of keys that W&B itself adds
 
 
 @dataclass
-class _Told:
-    """The facts that the records give beside the history."""
+class _RunFacts:
+    """The facts of a run in its records, in addition to the history."""
 
     wandb_id: str = ""
     project: str = ""
@@ -56,24 +56,24 @@ class WandbReader:
     name: ClassVar[str] = "wandb"
     description: ClassVar[str] = "W&B's local record of a run, run-<id>.wandb (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Return whether the file begins as such a record does."""
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name does not matter
+        """Return whether the file begins like a record log."""
         return plain_bytes(head).startswith(BEGINNING)
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Run | pa.Table]:
-        """The values, what was sampled beside them, then the run. Raises: MalformedError, UnavailableError.
+        """Yield the values, the system's samples, then the run. Raises: MalformedError, UnavailableError.
 
         Source: wandb/proto/wandb_internal.proto, "Persistent on disk data".
         """
-        facts = _Told(wandb_id=match[1] if (match := NAME.fullmatch(path.name)) else "")
+        facts = _RunFacts(wandb_id=match[1] if (match := NAME.fullmatch(path.name)) else "")
         with Bytes(path, report) as stream:
             values = _values(stream, report, facts)
-            first = next(values, None)  # the run's own record, if it is whole, stands before it
+            first = next(values, None)  # the run's own record, if it is whole, comes before it
             run_id = imported_id(self.name, context.system, facts.wandb_id)
             if first is not None:
                 yield from progress(run_id, _with(first, values), report)
         if not facts.wandb_id:
-            raise MalformedError(f"{path}: no record tells of a run, and the file is not called run-<id>.wandb")
+            raise MalformedError(f"{path}: no record has a run, and the file is not called run-<id>.wandb")
         if facts.others:
             report.notes.append(f"{facts.others} texts, media and other values that are no numbers: left out")
         with Bytes(path, report) as stream:
@@ -82,7 +82,7 @@ class WandbReader:
         yield _run(run_id, facts, context)
 
 
-def _run(run_id: str, facts: _Told, context: Context) -> Run:
+def _run(run_id: str, facts: _RunFacts, context: Context) -> Run:
     state = RunState.LOST if facts.exit_code is None else RunState.FAILED if facts.exit_code else RunState.COMPLETED
     tags = {"imported_from": WandbReader.name, "imported_id": facts.wandb_id, "name": facts.name, "host": facts.host}
     tags["tags"] = ", ".join(facts.tags)
@@ -108,7 +108,7 @@ def _with(first: Value, others: Iterator[Value]) -> Iterator[Value]:
     yield from others
 
 
-def _values(stream: Bytes, report: Report, facts: _Told) -> Iterator[Value]:
+def _values(stream: Bytes, report: Report, facts: _RunFacts) -> Iterator[Value]:
     for number, data in records(stream, report):
         try:
             record = Message.parsed(data)
@@ -120,8 +120,8 @@ def _values(stream: Bytes, report: Report, facts: _Told) -> Iterator[Value]:
             report.skip(number, "", f"record {number}: {error}")
 
 
-def _take(record: Message, facts: _Told) -> None:
-    """Notes what a record tells of the run. Raises: MalformedError."""
+def _take(record: Message, facts: _RunFacts) -> None:
+    """Take the facts of a record. Raises: MalformedError."""
     if run := record.message(RUN):
         _take_run(run, facts)
     if config := record.message(CONFIG):
@@ -133,7 +133,7 @@ def _take(record: Message, facts: _Told) -> None:
         facts.exit_code = ending.whole(1) or 0
 
 
-def _take_run(run: Message, facts: _Told) -> None:
+def _take_run(run: Message, facts: _RunFacts) -> None:
     facts.wandb_id, facts.project = run.text(1) or facts.wandb_id, run.text(3) or facts.project
     facts.name, facts.host = run.text(8) or facts.name, run.text(13) or facts.host
     facts.tags = [tag.decode(errors="replace") for tag in run.repeated(10)]
@@ -144,15 +144,15 @@ def _take_run(run: Message, facts: _Told) -> None:
         facts.started_ns = None if fault_of(started) else started.ts_ns
 
 
-def _take_slurm(environment: Message, facts: _Told) -> None:
-    """The job and its nodes, as Slurm's variables told them to the process."""
+def _take_slurm(environment: Message, facts: _RunFacts) -> None:
+    """Take the job and its nodes from Slurm's variables."""
     entries = map(Message.parsed, environment.repeated(SLURM))
     variables = {entry.text(1): entry.text(2) for entry in entries}
     facts.job_id = variables.get("job_id") or facts.job_id
     facts.nodes = hostlist.expand(variables.get("job_nodelist", "")) or facts.nodes
 
 
-def _take_config(config: Message, facts: _Told) -> None:
+def _take_config(config: Message, facts: _RunFacts) -> None:
     for encoded in config.repeated(1):
         name, value = _item(Message.parsed(encoded))
         facts.configuration[name] = value
@@ -160,8 +160,8 @@ def _take_config(config: Message, facts: _Told) -> None:
         facts.configuration.pop(_name(Message.parsed(encoded)), None)
 
 
-def _of_step(history: Message, facts: _Told) -> list[Value]:
-    """The numbers of one step. Raises: MalformedError."""
+def _of_step(history: Message, facts: _RunFacts) -> list[Value]:
+    """Return the numbers of one step. Raises: MalformedError."""
     items = dict(_item(Message.parsed(encoded)) for encoded in history.repeated(1))
     numbered = history.message(2)
     step = numbered.whole(1) or 0 if numbered else items.get("_step")
@@ -179,19 +179,19 @@ def _of_step(history: Message, facts: _Told) -> list[Value]:
     return values
 
 
-def _numbers(told_value: object, path: str, facts: _Told) -> Iterator[tuple[str, float]]:
-    """Numbers by their path; what has a `_type` is an image, a table or the like."""
-    if isinstance(told_value, dict) and "_type" not in told_value:
-        for key, value in told_value.items():
-            yield from _numbers(value, f"{path}.{key}" if path else str(key), facts)
-    elif isinstance(told_value, int | float) and not isinstance(told_value, bool):
-        yield path, float(told_value) if isinstance(told_value, float) or abs(told_value) < 1 << 1000 else math.inf
+def _numbers(value: object, path: str, facts: _RunFacts) -> Iterator[tuple[str, float]]:
+    """Yield numbers by their path; an object with a `_type` is an image, a table or similar."""
+    if isinstance(value, dict) and "_type" not in value:
+        for key, inner in value.items():
+            yield from _numbers(inner, f"{path}.{key}" if path else str(key), facts)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield path, float(value) if isinstance(value, float) or abs(value) < 1 << 1000 else math.inf
     else:
         facts.others += 1
 
 
 def _item(item: Message) -> tuple[str, object]:
-    """Name and value. Raises: MalformedError."""
+    """Return name and value. Raises: MalformedError."""
     value: object = None
     if text := item.text(VALUE_JSON) or item.text(JSON):
         try:

@@ -1,4 +1,4 @@
-"""System metrics that W&B sampled beside a run, as rows of the set `series`."""
+"""System metrics that W&B sampled during a run, as rows of the set `series`."""
 
 import json
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ STATS, TIMESTAMP, ITEM, KEY, VALUE_JSON = 7, 2, 3, 1, 16  # fields of Record, St
 
 
 class Place(NamedTuple):
-    """Whose samples they are."""
+    """The owner of samples: their node and run."""
 
     node: str
     wandb_id: str
 
 
 def samples(stream: Bytes, place: Place, report: Report) -> Iterator[pa.Table]:
-    """The samples under W&B's own names, such as `gpu.0.powerWatts`: units stand nowhere else, so none is told.
+    """Yield the samples under W&B's own names, such as `gpu.0.powerWatts`; units are only in these.
 
     Source: wandb/proto/wandb_internal.proto, StatsRecord. Raises: MalformedError, UnavailableError.
     """
@@ -48,7 +48,7 @@ def samples(stream: Bytes, place: Place, report: Report) -> Iterator[pa.Table]:
 
 
 def _samples(stream: Bytes, report: Report) -> Iterator[Value]:
-    """All samples; what else is wrong with the file was told when its history was read."""
+    """Yield all samples; other errors of the file were reported with its history."""
     for number, data in records(stream, Report(report.path, report.format)):
         try:
             stats = Message.parsed(data).message(STATS)

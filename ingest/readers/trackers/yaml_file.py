@@ -7,11 +7,11 @@ from pathlib import Path
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 
 FILE_LIMIT = 1 << 20  # bytes
-MERGE = re.compile(r"<<\s*:")  # which no tracker writes, and by which a small file can become a very large one
+MERGE = re.compile(r"<<\s*:")  # which no tracker writes, and which may make a very large mapping of a small file
 
 
 def mapping_in(path: Path) -> Mapping[object, object]:
-    """Return the one mapping in a file; tags that would make objects are refused.
+    """Return the one mapping in a file; tags for objects are refused.
 
     Raises: MalformedError, UnavailableError (also without PyYAML).
     """

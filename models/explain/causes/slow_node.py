@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from crosswind.data.schema.answers.stragglers import PeerKind, RankedPeer
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
 from crosswind.models.explain.causes.cause import Excess, Observed, at_most
 from crosswind.models.explain.evidence.indicators import ComparedRun, ComputeLost
 from crosswind.models.stragglers.by_ranks import ranked_by_ranks
-from crosswind.models.stragglers.ranking import FEWEST_RUNS, Kind, Ranked
+from crosswind.models.stragglers.ranking import FEWEST_RUNS
 
 COLUMNS = ["run_id", "system", "place", "node", "started_ns", "log_local"]
 
@@ -29,7 +30,7 @@ def slow_node_shares(runs: Sequence[ComparedRun]) -> dict[str, dict[int, float]]
     slow = {
         (node.system, node.name): node
         for node in ranked
-        if node.kind is Kind.NODE and node.named and node.runs > FEWEST_RUNS
+        if node.kind is PeerKind.NODE and node.named and node.runs > FEWEST_RUNS
     }
     compared_ids = set(table["run_id"])
     return {
@@ -55,7 +56,7 @@ def _rows(compared: ComparedRun) -> list[tuple[object, ...]]:
     ]
 
 
-def _share(node: Ranked | None, run: Run) -> float:
+def _share(node: RankedPeer | None, run: Run) -> float:
     """Return the share of its compute that a rank would have saved on a node like the others."""
     if node is None or (node.since_ns or 0) > (run.started_ns or 0):
         return 0.0

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from crosswind.data.schema.answers.studies import LostTime
 from crosswind.models.explain.causes import BY_NAME
 from crosswind.models.explain.causes.cause import Cause, Excess
 from crosswind.models.explain.cohort.columns import COLUMNS
@@ -17,7 +18,6 @@ from crosswind.models.explain.cohort.reference import FEWEST_RUNS, Reference, re
 from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.evidence.step_columns import LOCAL_PHASES, PHASES
 from crosswind.models.explain.significance import ComparedShares, student_spreads
-from crosswind.models.tuner.evidence.disturbance import Lost
 from crosswind.models.tuner.evidence.external import AGAINST_OTHERS, ON_ONE_RANK, is_made_by
 
 # Chosen on the lab's runs of `train` and `calibrate`.
@@ -36,7 +36,7 @@ class Seen:
     others_share: float | None = None
 
 
-def lost_beside(run: Seen, others: Sequence[Seen], parameters: Collection[str], least: float) -> list[Lost]:
+def lost_beside(run: Seen, others: Sequence[Seen], parameters: Collection[str], least: float) -> list[LostTime]:
     """The external causes that took at least this share of the run's time, the largest first."""
     stretched = [_stretched(other.segments, run.segments.time) for other in others]
     ratios = {CONTENTION: _others(run, others)} if _others(run, others) >= max(least, OTHERS_LEAST) else {}
@@ -44,7 +44,7 @@ def lost_beside(run: Seen, others: Sequence[Seen], parameters: Collection[str], 
         for name, ratio in (*_whole(run.segments, stretched).items(), *_ranks(run.segments, stretched)):
             if ratio >= least and not is_made_by(name, parameters):
                 ratios[name] = max(ratio, ratios.get(name, 0.0))
-    lost = [Lost(name, min(ratio, 1.0), *_interval(name, ratio, run.segments)) for name, ratio in ratios.items()]
+    lost = [LostTime(name, min(ratio, 1.0), *_interval(name, ratio, run.segments)) for name, ratio in ratios.items()]
     return sorted(lost, key=lambda loss: loss.ratio, reverse=True)
 
 

@@ -7,6 +7,8 @@ is held against the study's other runs, which tells less, and the sentence says 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
+from crosswind.data.schema.answers.studies import Disturbance, DisturbanceBasis, LostTime
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import Study, TrialRecord
@@ -15,9 +17,7 @@ from crosswind.data.store.store import Store
 from crosswind.models.explain.cohort.read import read_segments
 from crosswind.models.explain.cohort.step_rows import ranks_of, spans_of
 from crosswind.models.explain.explain import FEWEST_SEGMENTS, explain_runs
-from crosswind.models.explain.explanation import Explanation, Verdict
 from crosswind.models.tuner.evidence.beside_others import Seen, lost_beside
-from crosswind.models.tuner.evidence.disturbance import Basis, Disturbance, Lost
 from crosswind.models.tuner.evidence.external import AGAINST_ITS_OWN, is_made_by
 from crosswind.models.tuner.evidence.others_on_cores import others_shares
 from crosswind.models.tuner.space.space import Space
@@ -64,7 +64,7 @@ def _by_its_own(explanation: Explanation, asked: _Asked) -> Disturbance:
     named = {explanation.cause, *explanation.also} & AGAINST_ITS_OWN.keys()
     whole = explanation.measured_seconds or 1.0
     lost = [
-        Lost(
+        LostTime(
             share.cause, *(seconds / whole for seconds in (share.seconds.value, share.seconds.low, share.seconds.high))
         )
         for share in explanation.shares
@@ -72,7 +72,8 @@ def _by_its_own(explanation: Explanation, asked: _Asked) -> Disturbance:
     ]
     basis = f"told beside {explanation.cohort_runs} runs of the same configuration"
     return _told(
-        Disturbance(explanation.run_id, Basis.OWN_RUNS, tuple(lost), is_disturbed=False, sentence=basis), asked
+        Disturbance(explanation.run_id, DisturbanceBasis.OWN_RUNS, tuple(lost), is_disturbed=False, sentence=basis),
+        asked,
     )
 
 
@@ -82,13 +83,15 @@ def _by_others(store: Store, run: Run, others: Sequence[Run], asked: _Asked) -> 
     own = segments.get(run.run_id)
     if own is None or len(own.values) < FEWEST_SEGMENTS:
         reason = f"Nothing tells whether run {run.run_id} was disturbed: expected {FEWEST_SEGMENTS} steps of all ranks."
-        return Disturbance(run.run_id, Basis.NOTHING, (), is_disturbed=False, sentence=reason)
+        return Disturbance(run.run_id, DisturbanceBasis.NOTHING, (), is_disturbed=False, sentence=reason)
     shares = others_shares(store, runs, ranks_of(store, runs), spans_of(store, runs))
     seen = {run_id: Seen(run_segments, shares.get(run_id)) for run_id, run_segments in segments.items()}
     beside = [other for run_id, other in seen.items() if run_id != run.run_id]
     lost = lost_beside(seen[run.run_id], beside, asked.parameters, asked.least)
     basis = f"told beside {len(beside)} runs of other configurations, none of its own"
-    return _told(Disturbance(run.run_id, Basis.OTHER_RUNS, tuple(lost), is_disturbed=False, sentence=basis), asked)
+    return _told(
+        Disturbance(run.run_id, DisturbanceBasis.OTHER_RUNS, tuple(lost), is_disturbed=False, sentence=basis), asked
+    )
 
 
 def _told(disturbance: Disturbance, asked: _Asked) -> Disturbance:

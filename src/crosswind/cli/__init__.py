@@ -1,1 +1,1 @@
-"""The command line: one file a verb, loaded only when it is asked for."""
+"""The command line: one file a verb, loaded only when it is used."""

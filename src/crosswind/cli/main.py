@@ -26,7 +26,7 @@ class Verb:
     @property
     def module(self) -> str:
         """The name of the verb's module."""
-        return f"crosswind.cli.{self.name}{'_' if iskeyword(self.name) else ''}"
+        return f"crosswind.cli.verbs.{self.name}{'_' if iskeyword(self.name) else ''}"
 
 
 class VerbModule(Protocol):
@@ -46,7 +46,7 @@ VERBS = (
     Verb("run", "run a program and record it: crosswind run -- torchrun ..."),
     Verb("agent", "sample this node's counters into the spool"),
     Verb("ingest", "store spools and other tools' files"),
-    Verb("import", "what is stored, and what can be asked of it now"),
+    Verb("import", "what is stored, and which questions it can answer"),
     Verb("sync", "store the spools of many nodes or Slurm's jobs, or ship spools to a server"),
     Verb("compact", "make few files of the many that arrived; a server does so by itself"),
     Verb("nodes", "which nodes' samples arrive, and how their agents fare"),
@@ -57,14 +57,14 @@ VERBS = (
     Verb("compare", "by what one run took longer than another: causes that sum to the difference"),
     Verb("counters", "which of the nodes' counters go with slow runs of a workload"),
     Verb("interference", "which neighbours go with slow runs: users by pseudonym, workloads, jobs"),
-    Verb("predict", "how long a run to come or its steps will take, on one scale or many, and how sure that is"),
+    Verb("predict", "how long a run to come or its steps will take, on one scale or many, with intervals"),
     Verb("walltime", "the shortest time limit that is enough, as a line for sbatch"),
     Verb("remaining", "how long a run that is in progress will still take"),
     Verb("weather", "how slow a system is now and in the next hours, and when its runs became slower for good"),
     Verb("stragglers", "which ranks, devices, nodes and switches are slower than their peers, over all runs or in one"),
     Verb("regressions", "when workloads became slower or faster for good, and what changed just then"),
     Verb("shares", "samples for each rank so that ranks of unequal speed finish together"),
-    Verb("models", "trained models: what each is worth, which one answers; promote, rollback, train"),
+    Verb("models", "trained models, their accuracy, and which one answers; promote, rollback, train"),
     Verb("tune", "find a good configuration in a handful of runs: crosswind tune exec STUDY -- CMD {parameter}"),
     Verb("lab", "train on hosts of this machine under known faults: run, faults, export, clean"),
     Verb("serve", "serve pages and API"),
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output left, as `| head` does
         sys.stderr.close()
         return 0
-    except (ModuleNotFoundError, OSError) as error:  # also a full disk, or a folder of somebody else's
+    except (ModuleNotFoundError, OSError) as error:  # also a full disk, or another user's folder
         return _fail(_advice(verb, error), BROKEN)
 
 
@@ -119,7 +119,8 @@ def load(verb: Verb) -> VerbModule:
 
 def _advice(verb: str | None, error: ModuleNotFoundError | OSError) -> str:
     if isinstance(error, ModuleNotFoundError):
-        return f"{verb} needs {error.name}: pip install 'crosswind[server]'"
+        extra = "lab" if verb == "lab" else "server"
+        return f"{verb} needs {error.name}: pip install 'crosswind[{extra}]'"
     return f"{verb}: {error}"
 
 

@@ -9,7 +9,7 @@ CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Tells on standard error how far `total` parts of the work have come."""
+    """Shows on standard error how many of `total` parts of the work are done."""
 
     def __init__(self, total: int, *, stream: TextIO = sys.stderr) -> None:
         self._total = total
@@ -27,7 +27,7 @@ class Progress:
             self._stream.flush()
 
     def start(self, what: str) -> None:
-        """Says what is being worked on now."""
+        """Show the part in progress."""
         filled = WIDTH * self._done // self._total
         bar = "█" * filled + "░" * (WIDTH - filled)
         elapsed = f"{time.monotonic() - self._begin:3.0f} s"
@@ -37,9 +37,9 @@ class Progress:
             self._stream.write(f"[{self._done + 1}/{self._total} {elapsed}] {what}\n")
         self._stream.flush()
 
-    def done(self, came_of_it: str = "") -> None:
-        """One part is done; what came of it stays to be read."""
+    def done(self, outcome: str = "") -> None:
+        """Count one part as done, and leave its outcome on the screen."""
         self._done += 1
-        if came_of_it:
-            self._stream.write(f"{CLEAR if self._live else ''}  {came_of_it}\n")
+        if outcome:
+            self._stream.write(f"{CLEAR if self._live else ''}  {outcome}\n")
             self._stream.flush()

@@ -1,4 +1,4 @@
-"""Numbers as arguments of a verb; what cannot be meant is refused before anything is asked."""
+"""Numbers as arguments of a verb; impossible ones are refused at once."""
 
 import argparse
 import math
@@ -21,7 +21,7 @@ def whole(text: str) -> int:
 
 
 def _finite(text: str) -> float:
-    """NaN, of which nothing is true, where it is none."""
+    """Return the number, or NaN if it is none or not finite."""
     try:
         value = float(text)
     except ValueError:

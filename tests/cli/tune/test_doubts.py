@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.cli.tune.asker import asking_process
-from crosswind.cli.tune.at_hand import store_service
-from crosswind.cli.tune.doubts import LOST, REPEATS, Doubts
-from crosswind.cli.tune.evaluation import OK, Evaluation, Program
-from crosswind.cli.tune.outbox import Outbox, TrialResult
-from crosswind.cli.tune.records import stored_judge
+from crosswind.cli.verbs.tune.asker import asking_process
+from crosswind.cli.verbs.tune.doubts import LOST, REPEATS, Doubts
+from crosswind.cli.verbs.tune.evaluation import OK, Evaluation, Program
+from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
+from crosswind.cli.verbs.tune.records import stored_judge
+from crosswind.cli.verbs.tune.where import store_service
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.studies import Disturbance, DisturbanceBasis, LostTime
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.data.store.features import all_runs, cohort_key
 from crosswind.data.store.store import Store
-from crosswind.models.tuner.evidence.disturbance import Basis, Disturbance, Lost
 from crosswind.settings import Settings
 
 STUDY = Study("s1", "ddp", {"batch": {"kind": "ordinal", "values": [1, 2, 4]}}, "loss", "", 0, 1)
@@ -29,8 +29,8 @@ def judging(*shares: float) -> Callable[[str], Disturbance]:
 
     def judge(run_id: str) -> Disturbance:
         share = next(left)
-        lost = (Lost("cpu_contention", share, share / 2, share),) if share else ()
-        return Disturbance(run_id, Basis.OWN_RUNS, lost, bool(share), f"A neighbour took {share}.")
+        lost = (LostTime("cpu_contention", share, share / 2, share),) if share else ()
+        return Disturbance(run_id, DisturbanceBasis.OWN_RUNS, lost, bool(share), f"A neighbour took {share}.")
 
     return judge
 

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosswind.cli.tune.config_file import config_text, write_config
-from crosswind.cli.tune.filling import exports_of, filled, variables
+from crosswind.cli.verbs.tune.config_file import config_text, write_config
+from crosswind.cli.verbs.tune.filling import exports_of, filled, variables
 from crosswind.data.schema.errors import InvalidInputError
 
 CONFIGURATION = {"bucket_mb": 25, "lr": 1e-05, "fused": True, "algo": "ring"}

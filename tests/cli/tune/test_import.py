@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from tests.cli.asking import Ask, asking
+from tests.ingest.trees import RECORDINGS
 
-RECORDED = Path(__file__).parents[2] / "ingest/recorded"
 TABLE = "batch,mode,loss,note\n8,fast,0.5,a\n16,slow,0.25,b\n16,other,0.1,c\n32,fast,,broke\n"
 STUDY = """
 objective: loss
@@ -83,7 +83,7 @@ def test_a_larger_objective_counts_as_better_where_the_study_maximises(ask: Ask)
 
 @pytest.mark.parametrize("name", ["optuna/optuna.db", "optuna_journal/journal.log"])
 def test_a_study_of_optuna_is_taken_over_with_the_parameters_that_are_searched(ask: Ask, name: str) -> None:
-    code, said, complaint = ask("tune", "import", "optuna", str(RECORDED / name), "--of", "step-time")
+    code, said, complaint = ask("tune", "import", "optuna", str(RECORDINGS / name), "--of", "step-time")
     assert (code, complaint) == (0, "")
     assert "8 trials taken over into optuna, 0 do not fit" in said
     stored = trials(ask, "optuna")
@@ -93,7 +93,7 @@ def test_a_study_of_optuna_is_taken_over_with_the_parameters_that_are_searched(a
 
 
 def test_a_file_of_several_studies_asks_which_one_is_meant(ask: Ask) -> None:
-    code, _, complaint = ask("tune", "import", "optuna", str(RECORDED / "optuna/optuna.db"))
+    code, _, complaint = ask("tune", "import", "optuna", str(RECORDINGS / "optuna/optuna.db"))
     assert code == 2
     assert "--of NAME says which one is meant" in complaint
     assert "step-time-" in complaint
@@ -101,7 +101,7 @@ def test_a_file_of_several_studies_asks_which_one_is_meant(ask: Ask) -> None:
 
 
 def test_of_a_cache_of_kernel_tuner_what_lies_in_the_space_is_taken_over(ask: Ask) -> None:
-    cache = RECORDED / "kernel_tuner/scale.json"
+    cache = RECORDINGS / "kernel_tuner/scale.json"
     within = [entry for entry in json.loads(cache.read_text())["cache"].values() if entry["mode"] == "a"]
     code, said, _ = ask("tune", "import", "kernel", str(cache))
     assert code == 0

@@ -8,12 +8,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from tests.cli.serving import serving
 from tests.cli.tune.test_exec import LOSS, QUIET, SPACE, Command
 from tests.models.tuner.service_contract import ALICE, NAME, STUDY, in_threads
+from tests.serving import serving
 
-from crosswind.cli.tune.prefetch import FOLDER, Prefetch
-from crosswind.cli.tune.spooled import spool_text
+from crosswind.cli.verbs.tune.prefetch import FOLDER, Prefetch
+from crosswind.cli.verbs.tune.spooled import spool_text
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.trial import Study, TrialRecord, TrialState
 from crosswind.models.tuner.service.folder import FolderStudyService
@@ -48,7 +48,7 @@ def study_of(service: FolderStudyService) -> Study:
 @pytest.mark.thorough
 def test_a_study_goes_on_while_its_server_is_away_and_the_server_learns_of_it(tmp_path: Path) -> None:
     shell = (*QUIET, *LOSS, "--", "bash", "-c", "echo loss={x}")
-    with serving(tmp_path / "server") as url:
+    with serving(tmp_path / "server") as (url, _):
         tune = Command(tmp_path, url)
         tune.create("away", SPACE, "--trials", "4")
         code, _, complained = tune("exec", "away", "--ahead", "2", *shell)
@@ -57,7 +57,7 @@ def test_a_study_goes_on_while_its_server_is_away_and_the_server_learns_of_it(tm
     code, said, complained = tune("exec", "away", "--trials", "3", *shell)
     assert (code, len(said.splitlines())) == (75, 2), complained
     assert "going on with a trial leased beforehand" in complained
-    with serving(tmp_path / "server", urlsplit(url).port or 0):
+    with serving(tmp_path / "server", "--port", str(urlsplit(url).port)):
         assert tune("exec", "away", *shell)[0] == 0
         trials = [record["trial"] for record in tune.trials("away")]
         assert [trial["state"] for trial in trials] == ["done"] * 4
@@ -183,7 +183,7 @@ def test_a_full_disk_gives_back_what_it_cannot_keep(
         written.append(spool_text(folder, text))
         return written[0]
 
-    monkeypatch.setattr("crosswind.cli.tune.prefetch.spool_text", full)
+    monkeypatch.setattr("crosswind.cli.verbs.tune.prefetch.spool_text", full)
     assert (
         Prefetch(tmp_path / FOLDER, HERE, 3).next_trial(service, service.suggest, study_of(service), ALICE) is not None
     )

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from tests.cli.serving import serving
-from tests.ingest.test_shipper import fill
+from tests.ingest.ship.test_shipper import fill
+from tests.serving import serving
 
-from crosswind.cli.tune.records import records_of, shipped
-from crosswind.cli.tune.remote import RemoteStudyService
+from crosswind.cli.verbs.tune.records import records_of, shipped
+from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Study
@@ -36,7 +36,7 @@ def test_a_server_judges_measured_runs_as_the_store_does(tmp_path: Path, capsys:
         expected = {
             judged: disturbance_of(store, judged, beside=alike, parameters=SPACE) for judged in (hogged, alike[0])
         }
-    with serving(tmp_path / "home") as url:
+    with serving(tmp_path / "home") as (url, _):
         service = RemoteStudyService(url)
         service.create(STUDY)
         for run_id in alike:
@@ -64,7 +64,7 @@ def test_a_spool_stays_where_it_is_while_the_server_is_away(tmp_path: Path) -> N
 def test_what_a_server_takes_leaves_the_spool_and_what_is_no_segment_is_told(tmp_path: Path) -> None:
     fill(tmp_path / "spool", "n1", segments=2)
     (tmp_path / "spool" / "notes.segment").write_bytes(b"")
-    with serving(tmp_path / "home") as url:
+    with serving(tmp_path / "home") as (url, _):
         message = shipped(tmp_path / "spool", url)
     assert message == f"2 segments of {tmp_path / 'spool'} shipped to {url}, 1 refused and kept aside"
     assert list((tmp_path / "spool").glob("*.segment")) == []

@@ -10,10 +10,10 @@ from tests.models.test_catalog_service import Clock
 from tests.models.tuner.service_contract import STUDY, StudyServiceContract
 
 from crosswind.api.app import create_app
+from crosswind.api.dependencies import study_service_of
 from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
-from crosswind.api.stored import study_service_of
-from crosswind.cli.tune.remote import RemoteStudyService
+from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.data.store.store import Store
 from crosswind.models.tuner.service.catalog import CatalogStudyService
 

@@ -1,17 +1,18 @@
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 
-from crosswind.data.catalog import database
 from crosswind.data.catalog.catalog import Catalog, Ingested, Session
-from crosswind.data.catalog.database import HEAD, open_database, sqlite_url
+from crosswind.data.catalog.database import FIRST, HEAD, MIGRATIONS, open_database, sqlite_url
 from crosswind.data.catalog.requests import REMEMBERED_NS
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.catalog.tables import metadata
@@ -19,6 +20,7 @@ from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFo
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.run import Rank, Run, RunState
 from crosswind.data.schema.trial import Study, Trial, TrialState
+from crosswind.data.store.store import Store
 
 RUN = Run("r1", "nanogpt", "lab", RunState.RUNNING, configuration={"batch": 8, "fused": True}, started_ns=100)
 STUDY = Study("s1", "buckets", {"batch": {"type": "integer", "low": 1, "high": 8}}, "step_p50_seconds", "s", 7, 1)
@@ -64,7 +66,7 @@ def test_ranks_merge_field_by_field(catalog: Catalog) -> None:
         assert session.runs.ranks("r1") == [Rank("r1", 0, "a", 10, 4), Rank("r1", 1, "b", 11, 5, 9, -3)]
 
 
-def test_two_processes_that_were_one_rank_are_told(catalog: Catalog) -> None:
+def test_two_processes_that_were_one_rank_are_reported(catalog: Catalog) -> None:
     with catalog.write() as session:
         session.runs.merge(RUN)
         session.runs.merge_rank(Rank("r1", 0, "a", 10, 4))
@@ -74,7 +76,7 @@ def test_two_processes_that_were_one_rank_are_told(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize("is_first", [False, True])
-def test_two_processes_that_were_one_rank_are_told_whenever_the_run_is(catalog: Catalog, is_first: bool) -> None:
+def test_two_processes_that_were_one_rank_are_reported_whenever_the_run_is(catalog: Catalog, is_first: bool) -> None:
     with catalog.write() as session:
         if is_first:
             session.runs.merge(RUN)
@@ -160,12 +162,12 @@ def test_a_trial_comes_back_with_its_lease(catalog: Catalog) -> None:
     with catalog.write() as session:
         session.studies.add(STUDY)
         session.studies.add_trial("s1", trial, owner="job 5", lease_expires_ns=50)
-        assert session.studies.expired("s1", 50) == []
-        assert session.studies.expired("s1", 51) == [trial]
-        session.studies.change_trial("t1", TrialState.DONE, objective=0.25, run_id="r1")
+        leased = session.leases.record("s1", "t1")
+        done = replace(trial, state=TrialState.DONE, objective=0.25)
+        session.leases.change(replace(leased, trial=done, run_id="r1"))
         record = session.leases.record("s1", "t1")
         assert session.leases.records("s1") == [record]
-    assert record.trial == replace(trial, state=TrialState.DONE, objective=0.25)
+    assert (leased.trial, record.trial) == (trial, done)
     assert (record.owner, record.lease_expires_ns, record.run_id, record.reason) == ("job 5", 50, "r1", None)
 
 
@@ -189,7 +191,7 @@ def test_while_one_holds_a_study_another_waits(catalog: Catalog) -> None:
     assert order == ["first", "second"]
 
 
-def test_a_request_sent_again_is_told_what_it_made(catalog: Catalog) -> None:
+def test_a_request_sent_again_is_answered_with_what_it_made(catalog: Catalog) -> None:
     request = RequestKey("k1", "abc")
     with catalog.write() as session:
         assert session.requests.claim(request, 10) is None
@@ -237,9 +239,9 @@ def test_the_migrations_make_the_tables_of_this_version(tmp_path: Path, postgres
         engine.dispose()
 
 
-def test_head_is_the_newest_migration() -> None:
-    versions = Path(database.__file__).parent.parent / "migrations" / "versions"
-    assert max(path.name[:4] for path in versions.glob("[0-9]*.py")) == HEAD
+def test_first_and_head_are_the_oldest_and_the_newest_migration() -> None:
+    numbers = sorted(path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
+    assert (numbers[0], numbers[-1]) == (FIRST, HEAD)
 
 
 def test_a_catalog_of_a_newer_version_is_refused(tmp_path: Path) -> None:
@@ -250,6 +252,42 @@ def test_a_catalog_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     engine.dispose()
     with pytest.raises(ConflictError, match="revision 9999, this version knows"):
         open_database(url)
+
+
+@pytest.mark.parametrize("revision", ["0001", "0008", None])
+def test_a_store_of_before_the_first_release_is_refused_by_name_and_stays_untouched(
+    tmp_path: Path, revision: str | None
+) -> None:
+    with Store.open(tmp_path) as store, store.catalog.write() as session:
+        session.runs.merge(RUN)
+    statement = f"update alembic_version set version_num = '{revision}'" if revision else "drop table alembic_version"
+    with closing(sqlite3.connect(tmp_path / "catalog.sqlite")) as connection:
+        connection.execute(statement)
+        connection.commit()
+    before = content_of(tmp_path)
+    shown = f"revision {revision}" if revision else "no revision"
+    refusal = rf"{tmp_path}/catalog\.sqlite .*\({shown}\).*CROSSWIND_HOME"
+    with pytest.raises(ConflictError, match=refusal):
+        Store.open(tmp_path)
+    assert content_of(tmp_path) == before
+
+
+def content_of(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("revision", ["0008", None])
+def test_a_postgresql_catalog_of_before_the_first_release_is_refused(postgres_url: str, revision: str | None) -> None:
+    engine = open_database(postgres_url)
+    tables = inspect(engine).get_table_names()
+    with engine.begin() as connection:
+        connection.execute(text("delete from alembic_version"))
+        if revision:
+            connection.execute(text("insert into alembic_version values (:revision)"), {"revision": revision})
+    with pytest.raises(ConflictError, match=f"{engine.url.database}.* was made before the first release"):
+        open_database(postgres_url)
+    assert inspect(engine).get_table_names() == tables
+    engine.dispose()
 
 
 @pytest.mark.parametrize("url", ["nonsense", "mysql://localhost/x", "sqlite+nosuch:///x"])

@@ -137,7 +137,7 @@ def test_a_set_may_not_contradict_one_that_is_stored_with_it(lake: Lake) -> None
     other = MetricSet("link", "", (TIME, replace(WAIT, scale=1.0)))
     lake.check(other)
     with pytest.raises(MalformedError, match="wait_seconds"):
-        lake.check(other, beside=[OLD])
+        lake.check(other, others=[OLD])
 
 
 @pytest.mark.parametrize("name", ["select", "order", "table", "main", "duckdb_views", "step_", "null"])

@@ -18,7 +18,7 @@ def encodings_of(path: Path) -> dict[str, tuple[str, ...]]:
 
 def table_of(rows: int) -> pa.Table:
     jobs = [Job(system="s", job_id=str(number), name=f"n{number % 50}", state="COMPLETED") for number in range(rows)]
-    return job_table(jobs, told_ns=1)
+    return job_table(jobs, reported_ns=1)
 
 
 def test_texts_that_never_come_again_get_no_dictionary_and_read_back(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from typing import ClassVar
 import pytest
 
 from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.answers.nodes import DownSource, NodeState
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet, Sample, Scalar, with_node_keys
-from crosswind.data.store.fleet import DownSource, NodeState, fleet
+from crosswind.data.store.fleet import fleet
 from crosswind.data.store.store import Store
 from crosswind.ingest.agent.loop import Agent
 from crosswind.ingest.agent.self_metrics import AGENT, PAGE_BYTES
@@ -71,7 +72,7 @@ def agent_rows(store: Store, node: str, **columns: Sequence[Scalar]) -> None:
     store.lake.append(f"agent-{node}", to_table(AGENTS, {"ts_ns": times, "mono_ns": times, **keys, **columns}))
 
 
-def test_nodes_are_told_by_name_with_their_sweeps_and_sources(store: Store, tmp_path: Path) -> None:
+def test_nodes_are_listed_by_name_with_their_sweeps_and_sources(store: Store, tmp_path: Path) -> None:
     begin_ns = time.time_ns()
     sweep(tmp_path / "n2", "n2", 0.25, 0.25, source=Broken)
     sweep(tmp_path / "n1", "n1", 0.001, 0.001, 0.001)
@@ -170,7 +171,7 @@ def test_what_one_sweep_cannot_tell_is_missing(store: Store) -> None:
     assert fleet(store, 0) == (NodeState("n1", START_NS, 1, (), (), *[None] * 7),)
 
 
-def test_columns_that_no_agent_told_of_are_missing(store: Store) -> None:
+def test_columns_that_no_agent_reported_are_missing(store: Store) -> None:
     for name, source in (("agent", "agent"), ("collector", "cpu")):
         keys = {"ts_ns": [1, 2], "node": ["n1"] * 2, "device": [source] * 2}
         store.lake.append(name, to_table(MetricSet(name, "", NODE_KEYS), keys))

@@ -18,7 +18,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def put(store: Store, *jobs: Job) -> int:
-    return put_changed(store, job_table(jobs, told_ns=0))
+    return put_changed(store, job_table(jobs, reported_ns=0))
 
 
 def accounts(store: Store) -> int:

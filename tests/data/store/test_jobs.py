@@ -1,15 +1,11 @@
-import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, inspect, text
 
-from crosswind.data.catalog.database import open_database, sqlite_url
 from crosswind.data.schema.job import Job
-from crosswind.data.store.moved_jobs import move_jobs
 from crosswind.data.store.store import Store
 
 FULL = Job(
@@ -46,14 +42,14 @@ def test_nothing_is_known_of_no_job(store: Store) -> None:
     assert store.jobs.count() == 0
 
 
-def test_a_job_comes_back_as_it_was_told(store: Store) -> None:
+def test_a_job_comes_back_as_it_was_stored(store: Store) -> None:
     bare = Job("a", "8")
     store.jobs.put(FULL, bare)
     assert store.jobs.get("a", "7_1") == FULL
     assert store.jobs.get("a", "8") == bare
 
 
-def test_what_was_told_last_of_a_job_holds(store: Store) -> None:
+def test_the_last_report_of_a_job_holds(store: Store) -> None:
     store.jobs.put(replace(FULL, state="RUNNING", ended_ns=None), replace(FULL, state="COMPLETED"))
     store.jobs.put(FULL)
     assert [job.state for job in store.jobs.all()] == ["FAILED"]
@@ -86,13 +82,13 @@ def test_of_an_account_without_a_start_holds_what_the_others_do_not_know(store: 
     assert store.jobs.get("a", "7_1") == replace(FULL, state="SUSPENDED", ended_ns=None, exit_code=None, signal=None)
 
 
-def test_how_a_job_ended_is_told_by_one_account(store: Store) -> None:
+def test_how_a_job_ended_is_taken_from_one_account(store: Store) -> None:
     failed = replace(FULL, state="TIMEOUT", exit_code=None, signal=None, ended_ns=9, name="", nodes=())
     store.jobs.put(FULL, failed, replace(FULL, state="RUNNING", ended_ns=None, exit_code=7))
     assert store.jobs.get("a", "7_1") == replace(failed, name=FULL.name, nodes=FULL.nodes)
 
 
-def test_a_job_that_began_again_is_what_is_told_of_that(store: Store) -> None:
+def test_a_job_that_began_again_keeps_nothing_of_its_earlier_start(store: Store) -> None:
     again = Job("a", "7_1", state="RUNNING", started_ns=50, nodes=("n3",))
     store.jobs.put(FULL, again)
     assert store.jobs.get("a", "7_1") == again
@@ -150,7 +146,7 @@ def test_jobs_are_paged_newest_first_over_systems(store: Store) -> None:
     assert store.jobs.named("1") == jobs[:2]
 
 
-def test_a_page_holds_what_jobs_are_now_even_of_jobs_that_were_told_often(store: Store) -> None:
+def test_a_page_holds_what_jobs_are_now_even_of_jobs_that_were_reported_often(store: Store) -> None:
     started = [Job("a", str(number), started_ns=1000 + number) for number in range(40)]
     for _ in range(6):  # the first accounts of a page are all of two jobs, which stand elsewhere now
         store.jobs.put(*started)
@@ -163,7 +159,7 @@ def test_a_page_holds_what_jobs_are_now_even_of_jobs_that_were_told_often(store:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_pages_hold_every_job_once_whatever_was_told(store: Store, seed: int) -> None:
+def test_pages_hold_every_job_once_whatever_was_reported(store: Store, seed: int) -> None:
     choose = random.Random(seed).choice
     for _ in range(30):
         state, ended = choose(["", "PENDING", "RUNNING", "CANCELLED", "FAILED"]), choose([None, None, 3, 7])
@@ -191,54 +187,3 @@ def test_users_stand_in_the_lake_by_pseudonyms(store: Store) -> None:
     assert list(stored.isna()) == [False, False, True]
     assert not any(b"ada" in path.read_bytes() for path in store.home.rglob("*.parquet"))
     assert [job.user for job in store.jobs.find(limit=9)] == [None, "bob", "ada"]
-
-
-COLUMNS = (  # of the table that earlier versions had
-    *("name", "user", "account", "partition", "state", "exit_code", "signal", "nodes", "node_count", "cpu_count"),
-    *("submitted_ns", "started_ns", "ended_ns", "elapsed_seconds", "energy_joules", "fields"),
-)
-
-
-def in_catalog(connection: Connection, *jobs: Job) -> None:
-    names = ", ".join(f'"{name}"' for name in COLUMNS)
-    connection.execute(text(f"create table jobs_in_catalog (system text, job_id text, {names})"))
-    values = "name, user, state, nodes, fields"
-    insert = f"insert into jobs_in_catalog (system, job_id, {values}) values (:s, :j, :n, :u, :st, :no, :f)"
-    for job in jobs:
-        texts = {"no": json.dumps(job.nodes), "f": json.dumps(dict(job.fields))}
-        parameters = {"s": job.system, "j": job.job_id, "n": job.name, "u": job.user, "st": job.state, **texts}
-        connection.execute(text(insert), parameters)
-
-
-def test_jobs_that_an_earlier_version_kept_in_the_catalog_move_to_the_lake(tmp_path: Path) -> None:
-    home = tmp_path / "store"
-    home.mkdir()
-    engine = open_database(sqlite_url(home / "catalog.sqlite"))
-    expected = Job("a", "7_1", "x", "ada", state="FAILED", nodes=("n1",), fields={"Q": "x"})
-    with engine.begin() as connection:
-        in_catalog(connection, expected)
-    engine.dispose()
-    for _ in range(2):
-        with Store.open(home) as store:
-            [job] = store.jobs.all()
-    assert job == expected
-
-
-@pytest.mark.parametrize("count", [0, 4, 5])
-def test_they_move_some_at_a_time_and_a_move_that_was_killed_begins_anew(tmp_path: Path, count: int) -> None:
-    expected = [Job(system, str(n), "x", state="FAILED", nodes=("n1",)) for system in "ab" for n in range(3)][:count]
-    with Store.open(tmp_path / "store") as store:
-        engine = open_database(sqlite_url(tmp_path / "store" / "catalog.sqlite"))
-        with engine.begin() as connection:
-            in_catalog(connection, *reversed(expected))
-        for is_killed in (True, False):
-            with engine.connect() as connection:
-                move_jobs(connection, store.lake, at_once=2)
-                assert list(store.jobs.all()) == expected
-                if not is_killed:
-                    connection.commit()
-        assert not inspect(engine).has_table("jobs_in_catalog")
-        engine.dispose()
-        parts = sorted(path.name for path in store.home.rglob("part-jobs-of-catalog-*"))
-        assert parts == [f"part-jobs-of-catalog-{number}.parquet" for number in range(-(-count // 2))]
-        assert store.jobs.count() == count

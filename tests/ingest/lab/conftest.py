@@ -9,7 +9,7 @@ import pytest
 from tests.ingest.lab.observed import first_core
 
 from crosswind.ingest.lab.conditions import Conditions
-from crosswind.ingest.lab.hosts import Host, hosts
+from crosswind.ingest.lab.hosts.hosts import Host, hosts
 from crosswind.ingest.lab.injectors import Target
 
 BUSY = "while True: pass"

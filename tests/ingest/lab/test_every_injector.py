@@ -9,16 +9,16 @@ from tests.ingest.lab.observed import alive, at_work, first_core, running_compan
 from tests.ingest.lab.traffic import in_a_lab
 
 from crosswind.ingest.lab.conditions import KNOBS, Conditions
-from crosswind.ingest.lab.hosts import Host
+from crosswind.ingest.lab.hosts.hosts import Host
 from crosswind.ingest.lab.injectors import INJECTORS, Injector, Target
 
 
 @pytest.mark.parametrize("knob", KNOBS)
-def test_what_the_program_does_to_itself_it_is_told_by_its_conditions(tmp_path: Path, knob: str) -> None:
+def test_what_the_program_does_to_itself_it_reads_from_its_conditions(tmp_path: Path, knob: str) -> None:
     with Conditions.create(tmp_path / "conditions", 2) as conditions, Conditions.attach(conditions.path) as seen:
         with at_work(knob.removesuffix("_ms"), Target(Host("cwlab-1-2-abcdef", 0), (), 1, tmp_path, conditions), 12.5):
-            told_to = [[seen.get(rank, name) for name in KNOBS] for rank in (0, 1)]
-            assert told_to == [[0.0, 0.0, 0.0], [12.5 if name == knob else 0.0 for name in KNOBS]]
+            attached = [[seen.get(rank, name) for name in KNOBS] for rank in (0, 1)]
+            assert attached == [[0.0, 0.0, 0.0], [12.5 if name == knob else 0.0 for name in KNOBS]]
         assert seen.get(1, knob) == 0.0
 
 
@@ -43,7 +43,7 @@ def test_every_fault_can_be_switched_twice_and_says_when(target: Target, kind: s
 def test_processes_of_faults_end_with_the_lab_but_not_with_the_thread_that_started_them() -> None:
     script = """
 import sys, threading, time
-from crosswind.ingest.lab import companion
+from crosswind.ingest.lab.hosts import companion
 from crosswind.ingest.lab.injectors.cpu_hog import spin
 found = []
 thread = threading.Thread(target=lambda: found.append(companion.start(spin, int(sys.argv[1]))))

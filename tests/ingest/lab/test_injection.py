@@ -8,7 +8,7 @@ import pytest
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.ingest.lab.conditions import Conditions
-from crosswind.ingest.lab.hosts import Host
+from crosswind.ingest.lab.hosts.hosts import Host
 from crosswind.ingest.lab.injection import Applied, Injection, Truth
 from crosswind.ingest.lab.injectors import INJECTORS, Target
 

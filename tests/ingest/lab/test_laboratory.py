@@ -20,7 +20,7 @@ from crosswind.data.store.store import Store
 from crosswind.ingest.lab.campaign import Step, run_plan
 from crosswind.ingest.lab.export import export
 from crosswind.ingest.lab.folders import Folders
-from crosswind.ingest.lab.plan import Cohort, Plan, PlannedFault, PlannedRun
+from crosswind.ingest.lab.plans.plan import Cohort, Plan, PlannedFault, PlannedRun
 
 pytestmark = in_a_lab
 STEPS, DELAY_MS = 60, 60.0
@@ -52,7 +52,7 @@ class Measured:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
     pytest.importorskip("torch")
     with Store.open(tmp_path_factory.mktemp("lab")) as store:
-        assert run_plan(PLAN, store, tell=kill_in_the_last) == []
+        assert run_plan(PLAN, store, report=kill_in_the_last) == []
         runs = all_runs(store)
         planned = sorted((run for run in runs if "position" in run.tags), key=lambda run: run.tags["position"])
         with store.catalog.read() as session:
@@ -70,7 +70,7 @@ def a_worker() -> int:
     """A worker of this process's lab."""
     for children in Path("/proc/self/task").glob("*/children"):
         for pid in children.read_text().split():
-            if b"crosswind.ingest.lab.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"crosswind.ingest.lab.workers.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 return int(pid)
     raise AssertionError("no worker is alive")
 
@@ -161,7 +161,7 @@ def test_what_the_workers_said_stays_and_the_scratch_folder_does_not(measured: M
 
 def test_nothing_is_measured_twice(measured: Measured) -> None:
     steps: list[Step] = []
-    assert run_plan(PLAN, measured.store, tell=steps.append) == []
+    assert run_plan(PLAN, measured.store, report=steps.append) == []
     assert steps == []
 
 

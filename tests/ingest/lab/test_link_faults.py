@@ -8,7 +8,7 @@ from tests.ingest.lab.traffic import arrived, in_a_lab, megabits, output_of, rou
 
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.lab.conditions import Conditions
-from crosswind.ingest.lab.hosts import Host, hosts
+from crosswind.ingest.lab.hosts.hosts import Host, hosts
 from crosswind.ingest.lab.injectors import INJECTORS, Target
 
 

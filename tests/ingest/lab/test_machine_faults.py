@@ -10,7 +10,7 @@ from tests.ingest.lab.observed import alive, at_work, first_core, over, running_
 from tests.ingest.lab.traffic import in_a_lab
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab.cgroups import CpuGroups
+from crosswind.ingest.lab.hosts.cgroups import CpuGroups
 from crosswind.ingest.lab.injectors import INJECTORS, Target
 
 

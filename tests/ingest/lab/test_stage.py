@@ -1,4 +1,4 @@
-"""Faults of one run: what is told of them when the kernel refuses, and when they end by themselves."""
+"""Faults of one run: records of them when the kernel refuses, and when they end by themselves."""
 
 import os
 import signal
@@ -10,15 +10,15 @@ import pytest
 from tests.ingest.lab.observed import first_core, running_companions
 from tests.ingest.lab.traffic import in_a_lab
 
-from crosswind.ingest.lab.companion import EndedEarlyError
 from crosswind.ingest.lab.conditions import Conditions
-from crosswind.ingest.lab.crew import Post, Worker
-from crosswind.ingest.lab.hosts import Host, hosts
+from crosswind.ingest.lab.hosts.companion import EndedEarlyError
+from crosswind.ingest.lab.hosts.hosts import Host, hosts
+from crosswind.ingest.lab.hosts.programs import ask
 from crosswind.ingest.lab.injection import Applied, FaultRemainsError, Injection
 from crosswind.ingest.lab.injectors import Target
-from crosswind.ingest.lab.kernel import ask
-from crosswind.ingest.lab.order import Order
 from crosswind.ingest.lab.stage import Scene, Stage
+from crosswind.ingest.lab.workers.crew import Post, Worker
+from crosswind.ingest.lab.workers.order import Order
 
 pytestmark = in_a_lab
 HOG, LOSS, SLOW = (
@@ -93,7 +93,7 @@ def test_all_other_faults_are_switched_off_when_the_kernel_refuses_one(
 def test_a_fault_that_ended_by_itself_is_no_truth_but_does_not_remain(stage: Stage) -> None:
     stage.begin(HOG)
     end_the_hog()
-    with pytest.raises(EndedEarlyError, match="1 of 1 processes ended before they were told to"):
+    with pytest.raises(EndedEarlyError, match="1 of 1 processes ended before the request"):
         stage.end(HOG)
     stage.end_all()
     assert isinstance(stage.refusal, EndedEarlyError)

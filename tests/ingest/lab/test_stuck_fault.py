@@ -14,10 +14,10 @@ from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.ingest.lab.campaign import Step, run_plan
 from crosswind.ingest.lab.folders import Folders
-from crosswind.ingest.lab.hosts import NAMESPACES
+from crosswind.ingest.lab.hosts.hosts import NAMESPACES
+from crosswind.ingest.lab.hosts.programs import ask
 from crosswind.ingest.lab.injection import FaultRemainsError
-from crosswind.ingest.lab.kernel import ask
-from crosswind.ingest.lab.plan import Cohort, Plan, PlannedFault, PlannedRun
+from crosswind.ingest.lab.plans.plan import Cohort, Plan, PlannedFault, PlannedRun
 
 COHORT = Cohort("image-classifier", 2, 4, 1.0)
 FAULTS = PlannedFault("packet_loss", 0.001, rank=0), PlannedFault("slow_rank", 50.0, rank=1)
@@ -38,7 +38,7 @@ def test_nothing_is_measured_under_a_fault_that_remains_and_the_next_laboratory_
         with pytest.raises(
             FaultRemainsError, match=r"packet_loss on lab-1 cannot be switched off, so the lab ends: ip"
         ):
-            run_plan(PLAN, store, tell=begin_meddling)
+            run_plan(PLAN, store, report=begin_meddling)
         meddler.join()
         assert states(store) == {"0000": RunState.FAILED}
         with store.catalog.read() as session:

@@ -7,7 +7,7 @@ import sys
 
 from tests.needs import needs
 
-from crosswind.ingest.lab.hosts import Host
+from crosswind.ingest.lab.hosts.hosts import Host
 
 TRIAL = """
 ip link add v0 type veth peer name v1

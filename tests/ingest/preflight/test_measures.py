@@ -56,7 +56,7 @@ def test_a_measure_leaves_the_process_its_cores(tmp_path: Path) -> None:
     assert os.sched_getaffinity(0) == allowed
 
 
-def test_memory_that_is_not_there_is_told_and_not_waited_for(tmp_path: Path) -> None:
+def test_memory_that_is_not_there_is_reported_and_not_waited_for(tmp_path: Path) -> None:
     with pytest.raises(MemoryError):
         list(Memory(array_bytes=1 << 55).measure(Bench("n1", tmp_path, 0.05)))
 
@@ -117,7 +117,9 @@ def test_some_can_be_chosen_and_others_are_refused() -> None:
 
 
 def test_nothing_heavy_is_imported_before_it_is_used() -> None:
-    script = "import sys, crosswind.cli.check; print([m for m in ('numpy', 'torch', 'mpi4py') if m in sys.modules])"
+    script = (
+        "import sys, crosswind.cli.verbs.check; print([m for m in ('numpy', 'torch', 'mpi4py') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 

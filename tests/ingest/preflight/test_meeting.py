@@ -35,9 +35,9 @@ def test_a_batch_script_waits_for_nobody_and_says_how_to_measure_all(step: Mappi
     assert isinstance(peers, Alone)
     assert "srun --ntasks-per-node=1 crosswind check" in peers.note
     assert (peers.place.world_size, peers.place.job_id) == (1, "7")
-    told_by_nodes = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2", "SLURMD_NODENAME": "n1"}
-    assert "srun" in meet(60.0, {**told_by_nodes, **step}).note
-    assert meet(60.0, {**told_by_nodes, **step, "SLURM_JOB_NUM_NODES": "1"}).note == ""
+    from_nodes = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2", "SLURMD_NODENAME": "n1"}
+    assert "srun" in meet(60.0, {**from_nodes, **step}).note
+    assert meet(60.0, {**from_nodes, **step, "SLURM_JOB_NUM_NODES": "1"}).note == ""
 
 
 def test_ranks_that_nothing_tells_where_to_meet_stay_alone_and_say_so() -> None:
@@ -66,7 +66,7 @@ def test_the_others_say_when_it_is_the_first_that_does_not_come() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("port", ["99999", "none", "-1", "0", "٣"])
-def test_a_port_that_is_none_is_told(port: str) -> None:
+def test_a_port_that_is_none_is_refused(port: str) -> None:
     environment = environment_of(0, 2, 1, MASTER_PORT=port)
     done = subprocess.run(CHECK, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.slurm.running import Slurm, running
 
-from crosswind.cli.check_text import exclude_line
+from crosswind.cli.text.check import exclude_line
 
 CHECK = ("-m", "crosswind", "check", "--seconds", "3", "--only", "loop,pairs")
 

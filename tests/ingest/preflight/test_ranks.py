@@ -13,7 +13,7 @@ from tests.conftest import free_port
 from tests.ingest.lab.traffic import in_a_lab
 from tests.needs import program
 
-from crosswind.ingest.lab.hosts import Host, hosts, limit_rate
+from crosswind.ingest.lab.hosts.hosts import Host, hosts, limit_rate
 from crosswind.ingest.spool.segment import RowsFrame
 from crosswind.ingest.spool.spool import read_segment, sealed_segments
 
@@ -117,7 +117,7 @@ def test_a_rank_whose_results_do_not_come_is_named(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def told_in_the_lab(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, Mapping[str, Any]]:
+def lab_report(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, Mapping[str, Any]]:
     """Exit code and answer of a check over four hosts, the third with a link of 40 Mbit/s, the others with 400."""
     home = tmp_path_factory.mktemp("lab")
     with hosts(HOSTS, megabits=MEGABITS) as net:
@@ -138,8 +138,10 @@ def started(host: Host, rank: int, net: tuple[Host, ...], home: Path) -> "subpro
 
 @pytest.mark.thorough
 @in_a_lab
-def test_the_node_behind_a_slow_link_is_left_out_and_no_other(told_in_the_lab: tuple[int, Mapping[str, Any]]) -> None:
-    code, report = told_in_the_lab
+def test_the_node_behind_a_slow_link_is_left_out_and_no_other(
+    lab_report: tuple[int, Mapping[str, Any]],
+) -> None:
+    code, report = lab_report
     assert report["verdict"]["excluded"] == [f"n{SLOW}"]
     assert (code, report["exclude"]) == (1, f"--exclude=n{SLOW}")
     assert "bandwidth" in {blame["measure"] for blame in report["verdict"]["blames"]}
@@ -149,12 +151,12 @@ def test_the_node_behind_a_slow_link_is_left_out_and_no_other(told_in_the_lab: t
 @pytest.mark.thorough
 @in_a_lab
 def test_every_pair_was_measured_and_the_slow_links_are_as_slow_as_they_were_made(
-    told_in_the_lab: tuple[int, Mapping[str, Any]],
+    lab_report: tuple[int, Mapping[str, Any]],
 ) -> None:
     """Within 40 %: a bucket lets the first bytes through at once, and headers take a few; a busy machine takes more of
     the fast ones.
     """
-    bandwidths = values(told_in_the_lab[1], "bandwidth")
+    bandwidths = values(lab_report[1], "bandwidth")
     assert len(bandwidths) == HOSTS * (HOSTS - 1) // 2
     slow = [value for pair, value in bandwidths.items() if f"n{SLOW}" in pair]
     assert slow == [pytest.approx(SLOW_MEGABITS * 1e6 / 8, rel=0.4)] * (HOSTS - 1)

@@ -5,11 +5,10 @@ import pytest
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.job import Job
-from crosswind.data.schema.question import Question
+from crosswind.data.schema.question import Price, Question, Scales
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
-from crosswind.models.advice.advise import Scales, scaling_advice, walltime_advice
-from crosswind.models.advice.scaling import Price
+from crosswind.models.advice.advise import scaling_advice, walltime_advice
 from crosswind.models.advice.startup import measured_startup
 from crosswind.models.next_run.predictor import RunPredictor
 

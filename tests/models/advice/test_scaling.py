@@ -5,7 +5,8 @@ import pytest
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Prediction
-from crosswind.models.advice.scaling import Price, scaling_curve, within
+from crosswind.data.schema.question import Price
+from crosswind.models.advice.scaling import scaling_curve, within
 
 COUNTS = (1, 2, 4, 8)
 MEDIANS = (3600.0, 1800.0, 1200.0, 1200.0)

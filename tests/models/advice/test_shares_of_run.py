@@ -4,11 +4,12 @@ import pytest
 from tests.models.advice.measured_ranks import store_run
 
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.advice import BatchShares
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.trial import Configuration
 from crosswind.data.store.store import Store
-from crosswind.models.advice.shares_of_run import BatchShares, shares_of_run
+from crosswind.models.advice.shares_of_run import shares_of_run
 
 
 def measured_shares(home: Path, batch: int | None = None, *, now_batch: int | None = None) -> BatchShares:

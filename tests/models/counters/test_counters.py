@@ -10,15 +10,15 @@ from tests.models.interference.scenes import counted
 from tests.models.interference.stored import run
 
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.effects import CounterColumn, CounterEffect
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.models.association.outcomes import Outcomes
-from crosswind.models.counters.counters import CounterEffect, counters, ranked
+from crosswind.models.counters.counters import counters, ranked
 from crosswind.models.counters.distance import distance_correlations
 from crosswind.models.counters.importance import importances
-from crosswind.models.counters.rates import Shown
 
 HOUR_NS = 3_600_000_000_000
 
@@ -36,7 +36,7 @@ def compared(log_excess: Floats) -> Outcomes:
 
 
 def effects(columns: Floats, log_excess: Floats, per: str = "second") -> dict[str, CounterEffect]:
-    shown = [Shown("set", f"c{number:03d}", "", per, "", "") for number in range(columns.shape[1])]
+    shown = [CounterColumn("set", f"c{number:03d}", "", per, "", "") for number in range(columns.shape[1])]
     table = {name: pd.Series(column) for name, column in zip(shown, columns.T, strict=True)}
     return {effect.shown.column: effect for effect in ranked(compared(log_excess), table)}
 

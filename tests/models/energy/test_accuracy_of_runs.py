@@ -8,12 +8,13 @@ import pandas as pd
 import pytest
 from tests.needs import needs_data
 
+from crosswind.data.schema.answers.energy import MeterScope
 from crosswind.data.schema.carbon import Energy, Origin
 from crosswind.data.schema.prediction import Prediction
 from crosswind.data.schema.question import Question
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import cohort_key
-from crosswind.models.energy.measured import Measured, Scope
+from crosswind.models.energy.measured import Measured
 from crosswind.models.energy.metered import MeteredRun
 from crosswind.models.energy.of_run import energy_of
 from crosswind.models.surrogate.surrogate import LEVELS
@@ -29,7 +30,7 @@ Learned = Callable[[int, Sequence[MeteredRun]], list[MeteredRun]]
 def metered(row: pd.Series) -> MeteredRun:
     nodes, seconds = int(row["n_nodes_metered"]), float(row["ttt_min"]) * 60
     measured = Measured(
-        Energy(row["energy_nodes_kWh"] * JOULES, Origin.MEASURED), Scope.NODE, "sensor", 1.0, nodes, seconds
+        Energy(row["energy_nodes_kWh"] * JOULES, Origin.MEASURED), MeterScope.NODE, "sensor", 1.0, nodes, seconds
     )
     names = ("", str(row["benchmark"]), "smc", RunState.COMPLETED)
     run = Run(*names, world_size=8 * nodes, configuration=CONFIGURATION)

@@ -4,11 +4,12 @@ from pathlib import Path
 import pytest
 from tests.models.energy.metered import SECOND, START_NS, a_run, put_readings, put_runs, steady
 
+from crosswind.data.schema.answers.energy import MeterScope
 from crosswind.data.schema.carbon import Origin
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
-from crosswind.models.energy.measured import Measured, Scope, measured_energy
+from crosswind.models.energy.measured import Measured, measured_energy
 
 MICRO, MILLI = 1e-6, 1e-3
 
@@ -29,7 +30,7 @@ def test_a_blade_controllers_joules_are_those_between_start_and_end(store: Store
     measured = measure(store)
     assert measured is not None
     assert measured.energy.joules == pytest.approx(500 * 100)
-    assert (measured.energy.origin, measured.scope, measured.meter) == (Origin.MEASURED, Scope.NODE, "pm_counters")
+    assert (measured.energy.origin, measured.scope, measured.meter) == (Origin.MEASURED, MeterScope.NODE, "pm_counters")
     assert (measured.coverage, measured.node_count) == (1.0, 1)
     assert measured.node_watts == pytest.approx(500)
 
@@ -116,7 +117,7 @@ def test_a_wrap_of_rapl_is_passed_and_packages_and_memory_are_added(store: Store
     measured = measure(store)
     assert measured is not None
     assert measured.energy.joules == pytest.approx(230 * 100)
-    assert (measured.scope, measured.meter) == (Scope.PROCESSORS, "rapl")
+    assert (measured.scope, measured.meter) == (MeterScope.PROCESSORS, "rapl")
 
 
 def test_processors_and_accelerators_are_a_part_of_the_node(store: Store) -> None:
@@ -126,7 +127,7 @@ def test_processors_and_accelerators_are_a_part_of_the_node(store: Store) -> Non
     measured = measure(store)
     assert measured is not None
     assert measured.energy.joules == pytest.approx(900 * 100)
-    assert (measured.scope, measured.meter) == (Scope.CHIPS, "rapl+gpu")
+    assert (measured.scope, measured.meter) == (MeterScope.CHIPS, "rapl+gpu")
 
 
 def test_without_rapl_only_accelerators_are_told_of(store: Store) -> None:
@@ -135,7 +136,7 @@ def test_without_rapl_only_accelerators_are_told_of(store: Store) -> None:
     measured = measure(store)
     assert measured is not None
     assert measured.energy.joules == pytest.approx(400 * 100)
-    assert measured.scope is Scope.ACCELERATORS
+    assert measured.scope is MeterScope.ACCELERATORS
 
 
 def test_an_accelerator_that_was_seen_once_makes_the_sum_a_partial_one(store: Store) -> None:
@@ -150,7 +151,7 @@ def test_readings_of_power_are_integrated(store: Store) -> None:
     measured = measure(store, a_run(first=30, seconds=600))
     assert measured is not None
     assert measured.energy.joules == pytest.approx((430 + 1030) / 2 * 600)
-    assert (measured.scope, measured.meter) == (Scope.NODE, "sensor")
+    assert (measured.scope, measured.meter) == (MeterScope.NODE, "sensor")
 
 
 def test_nothing_is_known_between_readings_of_power_far_apart(store: Store) -> None:
@@ -170,7 +171,7 @@ def test_a_whole_nodes_meter_comes_before_its_parts(store: Store) -> None:
     measured = measure(store)
     assert measured is not None
     assert measured.energy.joules == pytest.approx(900 * 100)
-    assert measured.scope is Scope.NODE
+    assert measured.scope is MeterScope.NODE
 
 
 def in_job(run: Run, job_id: str = "7") -> Run:
@@ -187,7 +188,7 @@ def test_a_job_with_one_run_has_that_runs_energy(store: Store) -> None:
     store.jobs.put(a_job())
     measured = measure(store, in_job(a_run()))
     assert measured is not None
-    assert (measured.energy.joules, measured.scope, measured.meter) == (5e4, Scope.ACCOUNTED, "job")
+    assert (measured.energy.joules, measured.scope, measured.meter) == (5e4, MeterScope.ACCOUNTED, "job")
     assert measured.node_watts == pytest.approx(5e4 / 105)
 
 

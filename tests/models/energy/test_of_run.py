@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from tests.models.energy.metered import START_NS, a_run, put_readings, put_runs
 
+from crosswind.data.schema.answers.energy import EnergyForecast, MeterScope, PowerBasis
 from crosswind.data.schema.carbon import CarbonIntensity, Energy, Origin
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.prediction import Prediction
 from crosswind.data.schema.question import Question
 from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
-from crosswind.models.energy.load_power import PowerBasis
-from crosswind.models.energy.measured import Measured, Scope
+from crosswind.models.energy.measured import Measured
 from crosswind.models.energy.metered import MeteredRun, Meters
-from crosswind.models.energy.of_run import EnergyForecast, energy_of
+from crosswind.models.energy.of_run import energy_of
 from crosswind.models.surrogate.surrogate import LEVELS
 
 SECOND = 1_000_000_000
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def metered(watts: float, *, nodes: int = 2, scope: Scope = Scope.NODE, **facts: object) -> MeteredRun:
+def metered(watts: float, *, nodes: int = 2, scope: MeterScope = MeterScope.NODE, **facts: object) -> MeteredRun:
     measured = Measured(Energy(watts * nodes * 100, Origin.MEASURED), scope, "pm_counters", 1.0, nodes, 100.0)
     run = MeteredRun(SAME, "bert", "lab", 8.0, measured)
     return replace(run, **facts)  # type: ignore[arg-type]
@@ -92,11 +92,11 @@ def test_the_more_workloads_differ_the_less_they_tell_of_another() -> None:
 
 
 def test_meters_that_hear_less_are_not_mixed_with_those_that_hear_all() -> None:
-    chips = [metered(300, scope=Scope.CHIPS) for _ in range(9)]
+    chips = [metered(300, scope=MeterScope.CHIPS) for _ in range(9)]
     forecast = forecast_of(ASKED, *chips, metered(500))
     assert forecast.node_watts == pytest.approx(500)
-    assert (forecast.scope, forecast.metered_runs) == (Scope.NODE, 1)
-    assert forecast_of(ASKED, *chips).scope is Scope.CHIPS
+    assert (forecast.scope, forecast.metered_runs) == (MeterScope.NODE, 1)
+    assert forecast_of(ASKED, *chips).scope is MeterScope.CHIPS
 
 
 def test_nodes_that_are_not_told_are_those_that_earlier_runs_took_for_as_many_ranks() -> None:
@@ -135,7 +135,7 @@ def test_jobs_of_which_no_run_is_known_tell_of_power_too(store: Store) -> None:
     forecast = energy_of(Question("nightly", "lab", {}, 4), HOUR, runs, is_job=True)
     assert forecast is not None
     assert forecast.joules == pytest.approx(4 * 250 * 3600)
-    assert (forecast.scope, forecast.node_count) == (Scope.ACCOUNTED, 4)
+    assert (forecast.scope, forecast.node_count) == (MeterScope.ACCOUNTED, 4)
 
 
 def nightly(number: int, state: str) -> Job:

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.explanations import Comparison
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.store.store import Store
 from crosswind.models.explain.cohort.segments import Segments
-from crosswind.models.explain.compare import Comparison, compare, compare_runs
+from crosswind.models.explain.compare import compare, compare_runs
 
 Draw = Callable[..., Segments]
 

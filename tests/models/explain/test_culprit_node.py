@@ -1,11 +1,11 @@
 """The node to look at; on measured runs test_lab_samples looks."""
 
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.models.explain.causes import CAUSES
 from crosswind.models.explain.cohort.columns import LINK_EVIDENCE, SAMPLED
 from crosswind.models.explain.culprit_node import EXCLUDE, at_node, node_of_links
-from crosswind.models.explain.explanation import Explanation, Verdict
 
 
 def test_a_directive_names_the_node_that_it_leaves_out() -> None:

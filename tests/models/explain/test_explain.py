@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
 from crosswind.models.explain.causes import CAUSES
 from crosswind.models.explain.cohort.columns import COLUMNS
 from crosswind.models.explain.cohort.reference import TIME, reference_of, usual_of
 from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.explain import DOUBT, SAMPLE, explain
-from crosswind.models.explain.explanation import Explanation, Verdict
 from crosswind.models.explain.masked_time import masked_seconds
 from crosswind.models.explain.significance import student_spreads
 from crosswind.models.explain.split import UNEXPLAINED, split

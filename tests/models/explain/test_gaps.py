@@ -9,12 +9,12 @@ import pytest
 
 from crosswind.data.lake.lake import arrow_schema
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.models.explain.explain import explain_run
-from crosswind.models.explain.explanation import Explanation, Verdict
 
 Change = Callable[[pa.Table], pa.Table]
 FIVE_MINUTES_NS = 300 * 10**9

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 import pytest
 
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
 from crosswind.data.schema.injection import Injected
 from crosswind.data.schema.run import Run
 from crosswind.data.store.features import all_runs, cohort_key
 from crosswind.data.store.store import Store
 from crosswind.models.explain.explain import explain_runs
-from crosswind.models.explain.explanation import Explanation, Verdict
 
 TRUTH = {
     "late_checkpoint": "slow_checkpoint",

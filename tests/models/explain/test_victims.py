@@ -6,12 +6,13 @@ import pandas as pd
 import pytest
 
 from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.answers.explanations import Wait
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.steps import COLLECTIVE, STEP
 from crosswind.data.store.features import WARM_UP_STEPS
 from crosswind.data.store.store import Store
-from crosswind.models.explain.victims import Wait, victims_of
+from crosswind.models.explain.victims import victims_of
 from crosswind.models.stragglers.stages import stages_in
 
 Rows = Callable[..., pd.DataFrame]

@@ -6,11 +6,11 @@ import pytest
 from tests.models.forecast.stored_weather import BEGIN_NS, HOUR_NS, run_of, store_weather
 
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.weather import Pace, SystemWeather
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.run import RunState
 from crosswind.data.store.store import Store
-from crosswind.models.forecast.now import Standing, SystemWeather
 from crosswind.models.forecast.weather_service import WeatherService
 
 DAY_HOURS = 24
@@ -52,7 +52,7 @@ def test_now_is_slower_when_the_newest_runs_were(changing: Path) -> None:
     assert [workload.workload for workload in weather.workloads] == ["bert", "nanogpt"]
     for outlook in weather.workloads:
         now = outlook.hours[0]
-        assert (outlook.standing, now.at_ns) == (Standing.SLOWER, BEGIN_NS + CHANGING_HOURS * HOUR_NS)
+        assert (outlook.standing, now.at_ns) == (Pace.SLOWER, BEGIN_NS + CHANGING_HOURS * HOUR_NS)
         assert now.ratio == pytest.approx(1.3, rel=0.05)  # noise 3 %, and what ridge and three other spells draw it by
         assert now.low_ratio < now.ratio < now.high_ratio
         assert outlook.chance_slower is not None
@@ -62,7 +62,7 @@ def test_now_is_slower_when_the_newest_runs_were(changing: Path) -> None:
 def test_now_is_as_usual_when_the_newest_runs_were(changing: Path) -> None:
     # Before the last spell: later runs do not count then.
     weather = weather_at(changing, CHANGING_HOURS - 2 * DAY_HOURS)
-    assert [outlook.standing for outlook in weather.workloads] == [Standing.USUAL] * 2
+    assert [outlook.standing for outlook in weather.workloads] == [Pace.USUAL] * 2
 
 
 def test_the_candidate_that_answers_did_best_when_asked_again(changing: Path) -> None:
@@ -79,7 +79,7 @@ def test_the_candidate_that_answers_did_best_when_asked_again(changing: Path) ->
 def test_the_first_hour_is_told_at_which_it_is_as_usual(nightly: Path) -> None:
     weather = weather_at(nightly, 14 * DAY_HOURS, "nanogpt", ahead=6)  # from midnight to morning
     [outlook] = weather.workloads
-    assert outlook.standing is Standing.SLOWER
+    assert outlook.standing is Pace.SLOWER
     assert outlook.hours[0].ratio == pytest.approx(math.exp(0.3), rel=0.08)  # ridge and hourly noise of 3 %
     assert len(outlook.hours) == 7
     assert outlook.usual_from_ns is not None
@@ -110,8 +110,8 @@ def test_too_few_runs_are_wide_and_centred_at_the_usual_time(tmp_path: Path) -> 
     assert weather.compared_runs == 14  # the first three of each workload have nothing to be compared with
     assert "14 runs could be compared with earlier ones like them, 40 are needed" in weather.warnings[0]
     for outlook in weather.workloads:
-        assert (outlook.standing, outlook.chance_slower, outlook.usual_from_ns) == (Standing.UNKNOWN, None, None)
-        assert {hour.standing for hour in outlook.hours} == {Standing.UNKNOWN}
+        assert (outlook.standing, outlook.chance_slower, outlook.usual_from_ns) == (Pace.UNKNOWN, None, None)
+        assert {hour.standing for hour in outlook.hours} == {Pace.UNKNOWN}
         assert outlook.hours[0].ratio == 1
         assert outlook.hours[0].low_ratio < 0.75
         assert outlook.hours[0].high_ratio > 2

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import scipy.stats
 
+from crosswind.data.schema.answers.effects import Neighbour, NeighbourKind, NeighbourScope
 from crosswind.models.interference.dose import dose_response
-from crosswind.models.interference.exposure import Candidate, Scope, enough, exposures
-from crosswind.models.interference.presence import Kind
+from crosswind.models.interference.exposure import enough, exposures
 
 
 def met(*rows: tuple[int, int, float]) -> pd.DataFrame:
@@ -20,20 +20,27 @@ def whose(users: list[str | None]) -> pd.DataFrame:
 
 
 def test_jobs_of_one_user_add_up_and_little_is_nothing() -> None:
-    exposed = exposures(met((0, 0, 0.2), (0, 1, 0.3), (1, 2, 0.5), (2, 0, 0.01)), whose(["a", "a", "b"]), 3, Scope.NODE)
-    assert exposed.candidates == (Candidate(Kind.USER, Scope.NODE, "a"), Candidate(Kind.USER, Scope.NODE, "b"))
+    exposed = exposures(
+        met((0, 0, 0.2), (0, 1, 0.3), (1, 2, 0.5), (2, 0, 0.01)), whose(["a", "a", "b"]), 3, NeighbourScope.NODE
+    )
+    assert exposed.candidates == (
+        Neighbour(NeighbourKind.USER, NeighbourScope.NODE, "a"),
+        Neighbour(NeighbourKind.USER, NeighbourScope.NODE, "b"),
+    )
     assert exposed.shares.toarray().tolist() == [[0.5, 0.0], [0.0, 0.5], [0.0, 0.0]]
 
 
 def test_candidates_are_those_beside_enough_runs_and_not_beside_enough_others() -> None:
     rare, usual, always = ([(run, place, 0.5) for run in range(count)] for place, count in enumerate((4, 5, 9)))
-    exposed = enough(exposures(met(*rare, *usual, *always), whose(["rare", "usual", "always"]), 12, Scope.NODE))
+    exposed = enough(
+        exposures(met(*rare, *usual, *always), whose(["rare", "usual", "always"]), 12, NeighbourScope.NODE)
+    )
     assert [candidate.name for candidate in exposed.candidates] == ["usual"]
 
 
 def test_of_very_many_candidates_those_beside_most_runs_are_tested() -> None:
     rows = [(run, place, 0.5) for place in range(450) for run in range(6 if place < 400 else 5)]
-    exposed = enough(exposures(met(*rows), whose([f"u{place:03d}" for place in range(450)]), 12, Scope.NODE))
+    exposed = enough(exposures(met(*rows), whose([f"u{place:03d}" for place in range(450)]), 12, NeighbourScope.NODE))
     assert [candidate.name for candidate in exposed.candidates] == [f"u{place:03d}" for place in range(400)]
 
 
@@ -42,7 +49,7 @@ def test_sparse_ranks_are_those_of_whole_columns() -> None:
     rows = [
         (run, place, round(random.random(), 1)) for run in range(30) for place in range(70) if random.random() < 0.3
     ]
-    exposed = exposures(met(*rows), whose([f"u{place:02d}" for place in range(70)]), 30, Scope.NODE)
+    exposed = exposures(met(*rows), whose([f"u{place:02d}" for place in range(70)]), 30, NeighbourScope.NODE)
     chunks = list(exposed.chunks())
     ranks, doses = (np.concatenate(parts, axis=1) for parts in zip(*chunks, strict=True))
     whole = exposed.shares.toarray()

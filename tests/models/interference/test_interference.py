@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from tests.models.interference.stored import HOUR_NS, neighbourhood, run
 
-from crosswind.cli.output import plain
+from crosswind.cli.text.output import plain
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.effects import NeighbourKind, NeighbourScope
 from crosswind.data.schema.errors import InvalidInputError, MalformedError
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.run import RunState
 from crosswind.data.store.store import Store
-from crosswind.models.interference.exposure import Scope
 from crosswind.models.interference.interference import interference
-from crosswind.models.interference.presence import Kind, presences
+from crosswind.models.interference.presence import presences
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_the_user_whose_jobs_slow_runs_down_is_blamed_by_pseudonym(store: Store)
     with store.catalog.read() as session:
         assert session.people.names([first.candidate.name]) == {first.candidate.name: "mallory"}
     assert first.slowdown_low_ratio < 1.2 < first.slowdown_high_ratio
-    assert (answer.runs, answer.compared_runs, answer.seen[Kind.USER]) == (60, 60, 2)
+    assert (answer.runs, answer.compared_runs, answer.seen[NeighbourKind.USER]) == (60, 60, 2)
     text = json.dumps(plain(answer))
     for secret in ("mallory", "alice", "mallorys-job"):
         assert secret not in text
@@ -44,7 +44,7 @@ def test_neighbours_on_another_node_count_where_the_switch_is_known(store: Store
     assert (alone.suspects, alone.accompanied_runs) == ((), 0)
     assert any("no switches or racks are known" in warning for warning in alone.warnings)
     answer = interference(store, groups={"n1": "s1", "n2": "s1"})
-    assert [suspect.candidate.scope for suspect in answer.blamed] == [Scope.GROUP]
+    assert [suspect.candidate.scope for suspect in answer.blamed] == [NeighbourScope.GROUP]
     assert interference(store, groups={"n1": "s1", "n2": "s2"}).suspects == ()
 
 
@@ -156,6 +156,6 @@ def test_neighbours_in_the_lab_are_found(store: Store) -> None:
     answer = interference(store)
     assert (answer.compared_runs, answer.accompanied_runs) == (437, 60)
     [blamed] = answer.blamed
-    assert (blamed.candidate.kind, blamed.candidate.name) == (Kind.WORKLOAD, "image-classifier")
+    assert (blamed.candidate.kind, blamed.candidate.name) == (NeighbourKind.WORKLOAD, "image-classifier")
     assert 1.05 < blamed.slowdown_low_ratio < blamed.slowdown_ratio < 1.3
     assert np.isfinite([suspect.p for suspect in answer.suspects]).all()

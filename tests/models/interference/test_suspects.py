@@ -9,10 +9,10 @@ import pytest
 import scipy.sparse
 from tests.models.interference.scenes import Scene, scene
 
+from crosswind.data.schema.answers.effects import Neighbour, NeighbourKind, NeighbourScope
 from crosswind.models.association.outcomes import Outcomes
-from crosswind.models.interference.exposure import Candidate, Exposures, Scope, enough
+from crosswind.models.interference.exposure import Exposures, enough
 from crosswind.models.interference.interference import exposures_of, ranking
-from crosswind.models.interference.presence import Kind
 from crosswind.models.interference.suspects import Ranked
 
 
@@ -38,7 +38,7 @@ def test_an_aggressor_beside_a_fifth_of_the_runs_is_found() -> None:
 
 def test_the_effect_has_its_size_and_interval() -> None:
     first = ranked(scene(7, users=50, effect=0.2)).suspects[0]
-    assert first.candidate == Candidate(Kind.USER, Scope.NODE, "u-0")
+    assert first.candidate == Neighbour(NeighbourKind.USER, NeighbourScope.NODE, "u-0")
     assert first.slowdown_low_ratio < np.exp(0.2) < first.slowdown_high_ratio
     assert first.q < 0.01  # the draws tell no smaller one
     assert first.stability > 0.95
@@ -65,7 +65,7 @@ def test_one_who_makes_runs_faster_is_not_blamed() -> None:
 def test_who_came_with_the_drift_alone_cannot_be_told_from_it() -> None:
     made = scene(10, users=2)
     there = np.repeat([0.0, 1.0, 0.0, 1.0, 0.0] * 2, 10)
-    user = Candidate(Kind.USER, Scope.NODE, "u-block")
+    user = Neighbour(NeighbourKind.USER, NeighbourScope.NODE, "u-block")
     answer = ranking(made.compared, Exposures((user,), scipy.sparse.csc_matrix(there[:, None])))
     assert (answer.suspects, answer.inseparable) == ((), 1)
 
@@ -94,7 +94,7 @@ def test_a_hundred_thousand_runs_are_ranked_in_seconds() -> None:
     shares = scipy.sparse.random(count, users, density=0.02, format="csc", random_state=random)
     excess = random.normal(0, 0.1, count) + 0.05 * (shares[:, [7]].toarray()[:, 0] > 0)
     compared = Outcomes("s", None, runs, excess, np.arange(count) % 50, count)
-    names = tuple(Candidate(Kind.USER, Scope.NODE, f"u-{number}") for number in range(users))
+    names = tuple(Neighbour(NeighbourKind.USER, NeighbourScope.NODE, f"u-{number}") for number in range(users))
     before = time.monotonic()
     answer = ranking(compared, Exposures(names, shares))
     assert time.monotonic() - before < 60

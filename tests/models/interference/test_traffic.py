@@ -9,12 +9,12 @@ import pytest
 from tests.models.interference.stored import HOUR_NS, run
 
 from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.answers.effects import NeighbourScope
 from crosswind.data.schema.metric import with_node_keys
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.network import NETWORK
 from crosswind.models.association.outcomes import Outcomes
-from crosswind.models.interference.exposure import Scope
 from crosswind.models.interference.interference import exposures_of
 from crosswind.models.interference.traffic import sent_beside
 
@@ -57,7 +57,7 @@ def test_who_sends_more_counts_more_and_who_is_unknown_as_usual(store: Store) ->
     assert sent.tolist() == [0.5, 2.0, 1.0, 1.0]
     met = exposures_of(one_run(), there, GROUPS, sent=sent)
     assert [(candidate.name, candidate.scope) for candidate in met.candidates] == [
-        (name, Scope.GROUP) for name in "abc"
+        (name, NeighbourScope.GROUP) for name in "abc"
     ]
     assert met.shares.toarray()[0] == pytest.approx([0.125, 0.5, 0.25], rel=0.01)
 

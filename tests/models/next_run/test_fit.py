@@ -8,11 +8,12 @@ import pytest
 from tests.models.next_run.made_up_runs import GAP_SECONDS, SECOND, START_NS, rows, scaled
 
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.model import Evidence
 from crosswind.data.store.store import Store
-from crosswind.models.next_run.cases import Outcome, cases, conditions_of
+from crosswind.models.next_run.cases import cases, conditions_of
 from crosswind.models.next_run.cohort_store import questions_of
 from crosswind.models.next_run.fit import ASKED_MAX, ask_later, fitted, later_runs, train, worth_of
 from crosswind.models.next_run.model import NextRunModel

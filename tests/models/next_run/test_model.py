@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from tests.models.next_run.made_up_runs import rows, scaled
 
+from crosswind.data.schema.answers.predictions import PredictionBasis, RunPrediction
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.question import Question
-from crosswind.models.next_run.answer import Answer, Basis
 from crosswind.models.next_run.model import NextRunModel
 from crosswind.models.registry.archive import read_model, write_model
 from crosswind.models.spread import TELLING
@@ -26,11 +26,11 @@ def asked(batch: Any = 8, ranks: int = 2, system: str = "lab", **others: Any) ->
     return Question("gpt", system, {"batch": batch, **others}, ranks)
 
 
-def seconds(answer: Answer) -> list[float]:
+def seconds(answer: RunPrediction) -> list[float]:
     return [quantile.seconds for quantile in answer.quantiles]
 
 
-def width(answer: Answer) -> float:
+def width(answer: RunPrediction) -> float:
     """Of the 90 % interval, as a ratio."""
     return float(answer.prediction.at(0.95)[0] / answer.prediction.at(0.05)[0])
 
@@ -39,7 +39,7 @@ def width(answer: Answer) -> float:
 def test_one_cohort_alone_is_answered_from_its_runs_however_few(runs: int) -> None:
     table = rows(*(("gpt", "lab", {"batch": 8}, 2, 10.0 + number) for number in range(runs)))
     answer = NextRunModel("run_seconds").fit(table).answer(asked())
-    assert (answer.basis, answer.cohort_runs, answer.runs, answer.distance) == (Basis.COHORT, runs, runs, 0.0)
+    assert (answer.basis, answer.cohort_runs, answer.runs, answer.distance) == (PredictionBasis.COHORT, runs, runs, 0.0)
     assert seconds(answer) == sorted(seconds(answer))
     assert 9 < answer.prediction.at(0.5)[0] < 13
     assert [neighbour.run_id for neighbour in answer.evidence] == [f"r{number}" for number in range(runs)][::-1]
@@ -48,7 +48,7 @@ def test_one_cohort_alone_is_answered_from_its_runs_however_few(runs: int) -> No
 def test_one_run_alone_stands_for_other_scales_with_a_cautious_band() -> None:
     model = NextRunModel("run_seconds").fit(rows(("gpt", "lab", {"batch": 8}, 2, 10.0)))
     answer = model.answer(asked(ranks=4))
-    assert (answer.basis, answer.cohort_runs, answer.runs) == (Basis.WORKLOAD, 0, 1)
+    assert (answer.basis, answer.cohort_runs, answer.runs) == (PredictionBasis.WORKLOAD, 0, 1)
     assert answer.prediction.at(0.5)[0] == pytest.approx(10.0)
     assert width(answer) > 3  # one in ten is off by more than a factor of two
 
@@ -56,7 +56,12 @@ def test_one_run_alone_stands_for_other_scales_with_a_cautious_band() -> None:
 def test_without_any_run_only_formulas_answer() -> None:
     empty = NextRunModel("step_p50_seconds").fit(rows())
     answer = empty.answer(Question("gpt", "lab", NETWORK, 8))
-    assert (answer.basis, answer.evidence, answer.distance, answer.is_outside) == (Basis.ANALYTIC, (), None, True)
+    assert (answer.basis, answer.evidence, answer.distance, answer.is_outside) == (
+        PredictionBasis.ANALYTIC,
+        (),
+        None,
+        True,
+    )
     assert answer.memory is not None
     with pytest.raises(InvalidInputError, match=r"'gpt': no earlier run has step_p50_seconds; for an estimate"):
         empty.answer(asked())
@@ -83,7 +88,7 @@ def test_formulas_tell_nothing_of_jobs() -> None:
 
 def test_a_cohort_that_never_ran_is_told_by_its_workload(model: NextRunModel) -> None:
     answer = model.answer(asked(24, 4))
-    assert (answer.basis, answer.is_outside, answer.warnings) == (Basis.WORKLOAD, False, ())
+    assert (answer.basis, answer.is_outside, answer.warnings) == (PredictionBasis.WORKLOAD, False, ())
     # 24 / 4^0.8 lies between configurations that ran; the law is smooth, so a fifth is far more than 2 % of noise.
     assert answer.prediction.at(0.5)[0] == pytest.approx(24 / 4**0.8, rel=0.2)
 
@@ -100,13 +105,13 @@ def test_far_away_is_outside_and_wider_than_near(model: NextRunModel) -> None:
 
 def test_a_parameter_that_nobody_had_is_no_distance_of_zero(model: NextRunModel) -> None:
     answer = model.answer(asked(8, 2, zero_stage=3))
-    assert (answer.basis, answer.warnings) == (Basis.WORKLOAD, ("zero_stage is 3, no earlier run had it",))
+    assert (answer.basis, answer.warnings) == (PredictionBasis.WORKLOAD, ("zero_stage is 3, no earlier run had it",))
     assert answer.distance is not None
     assert answer.distance > 0
 
 
 def test_another_system_is_told_by_transfer(model: NextRunModel) -> None:
-    assert model.answer(asked(system="other")).basis is Basis.TRANSFER
+    assert model.answer(asked(system="other")).basis is PredictionBasis.TRANSFER
 
 
 def test_a_second_system_is_told_by_its_own_level() -> None:
@@ -117,7 +122,7 @@ def test_a_second_system_is_told_by_its_own_level() -> None:
     here = [tuple(row) for row in table.to_numpy()]
     model = NextRunModel("run_seconds").fit(rows(*here, *there, *there))
     answer = model.answer(asked(32, 8, "slow"))
-    assert answer.basis is Basis.WORKLOAD
+    assert answer.basis is PredictionBasis.WORKLOAD
     # Between twice and four and a half times what `lab` takes: the system's own runs count more than the other's.
     assert 2 < answer.prediction.at(0.5)[0] / (32 / 8**0.8) < 4.5
 
@@ -127,7 +132,7 @@ def test_degrees_that_cannot_be_are_refused_unless_they_ran(model: NextRunModel)
     with pytest.raises(InvalidInputError, match="make 4 ranks, expected 8"):
         model.answer(Question("gpt", "lab", odd, 8))
     ran = NextRunModel("run_seconds").fit(rows(("gpt", "lab", odd, 8, 10.0)))
-    assert ran.answer(Question("gpt", "lab", odd, 8)).basis is Basis.COHORT
+    assert ran.answer(Question("gpt", "lab", odd, 8)).basis is PredictionBasis.COHORT
 
 
 def test_mixed_values_of_one_parameter_are_learned_from_and_asked_about() -> None:
@@ -140,7 +145,7 @@ def test_mixed_values_of_one_parameter_are_learned_from_and_asked_about() -> Non
 
 def test_a_text_where_numbers_ran_counts_as_missing(model: NextRunModel) -> None:
     answer = model.answer(asked("auto"))
-    assert answer.basis is Basis.WORKLOAD
+    assert answer.basis is PredictionBasis.WORKLOAD
     assert any(warning.startswith("batch is auto, earlier runs had") for warning in answer.warnings)
     assert seconds(model.answer(asked("24"))) == pytest.approx(seconds(model.answer(asked(24))))
 
@@ -167,7 +172,7 @@ def test_no_question_gets_no_answer(model: NextRunModel) -> None:
 
 
 def test_the_number_of_nodes_is_no_other_cohort(model: NextRunModel) -> None:
-    assert model.answer(Question("gpt", "lab", {"batch": 8}, 2, 2)).basis is Basis.COHORT
+    assert model.answer(Question("gpt", "lab", {"batch": 8}, 2, 2)).basis is PredictionBasis.COHORT
 
 
 def test_new_runs_count_once_and_leave_the_old_model_as_it_was(model: NextRunModel) -> None:
@@ -245,6 +250,6 @@ def test_a_path_in_every_configuration_costs_no_column_each() -> None:
     table = rows(*(("gpt", "lab", {"batch": 8, "out": f"/runs/{number}"}, 2, 10.0) for number in range(300)))
     model = NextRunModel("run_seconds").fit(table)
     answer = model.answer(asked(8, 2, out="/runs/new"))
-    assert (answer.basis, answer.is_outside) == (Basis.WORKLOAD, False)
+    assert (answer.basis, answer.is_outside) == (PredictionBasis.WORKLOAD, False)
     assert answer.prediction.at(0.5)[0] == pytest.approx(10.0, rel=0.05)
     assert len(write_model(model)) < 3_000_000

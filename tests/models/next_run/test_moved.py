@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from crosswind.data.schema.answers.predictions import Outcome, PredictionBasis
 from crosswind.data.schema.question import Question
-from crosswind.models.next_run.answer import Basis
-from crosswind.models.next_run.cases import COLUMNS, Outcome
+from crosswind.models.next_run.cases import COLUMNS
 from crosswind.models.next_run.model import NextRunModel
 
 NETWORK = {"hidden": 2048, "layers": 24, "sequence": 1024, "accelerator": "A100", "micro_batch": 4}
@@ -39,7 +39,7 @@ def test_one_cohort_on_a_new_system_tells_how_much_slower_it_is() -> None:
     answer = (
         NextRunModel(str(Outcome.RUN)).fit(cases([*elsewhere(), here])).answer(Question("gpt", "c", {"batch": 8}, 16))
     )
-    assert answer.basis is Basis.WORKLOAD
+    assert answer.basis is PredictionBasis.WORKLOAD
     # Other systems say 1.0 or 1.7 times the law; with the ratio of the one run, shrunk a little, it is near 3 times.
     assert answer.prediction.at(0.5)[0] == pytest.approx(law(3.0, 16, 8), rel=0.2)
 
@@ -73,7 +73,7 @@ def test_steps_that_ran_calibrate_the_formulas_for_networks_that_did_not() -> No
     question = Question("new", "lab", NETWORK, 1)
     flops = 72 * 4 * 1024 * 24 * 2048**2 * (1 + 1024 / (6 * 2048) + 51200 / (12 * 24 * 2048))
     answer, guess = model.answer(question), blind.answer(question)
-    assert (answer.basis, guess.basis) == (Basis.ANALYTIC, Basis.ANALYTIC)
+    assert (answer.basis, guess.basis) == (PredictionBasis.ANALYTIC, PredictionBasis.ANALYTIC)
     assert answer.prediction.at(0.5)[0] == pytest.approx(flops / 60e12 + 0.01, rel=0.1)
     width, guessed = (
         float(np.log(forecast.prediction.at(0.95) / forecast.prediction.at(0.05))[0]) for forecast in (answer, guess)

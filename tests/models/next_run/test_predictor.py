@@ -7,13 +7,13 @@ import pytest
 from tests.models.next_run.made_up_runs import GAP_SECONDS, SECOND, START_NS, put, scaled
 
 from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.answers.predictions import Outcome, PredictionBasis
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.question import Question
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
-from crosswind.models.next_run.answer import Basis
-from crosswind.models.next_run.cases import Outcome, cases
+from crosswind.models.next_run.cases import cases
 from crosswind.models.next_run.fit import train
 from crosswind.models.next_run.model import NextRunModel
 from crosswind.models.next_run.predictor import MODELS_MAX, PLACES_MAX, RunPredictor
@@ -40,7 +40,12 @@ def job(number: int, state: str = "COMPLETED", *, system: str = "lab", seconds: 
 
 def test_runs_without_steps_are_told_by_their_run_time(store: Store) -> None:
     answer = RunPredictor(store).answer(ASKED)
-    assert (answer.outcome, answer.basis, answer.cohort_runs, answer.model) == ("run_seconds", Basis.COHORT, 6, None)
+    assert (answer.outcome, answer.basis, answer.cohort_runs, answer.model) == (
+        "run_seconds",
+        PredictionBasis.COHORT,
+        6,
+        None,
+    )
     assert 10 < answer.prediction.at(0.5)[0] < 12.5
 
 
@@ -106,7 +111,7 @@ def test_a_workload_that_never_ran_is_fitted_for_nobody_and_its_name_is_mended(s
         predictor.answer(Question("gtp", "lab", {}, 2), Outcome.RUN)
     assert predictor._kept["gtp", Outcome.RUN].model.features == ()
     put(store, "g0", 3.0, place=20, workload="gtp", configuration={})
-    assert predictor.answer(Question("gtp", "lab", {}, 2), Outcome.RUN).basis is Basis.COHORT
+    assert predictor.answer(Question("gtp", "lab", {}, 2), Outcome.RUN).basis is PredictionBasis.COHORT
 
 
 def test_what_is_kept_is_bounded_whatever_is_asked(store: Store) -> None:
@@ -123,7 +128,7 @@ def test_what_is_kept_is_bounded_whatever_is_asked(store: Store) -> None:
 
 def test_many_questions_are_of_one_workload_on_one_system(store: Store) -> None:
     predictor = RunPredictor(store)
-    assert predictor.answers([ASKED, ASKED]).basis == (Basis.COHORT, Basis.COHORT)
+    assert predictor.answers([ASKED, ASKED]).basis == (PredictionBasis.COHORT, PredictionBasis.COHORT)
     for questions in ([], [ASKED, Question("bert", "lab", {}, 2)], [ASKED, Question("gpt", "other", {}, 2)]):
         with pytest.raises(InvalidInputError, match=f"{len(questions)} questions: expected some, of one workload"):
             predictor.answers(questions)
@@ -155,9 +160,9 @@ def test_jobs_alone_are_told_by_their_name_and_number_of_nodes(tmp_path: Path) -
         store.jobs.put(*(job(number, seconds=60.0 + number) for number in range(5)))
         answer = RunPredictor(store).answer(Question("relax", "lab", {}, 4))
         other = RunPredictor(store).answer(Question("relax", "lab", {}, 8))
-    assert (answer.outcome, answer.basis, answer.cohort_runs) == ("job_seconds", Basis.COHORT, 5)
+    assert (answer.outcome, answer.basis, answer.cohort_runs) == ("job_seconds", PredictionBasis.COHORT, 5)
     assert 60 < answer.prediction.at(0.5)[0] < 64
-    assert other.basis is Basis.WORKLOAD
+    assert other.basis is PredictionBasis.WORKLOAD
 
 
 def test_a_job_that_is_known_and_ends_is_heard_of(tmp_path: Path) -> None:

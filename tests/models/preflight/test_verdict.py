@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
+from crosswind.data.schema.answers.checks import EarlierChecks
 from crosswind.data.schema.checks import Measured
-from crosswind.models.preflight.earlier import Earlier
 from crosswind.models.preflight.references import Basis
 from crosswind.models.preflight.verdict import Verdict, judged
 
@@ -18,21 +18,21 @@ def gemm(**of_nodes: float) -> list[Measured]:
 
 def earlier(
     node: str, values: Sequence[float], *, measure: str = "gemm", first_check: int = 0, **other: str
-) -> Earlier:
+) -> EarlierChecks:
     facts = {**CPU, **other}
     times = tuple(range(first_check + len(values), first_check, -1))
-    return Earlier(
+    return EarlierChecks(
         measure, facts["method"], facts["hardware"], node, facts["device"], facts.get("peer", ""), times, tuple(values)
     )
 
 
-def fleet(count: int, **other: str) -> list[Earlier]:
+def fleet(count: int, **other: str) -> list[EarlierChecks]:
     return [earlier(f"f{number}", [100.0 + number % 3], **other) for number in range(count)]
 
 
 def verdict(
     measured: Sequence[Measured],
-    history: Iterable[Earlier] = (),
+    history: Iterable[EarlierChecks] = (),
     *,
     failures: Iterable[tuple[str, str, str]] = (),
     nodes: Sequence[str] | None = None,
@@ -157,7 +157,7 @@ def test_a_slow_link_between_two_that_are_well_linked_blames_neither() -> None:
     assert any("the link n1 - n2 is slow (1% of usual)" in note for note in judgement.notes)
 
 
-def link_history(count: int) -> list[Earlier]:
+def link_history(count: int) -> list[EarlierChecks]:
     pairs = [(f"f{number}", f"f{number + 1}") for number in range(count)]
     common = {"measure": "bandwidth", "method": "gloo", "hardware": "", "device": ""}
     return [earlier(a, [1e9], peer=b, **common) for a, b in pairs]

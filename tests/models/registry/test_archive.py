@@ -208,7 +208,7 @@ def test_a_changed_byte_never_changes_the_model() -> None:
         "crosswind.models.surrogate.surrogate:NotFittedError",
         "crosswind.models.surrogate:XgboostQuantileSurrogate",
         "crosswind.models.nowhere:Thing",
-        "crosswind.data.migrations.env:context",
+        "crosswind.data.catalog.migrations.env:context",
         "crosswind.data..errors:ProjectError",
         "crosswind.api.settings:ServerSettings",
         "crosswind.models/../api:X",

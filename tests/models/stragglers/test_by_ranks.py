@@ -3,23 +3,25 @@ import pandas as pd
 import pytest
 from tests.models.stragglers.made_up_fleet import BEGIN_NS, HOUR_NS, drawn_nodes, fleet_table
 
+from crosswind.data.schema.answers.stragglers import PeerKind, RankedPeer
 from crosswind.models.stragglers.by_ranks import ranked_by_ranks
-from crosswind.models.stragglers.ranking import Kind, Ranked
 
 RUNS, EACH, FLEET = 150, 4, 20
 
 
-def ranked(table: pd.DataFrame, boots: list[int] | None = None, switches: dict[str, str] | None = None) -> list[Ranked]:
+def ranked(
+    table: pd.DataFrame, boots: list[int] | None = None, switches: dict[str, str] | None = None
+) -> list[RankedPeer]:
     codes = np.zeros(len(table), np.int64) if boots is None else np.array(boots)
     return ranked_by_ranks(table, codes, switches or {})[0]
 
 
-def named(ranking: list[Ranked]) -> list[tuple[str, str]]:
+def named(ranking: list[RankedPeer]) -> list[tuple[str, str]]:
     return [(str(component.kind), component.name) for component in ranking if component.named]
 
 
-def of_node(ranking: list[Ranked], name: str) -> Ranked:
-    return next(component for component in ranking if component.kind is Kind.NODE and component.name == name)
+def of_node(ranking: list[RankedPeer], name: str) -> RankedPeer:
+    return next(component for component in ranking if component.kind is PeerKind.NODE and component.name == name)
 
 
 def test_the_slow_node_is_named_and_no_other() -> None:
@@ -89,7 +91,7 @@ def test_a_slow_switch_is_told_apart_from_its_nodes() -> None:
     behind = dict.fromkeys(range(10, 15), 0.2)
     ranking = ranked(fleet_table(drawn_nodes(1000, EACH, 40), behind), switches=switches)
     worst = max(
-        (component for component in ranking if component.kind is Kind.SWITCH), key=lambda component: component.ratio
+        (component for component in ranking if component.kind is PeerKind.SWITCH), key=lambda component: component.ratio
     )
     assert (worst.name, worst.named) == ("s2", True)
 

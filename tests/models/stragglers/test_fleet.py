@@ -5,6 +5,7 @@ import pytest
 from tests.models.stragglers.made_up_fleet import BEGIN_NS, HOUR_NS, drawn_nodes, store_fleet
 
 from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet
 from crosswind.data.schema.occupancy import Placement, Source
@@ -12,7 +13,6 @@ from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.models.stragglers.fleet import fleet_ranking
 from crosswind.models.stragglers.observed import local_times
-from crosswind.models.stragglers.ranking import Basis, Kind
 
 RUNS, SLOW = 80, 3
 MEMORY = MetricSet("memory", "Memory.", (*NODE_KEYS, Column("free_bytes", "free", unit="By")))
@@ -37,7 +37,7 @@ def unwatched(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_slow_node_is_named_from_the_steps_of_its_runs(fleet: Path) -> None:
     with Store.open(fleet) as store:
         ranking = fleet_ranking(store)
-    assert [(component.kind, component.name) for component in ranking.named] == [(Kind.NODE, f"n{SLOW}")]
+    assert [(component.kind, component.name) for component in ranking.named] == [(PeerKind.NODE, f"n{SLOW}")]
     assert ranking.named[0].ratio == pytest.approx(1.2, rel=0.06)
     assert ranking.noise_ratio == pytest.approx(0.05, abs=0.015)
     assert (ranking.runs, ranking.compared_runs, ranking.warnings) == (RUNS, RUNS, ())
@@ -60,7 +60,7 @@ def test_without_waiting_nodes_are_told_by_run_times(unwatched: Path) -> None:
         ranking = fleet_ranking(store)
     assert (ranking.compared_runs, ranking.timed_runs) == (0, 300)
     assert [component.name for component in ranking.named] == [f"n{SLOW}"]
-    assert ranking.named[0].basis is Basis.RUN_TIMES
+    assert ranking.named[0].basis is ComparisonBasis.RUN_TIMES
     assert "watch the model" in ranking.warnings[0]
     assert "share the blame" in ranking.warnings[1]
 

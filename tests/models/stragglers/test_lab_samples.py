@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pytest
 
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.stragglers import PeerKind
 from crosswind.data.schema.run import Run
 from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.models.stragglers.fleet import fleet_ranking
 from crosswind.models.stragglers.live import stragglers_of_run
-from crosswind.models.stragglers.ranking import Kind
 from crosswind.models.stragglers.regressions import regressions
 
 ONE_RANKS = ("slow_rank", "slow_input", "late_checkpoint")
@@ -53,7 +53,7 @@ def test_the_disturbed_rank_is_the_one_named(lab: Store) -> None:
 def test_faults_of_random_nodes_make_no_slow_node(lab: Store) -> None:
     ranking = fleet_ranking(lab)
     assert ranking.compared_runs == ranking.runs == 437
-    assert [component.name for component in ranking.named if component.kind is Kind.NODE] == []
+    assert [component.name for component in ranking.named if component.kind is PeerKind.NODE] == []
 
 
 def test_nothing_changed_for_good_within_forty_minutes(lab: Store) -> None:

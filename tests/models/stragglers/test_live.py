@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.ingest.adapters.launched import PROGRAMS
+from tests.ingest.probe.adapters.launched import PROGRAMS
 from tests.models.stragglers.made_up_steps import USUAL, Late, step_rows
 
 from crosswind.data.lake.lake import to_table

@@ -6,12 +6,13 @@ import pytest
 from tests.models.forecast.stored_weather import BEGIN_NS, HOUR_NS, store_weather
 
 from crosswind.data.catalog.runs import ANY_RUN
+from crosswind.data.schema.answers.stragglers import Regression
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.models.stragglers.coincidences import suspects
-from crosswind.models.stragglers.regressions import Regression, regressions
+from crosswind.models.stragglers.regressions import regressions
 
 HOURS, SLOWER_FROM = 160, 100
 Facts = Callable[[int], dict[str, object]]

@@ -6,10 +6,10 @@ from itertools import product
 
 import pytest
 
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
 from crosswind.models.explain.causes import CAUSES
 from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.explain import explain
-from crosswind.models.explain.explanation import Explanation, Verdict
 
 Draw = Callable[..., Segments]
 IDLE = {"compute": 0.070}

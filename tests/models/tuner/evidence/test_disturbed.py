@@ -6,6 +6,7 @@ import pytest
 
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.studies import DisturbanceBasis
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.schema.run import Run
 from crosswind.data.store.features import all_runs
@@ -15,7 +16,6 @@ from crosswind.models.explain.cohort.columns import COLUMNS
 from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.cohort.step_rows import ranks_of, spans_of
 from crosswind.models.tuner.evidence.beside_others import Seen, lost_beside
-from crosswind.models.tuner.evidence.disturbance import Basis, Disturbance, Lost
 from crosswind.models.tuner.evidence.disturbed import disturbance_of
 from crosswind.models.tuner.evidence.external import AGAINST_ITS_OWN, AGAINST_OTHERS, MADE_BY, ON_ONE_RANK, is_made_by
 from crosswind.models.tuner.evidence.others_on_cores import others_shares
@@ -71,22 +71,10 @@ def test_what_may_be_made_by_a_parameter() -> None:
     assert not is_made_by("packet_loss", ["power_limit"])
 
 
-def test_a_corrected_objective_is_without_what_was_lost() -> None:
-    lost = (Lost("cpu_contention", 0.2, 0.1, 0.3), Lost("stall", 0.05, 0.05, 0.1))
-    disturbed = Disturbance("r", Basis.OTHER_RUNS, lost, is_disturbed=True, sentence="")
-    seconds = disturbed.corrected(8.0)
-    assert (seconds.value, seconds.low, seconds.high) == pytest.approx((6.0, 4.8, 6.8))
-    rate = disturbed.corrected(-6.0)
-    assert (rate.value, rate.low, rate.high) == pytest.approx((-8.0, -10.0, -6.0 / 0.85))
-    assert replace(disturbed, is_disturbed=False).corrected(8.0).value == 8.0
-    with pytest.raises(InvalidInputError, match="objective is nan, expected a finite number"):
-        disturbed.corrected(float("nan"))
-
-
 def test_too_little_is_told_as_such(store: Store, add_run: AddRun) -> None:
     add_run("short", {}, steps=[1.0] * 5)
     disturbance = disturbance_of(store, "short")
-    assert (disturbance.basis, disturbance.is_disturbed) == (Basis.NOTHING, False)
+    assert (disturbance.basis, disturbance.is_disturbed) == (DisturbanceBasis.NOTHING, False)
     assert disturbance.sentence.startswith("Nothing tells whether run short was disturbed: expected 10 steps")
     assert others_shares(store, [], [], spans_of(store, [])) == {}
 
@@ -132,11 +120,11 @@ def test_others_shares_tell_neighbours_from_quiet_runs(lab: Store) -> None:
 
 def test_beside_runs_of_its_configuration_the_explanation_decides(lab: Store) -> None:
     neighbour = disturbance_of(lab, with_faults(lab, "neighbour_job")[0].run_id)
-    assert (neighbour.basis, neighbour.is_disturbed) == (Basis.OWN_RUNS, True)
+    assert (neighbour.basis, neighbour.is_disturbed) == (DisturbanceBasis.OWN_RUNS, True)
     assert neighbour.lost[0].cause == "cpu_contention"
     assert neighbour.sentence.startswith("Repeat it: external causes took of the time of run ")
     quiet = disturbance_of(lab, with_faults(lab, "")[0].run_id)
-    assert (quiet.basis, quiet.is_disturbed) == (Basis.OWN_RUNS, False)
+    assert (quiet.basis, quiet.is_disturbed) == (DisturbanceBasis.OWN_RUNS, False)
     assert quiet.sentence.startswith("No known external cause took 10% of the time of run ")
 
 
@@ -150,7 +138,7 @@ def test_a_configuration_tried_once_is_told_beside_others(lab: Store, tmp_path_f
         beside = [run.run_id for run in quiet[2:8]]
         for run in disturbed[:2]:
             disturbance = disturbance_of(alone, run.run_id, beside=beside)
-            assert (disturbance.basis, disturbance.is_disturbed) == (Basis.OTHER_RUNS, True)
+            assert (disturbance.basis, disturbance.is_disturbed) == (DisturbanceBasis.OTHER_RUNS, True)
             assert "told beside 6 runs of other configurations, none of its own" in disturbance.sentence
         for run in quiet[:2]:
             assert not disturbance_of(alone, run.run_id, beside=beside).is_disturbed

@@ -45,7 +45,8 @@ def test_a_study_with_a_limit_starts_from_the_best_within_it(store: Store) -> No
     with store.catalog.write() as session:
         hot = Trial(BEST | {"threads": 8}, TrialState.DONE, 0.5, "hot")
         session.studies.add_trial(earlier.study_id, hot, owner="x", lease_expires_ns=0)
-        session.studies.change_trial("hot", TrialState.DONE, outcomes={"power_watts": 400.0})
+        record = session.leases.record(earlier.study_id, "hot")
+        session.leases.change(replace(record, outcomes={"power_watts": 400.0}))
     limited = replace(STUDY, details={"limits": ["power_watts <= 300"]})
     service = CatalogStudyService(store.catalog, find_earlier=StoredEarlier(store))
     service.create(limited)

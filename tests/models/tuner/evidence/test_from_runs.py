@@ -124,7 +124,8 @@ def test_a_trials_configuration_and_outcomes_are_surer_than_its_runs(store: Stor
     other = study("other")
     with store.catalog.write() as session:
         session.studies.merge(History(other, (trial,)))
-        session.studies.change_trial("t1", TrialState.DONE, run_id="wrapped", outcomes={"joules": 40.0})
+        record = session.leases.record(other.study_id, "t1")
+        session.leases.change(replace(record, run_id="wrapped", outcomes={"joules": 40.0}))
     [tried] = evidence_of(store, SOUGHT).trials
     assert tried.configuration == trial.configuration
     own = evidence_of(store, replace(SOUGHT, study_id=other.study_id))

@@ -1,0 +1,63 @@
+"""Parts of lists, and the cursors that lead from one part to the next."""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import Request
+from pydantic import BaseModel, Field
+
+from crosswind.api.wire import INT64, View, is_storable
+from crosswind.data.schema.errors import InvalidInputError
+
+
+class ListQuery(BaseModel):
+    """The part of a list to return."""
+
+    limit: Annotated[int, Field(ge=1, le=500, description="how many rows to return at most")] = 50
+    cursor: Annotated[str | None, Field(max_length=1000, description="`next` of the part before")] = None
+
+
+class Page(View):
+    """Part of a list: `next` is the `cursor` of the following part, `next_url` its address; null at the end."""
+
+    next: str | None
+    next_url: str | None
+
+
+def cursor_of(*place: int | str) -> str:
+    """Return the place of the last row of a part, opaque to clients."""
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
+
+
+def place_of(cursor: str | None, *types: type) -> Any:
+    """Return the place that a cursor of this list names, a tuple of these types; None without a cursor.
+
+    Raises: InvalidInputError.
+    """
+    if cursor is None:
+        return None
+    try:
+        padding = "=" * (-len(cursor) % 4)
+        place = json.loads(base64.b64decode(cursor + padding, altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError, RecursionError):
+        place = None
+    parts = place if isinstance(place, list) else []
+    if [type(part) for part in parts] != list(types) or not all(map(_is_storable, parts)):
+        raise InvalidInputError(f"cursor {cursor[:40]!r}: expected the `next` of an earlier page of this list")
+    return tuple(parts)
+
+
+def _is_storable(part: int | str) -> bool:
+    return is_storable(part) if isinstance(part, str) else -INT64 <= part < INT64
+
+
+def next_url(request: Request, cursor: str | None) -> str | None:
+    """Return the address of the same list from the cursor on, as a path on this server."""
+    if cursor is None:
+        return None
+    query: Mapping[str, str] = {**request.query_params, "cursor": cursor}
+    return f"{request.url.path}?{urlencode(query)}"

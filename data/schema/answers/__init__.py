@@ -1,0 +1,1 @@
+"""Answers, one dataclass each: models return them, the API sends them, the client gives them back, all show them."""

@@ -1,0 +1,1 @@
+"""Warm workers that train in the hosts of the lab: their orders, their replies, and the watch over a run."""

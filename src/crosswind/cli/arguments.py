@@ -1,0 +1,77 @@
+"""Arguments that name a run to come and a server."""
+
+import argparse
+import json
+import math
+from typing import TYPE_CHECKING
+
+from crosswind.client.connection import SERVER
+from crosswind.client.protocol import Client
+from crosswind.data.schema.answers.predictions import Outcome
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.question import Question
+from crosswind.data.schema.trial import Configuration, Parameter
+from crosswind.settings import Settings
+
+if TYPE_CHECKING:
+    from crosswind.client.local import Local
+
+OUTCOMES = {"step": Outcome.STEP, "run": Outcome.RUN, "job": Outcome.JOB}
+INT64 = 2**63
+
+
+def configure_run(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments that name a run to come."""
+    parser.add_argument("--workload", required=True, help="what will be run, or the name of its jobs")
+    parser.add_argument("--ranks", type=int, help="how many ranks it will have; of jobs, nodes")
+    parser.add_argument("--config", action="append", default=[], metavar="NAME=VALUE", help="a parameter's value")
+    parser.add_argument("--system", help="where it will run (default: this system)")
+    configure_server(parser)
+
+
+def configure_server(parser: argparse.ArgumentParser) -> None:
+    """Adds the argument that names a server."""
+    parser.add_argument("--server", metavar="URL", help=f"use this server, not the store here (default: ${SERVER})")
+
+
+def local(client: Client, option: str) -> "Local":
+    """Return the client if it is of this machine's store, as an option needs. Raises: InvalidInputError otherwise."""
+    from crosswind.client.local import Local  # noqa: PLC0415 - heavy
+
+    if not isinstance(client, Local):
+        raise InvalidInputError(f"{option}: expected without a server, in the store of this machine")
+    return client
+
+
+def question_of(arguments: argparse.Namespace, settings: Settings, *, ranks: int | None = None) -> Question:
+    """Return the run that the arguments name. Raises: InvalidInputError."""
+    count = ranks if ranks is not None else arguments.ranks
+    if count is None or count < 1:
+        raise InvalidInputError(f"--ranks {'is missing' if count is None else count}: expected 1 or more")
+    system, configuration = arguments.system or settings.system, configuration_of(arguments.config)
+    return Question(arguments.workload, system, configuration, count)
+
+
+def configuration_of(words: list[str]) -> Configuration:
+    """Return the configuration of NAME=VALUE words; numbers and booleans as in JSON. Raises: InvalidInputError."""
+    configuration: dict[str, Parameter] = {}
+    for word in words:
+        name, separator, text = word.partition("=")
+        if not separator or not name:
+            raise InvalidInputError(f"--config {word[:60]!r}: expected NAME=VALUE")
+        if name in configuration:
+            raise InvalidInputError(f"--config {name} is given twice, expected once")
+        configuration[name] = _value(word, text)
+    return configuration
+
+
+def _value(word: str, text: str) -> Parameter:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    if not isinstance(value, int | float):  # a boolean is an int
+        return text
+    if not (math.isfinite(value) if isinstance(value, float) else -INT64 <= value < INT64):
+        raise InvalidInputError(f"--config {word[:60]!r}: expected a finite number of at most 64 bits")
+    return value

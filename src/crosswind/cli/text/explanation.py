@@ -1,0 +1,69 @@
+"""Explanations as a terminal shows them, in 80 columns."""
+
+from crosswind.cli.text.output import colour
+from crosswind.dashboards.wording import estimate, seconds
+from crosswind.data.schema.answers.explanations import CauseShare, Explanation, Interval, Verdict
+from crosswind.data.schema.words import words
+
+BAR = 24
+MARKS = {
+    Verdict.SLOW: ("▲", "31"),
+    Verdict.PERHAPS_SLOW: ("◆", "33"),
+    Verdict.NORMAL: ("●", "32"),
+    Verdict.INSUFFICIENT_EVIDENCE: ("?", "90"),
+}
+
+
+def verdict_line(explanation: Explanation) -> str:
+    """Mark and sentence."""
+    mark, code = MARKS[explanation.verdict]
+    return f"{colour(mark, code)} {explanation.sentence}"
+
+
+def explanation_text(explanation: Explanation) -> str:
+    """Verdict, waterfall from expected to measured, evidence, next action."""
+    lines = [verdict_line(explanation)]
+    if explanation.excess and explanation.unexplained:
+        lines += ["", *_waterfall(explanation, explanation.excess, explanation.unexplained), ""]
+        lines += [
+            f"evidence: {words(share.cause)}: {share.evidence}" for share in _notable(explanation, explanation.excess)
+        ]
+    if explanation.cause:
+        lines += _where(explanation)
+        lines.append(f"sure: {explanation.confidence:.0%} of redrawn expectations name this cause first")
+    if explanation.also:
+        lines.append(f"also: {', '.join(map(words, explanation.also))}")
+    lines += [f"missing: {gap}" for gap in explanation.missing]
+    lines += [
+        f"next: {explanation.next_action}",
+        f"from: {explanation.steps} steps, compared with {explanation.cohort_runs} other runs of its cohort",
+    ]
+    return "\n".join(lines)
+
+
+def _where(explanation: Explanation) -> list[str]:
+    node, rank = explanation.culprit_node, explanation.culprit_rank
+    if node is None:
+        return []
+    if rank is None:
+        return [f"where: node {node}, on its links"]
+    return [f"where: node {node}, its rank {rank} came last in {explanation.culprit_ratio:.0%} of the steps"]
+
+
+def _waterfall(explanation: Explanation, excess: Interval, unexplained: Interval) -> list[str]:
+    rows = [(share.cause, share.seconds) for share in explanation.shares]
+    rows.append(("unexplained", unexplained))
+    scale = max(abs(excess.value), *(abs(interval.value) for _, interval in rows)) or 1.0
+    bars = [bar(name, interval, scale) for name, interval in rows]
+    head = f"  {'expected':<16} {'':<{BAR}} {seconds(explanation.expected_seconds)}"
+    return [head, *bars, f"  {'measured':<16} {'':<{BAR}} {seconds(explanation.measured_seconds)}"]
+
+
+def bar(name: str, interval: Interval, scale: float) -> str:
+    """A line of a waterfall: a name, its part of the scale, and the estimate."""
+    filled = "█" * round(BAR * abs(interval.value) / scale)
+    return f"  {words(name):<16} {filled:<{BAR}} {estimate(interval.value, interval.low, interval.high)}"
+
+
+def _notable(explanation: Explanation, excess: Interval) -> list[CauseShare]:
+    return [share for share in explanation.shares if share.seconds.value > 0.05 * abs(excess.value)]

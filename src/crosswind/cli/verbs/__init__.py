@@ -1,0 +1,1 @@
+"""Verbs: `crosswind VERB ...`, one module each; `VERBS` in `crosswind.cli.main` lists them."""

@@ -1,0 +1,38 @@
+"""`crosswind compact`: merges the many files that arrive into few, now; a server does so by itself."""
+
+import argparse
+import sys
+from dataclasses import asdict
+
+from crosswind.cli.text.output import say, say_json
+from crosswind.data.lake.compaction import Compacted, compact
+from crosswind.data.schema.errors import ConflictError, UnavailableError
+from crosswind.data.store.store import Store
+from crosswind.settings import Settings
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The verb has no arguments of its own."""
+    parser.epilog = "Rows do not change; files of the last minute are left for later. Safe while a server runs."
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Does it; 1 when a file could not be read. Raises: UnavailableError, also while another process does it."""
+    with Store.open(settings.home, database=settings.database) as store:
+        try:
+            done = compact(store.lake)
+        except ConflictError as error:
+            raise UnavailableError(str(error)) from error
+    if arguments.json:
+        say_json(asdict(done))
+    else:
+        _print(done)
+    return 1 if done.problems else 0
+
+
+def _print(done: Compacted) -> None:
+    say(f"{done.files_before} files became {done.files_after}; {done.rows} rows were rewritten.")
+    if done.summaries:
+        say(f"Summaries of {done.summaries} runs were brought up to date.")
+    for problem in done.problems:
+        sys.stderr.write(f"crosswind: {problem}\n")

@@ -1,0 +1,28 @@
+"""`crosswind import`: what is stored, and which questions it can answer; with paths it stores them first."""
+
+import argparse
+
+from crosswind.cli.text.output import say_json
+from crosswind.cli.verbs import ingest
+from crosswind.cli.verbs.capabilities import say_capabilities
+from crosswind.data.store.capabilities import capabilities, kept_in
+from crosswind.data.store.store import Store
+from crosswind.settings import Settings
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the verb's arguments, those of `crosswind ingest`."""
+    ingest.configure(parser)
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Print what is stored; exit codes are those of `crosswind ingest`."""
+    if arguments.paths:
+        return ingest.execute(arguments, settings)
+    with Store.open(settings.home, database=settings.database) as store:
+        kept = kept_in(store)
+    if arguments.json:
+        say_json({"kept": kept, "possible": list(capabilities(kept))})
+    else:
+        say_capabilities(kept)
+    return 0

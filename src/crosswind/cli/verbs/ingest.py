@@ -1,0 +1,190 @@
+"""`crosswind ingest`: stores the spool, or other tools' files, exactly once."""
+
+import argparse
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crosswind.cli.text.output import printable, say, say_json
+from crosswind.cli.verbs.capabilities import say_capabilities
+from crosswind.data.schema.errors import MalformedError, ProjectError, UnavailableError
+from crosswind.data.store.capabilities import capabilities, kept_in
+from crosswind.data.store.store import Store
+from crosswind.ingest.load.load import Loaded, load_spool
+from crosswind.ingest.load.load_file import Named, load_file
+from crosswind.ingest.reader.reader import Context, Reader, Report
+from crosswind.ingest.readers import READERS, format_names, reader_for
+from crosswind.ingest.readers.clock import zone_named
+from crosswind.ingest.readers.fetch import fetched, is_url
+from crosswind.ingest.readers.search import candidates_below
+from crosswind.ingest.readers.slurm.sacct import sacct_command
+from crosswind.settings import Settings
+
+NAMED = 20  # unknown files, by name
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the verb's arguments."""
+    formats = ", ".join(f"{reader.name} ({reader.description})" for reader in READERS)
+    export = " ".join(sacct_command("2026-01-01"))
+    parser.epilog = f"Formats: {formats}. Slurm's accounting is exported by: {export}"
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="files, folders, spools or URLs of files (default: this spool)"
+    )
+    parser.add_argument("--format", help="the files' format (default: detected from their content)")
+    parser.add_argument("--system", help="the system that the files are about (default: this one)")
+    parser.add_argument("--workload", default="", help="of runs whose files name none")
+    parser.add_argument("--node", default="", help="of samples whose files name none")
+    parser.add_argument("--time-zone", default="UTC", metavar="NAME", help="of times that name none (default: UTC)")
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Store everything that is named; exit code 2 when a file could not be read at all."""
+    system, zone = arguments.system or settings.system, zone_named(arguments.time_zone)
+    context = Context(system, zone, arguments.workload, arguments.node)
+    if arguments.format not in (None, *format_names()):
+        reader_for(Path(), arguments.format)  # raises, naming the formats
+    with Store.open(settings.home, database=settings.database) as store:
+        taking = _Taking(store, context, arguments.format)
+        for path in arguments.paths or [str(settings.spool)]:
+            taking.take(path)
+        kept = kept_in(store) if taking.loaded.reports else None  # spools come all the time and add no kind of question
+    if arguments.json:
+        say_json(_as_json(taking) | ({"kept": kept, "possible": list(capabilities(kept))} if kept else {}))
+        return 2 if taking.failures else 0
+    _print(taking)
+    if kept:
+        say_capabilities(kept)
+    return 2 if taking.failures else 0
+
+
+@dataclass
+class _Taking:
+    """An ingestion under way: the store, and the outcome of every path and URL so far."""
+
+    store: Store
+    context: Context
+    format: str | None
+    loaded: Loaded = field(default_factory=Loaded)
+    failures: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+    def take(self, name: str) -> None:
+        """Store the contents of a path or URL; one that cannot be read does not stop the others."""
+        try:
+            if is_url(name):
+                self._url(name)
+            elif Path(name).is_dir():
+                self._folder(Path(name))
+            else:
+                _refuse_pipe(Path(name))
+                self._file(Path(name), reader_for(Path(name), self.format))
+        except ProjectError as error:
+            self.failures.append(str(error))
+        except OSError as error:
+            self.failures.append(f"{name}: {error.strerror}")
+
+    def _url(self, url: str) -> None:
+        with fetched(url, self.store.home / "fetched") as path:
+            try:
+                reader = reader_for(path, self.format)
+            except MalformedError as error:
+                raise MalformedError(str(error).replace(str(path), url)) from error
+            self._file(Named(path, url), reader)
+
+    def _file(self, file: Path | Named, reader: Reader) -> None:
+        """Store one file; an error of it or its reader does not stop the others."""
+        path, named = (file, str(file)) if isinstance(file, Path) else (file.path, file.name)
+        try:
+            if not load_file(self.store, file, reader, self.loaded, context=self.context):
+                self.unknown.append(f"{named}: {reader.name} found nothing to store: {_why(self.loaded.reports[-1])}")
+        except ProjectError as error:
+            self.failures.append(str(error).replace(str(path), named))
+        except Exception as error:  # noqa: BLE001  a reader may be a plug-in
+            reason = f"{type(error).__name__}: {error}"
+            self.failures.append(f"{named}: the reader {reader.name} failed, nothing is stored: {reason:.300}")
+
+    def _folder(self, folder: Path) -> None:
+        if is_spool(folder):
+            add(self.loaded, load_spool(self.store, folder))
+            return
+        readable = 0
+        for candidate in candidates_below(folder, self.format):
+            if candidate.reader is None:
+                (self.failures if candidate.is_failure else self.unknown).append(candidate.reason)
+                continue
+            readable += 1
+            self._file(candidate.path, candidate.reader)
+        if not readable:
+            raise MalformedError(f"{folder}: holds nothing of a known format")
+
+
+def _refuse_pipe(path: Path) -> None:
+    """Raises: MalformedError for what cannot be read twice, or has no end."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise UnavailableError(f"{path}: {error.strerror}") from error
+    if not stat.S_ISREG(mode):
+        raise MalformedError(f"{path}: neither a file nor a folder: save its output in a file, and name that")
+
+
+def _why(report: Report) -> str:
+    reasons = [skipped.reason for skipped in report.quoted] + report.notes
+    return reasons[0] if reasons else "no line has data"
+
+
+def is_spool(folder: Path) -> bool:
+    """Return whether the folder is empty or has segments of agents or probes."""
+    names = [path.name for path in folder.iterdir()]
+    return not names or any(name.endswith((".segment", ".open")) or name == "ingest.lock" for name in names)
+
+
+def store_spool(settings: Settings) -> Loaded:
+    """Moves this installation's spool into its store. Raises: UnavailableError."""
+    with Store.open(settings.home, database=settings.database) as store:
+        return load_spool(store, settings.spool)
+
+
+def add(total: Loaded, part: Loaded) -> None:
+    """Add the outcome of one spool."""
+    total.batches += part.batches
+    total.duplicates += part.duplicates
+    total.rows += part.rows
+    total.runs |= part.runs
+    total.problems += part.problems
+
+
+def _as_json(taking: _Taking) -> dict[str, object]:
+    return {"loaded": taking.loaded, "failures": taking.failures, "unknown": taking.unknown}
+
+
+def _print(taking: _Taking) -> None:
+    loaded = taking.loaded
+    trials = f", {loaded.trials} trials" if loaded.trials else ""
+    say(
+        f"{loaded.batches} batches stored ({loaded.duplicates} were there before): "
+        f"{loaded.rows} rows, {len(loaded.runs)} runs, {loaded.jobs} jobs{trials}"
+    )
+    for report in loaded.reports:
+        _print_report(report)
+    for problem in [*loaded.problems, *taking.failures]:
+        say(printable(f"problem: {problem}"))
+    _print_unknown(taking.unknown)
+
+
+def _print_report(report: Report) -> None:
+    say(printable(f"{report.path} ({report.format}): {report.read} rows read, {report.skipped} skipped"))
+    for skipped in report.quoted:
+        say(printable(f"  line {skipped.line}: {skipped.reason}: {skipped.text}"))
+    for note in report.notes:
+        say(printable(f"  note: {note}"))
+
+
+def _print_unknown(unknown: Iterable[str]) -> None:
+    reasons = list(unknown)
+    for reason in reasons[:NAMED]:
+        say(printable(f"left out: {reason}"))
+    if len(reasons) > NAMED:
+        say(f"left out: {len(reasons) - NAMED} more")

@@ -1,0 +1,126 @@
+"""`crosswind models`: trained models and their versions; which one answers; a new one."""
+
+import argparse
+from collections.abc import Mapping
+
+from crosswind.cli.text.output import say, say_json, table
+from crosswind.dashboards.wording import NONE, percent, utc
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.model import ModelRecord, ModelState
+from crosswind.data.schema.operation import Operation, OperationState
+from crosswind.data.store.store import Store
+from crosswind.models.registry.evidence import skill_of
+from crosswind.models.registry.registry import Registry
+from crosswind.models.registry.trainer import Trainer
+from crosswind.models.training.operations import Runner
+from crosswind.models.training.trainers import TRAINERS
+from crosswind.settings import Settings
+
+HEADINGS = ("model", "version", "state", "made", "rows", "validated", "loss", "best baseline", "skill", "note")
+USAGE = "[NAME] | promote NAME VERSION | rollback NAME | train NAME"
+FAILED = 1
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the verb's arguments."""
+    parser.add_argument(
+        "words", nargs="*", metavar="WORD", help=f"{USAGE}: nothing lists every model, a name its versions"
+    )
+    parser.add_argument(
+        "--because", metavar="REASON", help="why: needed by rollback, and to promote what does not beat the baselines"
+    )
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Lists models, or changes one."""
+    with Store.open(settings.home, database=settings.database) as store:
+        match arguments.words:
+            case []:
+                _list(_all(store), as_json=arguments.json)
+            case [name]:
+                _list(_versions(store, name), as_json=arguments.json)
+            case ["promote", name, version]:
+                promoted = Registry(store).promote(name, _number(version), forced_because=arguments.because)
+                _print(promoted, "answers now", as_json=arguments.json)
+            case ["rollback", name]:
+                back = Registry(store).rollback(name, arguments.because or "")
+                _print(back, "answers again", as_json=arguments.json)
+            case ["train", name]:
+                return train(store, name, as_json=arguments.json)
+            case words:
+                raise InvalidInputError(f"models {' '.join(words)[:80]}: expected {USAGE}")
+    return 0
+
+
+def train(store: Store, name: str, trainers: Mapping[str, Trainer] = TRAINERS, *, as_json: bool = False) -> int:
+    """Train a new version now; return the process's exit code. Raises: UnavailableError while another process does.
+
+    If this process is killed, a server or the next such command continues it.
+    """
+    runner = Runner(store, trainers)
+    operation = runner.ask(name)
+    done = runner.run_next(operation.operation_id)
+    if done is None:
+        raise UnavailableError(f"operation {operation.operation_id} trains {name} in another process: wait for it")
+    if as_json:
+        say_json(done)
+    else:
+        say(_outcome(name, done))
+    return 0 if done.state is OperationState.DONE else FAILED
+
+
+def _all(store: Store) -> list[ModelRecord]:
+    with store.catalog.read() as session:
+        return session.models.all()
+
+
+def _versions(store: Store, name: str) -> list[ModelRecord]:
+    with store.catalog.read() as session:
+        return session.models.versions(name)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 2**31):
+        raise InvalidInputError(f"version {text[:40]!r}: expected a whole number from 1")
+    return int(text)
+
+
+def _outcome(name: str, done: Operation) -> str:
+    if done.state is not OperationState.DONE:
+        return f"{name} was not trained: {done.error}"
+    made = f"version {done.result['version']} of {name} is {done.result['state']}"
+    return f"{made}: {done.result['note']}; next: crosswind models {name}"
+
+
+def _print(record: ModelRecord, what: str, *, as_json: bool) -> None:
+    if as_json:
+        say_json(record)
+    else:
+        say(f"version {record.version} of {record.name} {what}: {record.note}")
+
+
+def _list(records: list[ModelRecord], *, as_json: bool) -> None:
+    if as_json:
+        say_json(records)
+    elif records:
+        say(table(HEADINGS, [_line(record) for record in records]))
+    else:
+        say("No model is registered yet: crosswind models train NAME makes one.")
+
+
+def _line(record: ModelRecord) -> tuple[str, ...]:
+    evidence = record.evidence
+    best = min(evidence.baselines, key=lambda name: evidence.baselines[name], default=None)
+    skill = skill_of(evidence)
+    return (
+        record.name,
+        str(record.version),
+        f"{record.state} *" if record.state is ModelState.PROMOTED else record.state,
+        utc(record.made_ns),
+        str(evidence.learned.rows),
+        str(evidence.validated_rows),
+        f"{evidence.loss:.4g}",
+        NONE if best is None else f"{evidence.baselines[best]:.4g} {best}",
+        NONE if skill is None else percent(skill),
+        record.note[:80] or NONE,
+    )

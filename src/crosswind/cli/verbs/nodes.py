@@ -1,0 +1,85 @@
+"""`crosswind nodes`: nodes that send samples, newest first, and the state of their agents."""
+
+import argparse
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from crosswind.cli.moment import moment_of
+from crosswind.cli.text.output import say, say_json, table
+from crosswind.dashboards.wording import NONE, number, percent, seconds
+from crosswind.data.schema.answers.nodes import NodeState
+from crosswind.data.store.fleet import AGENT, fleet
+from crosswind.data.store.store import Store
+from crosswind.settings import Settings
+
+HEADINGS = ("node", "last sweep", "sweeps", "late p99", "missed", "lost", "core", "memory", "clock", "up", "down")
+DOWN_HEADINGS = ("down", "nodes", "which", "why")
+NAMED = 3  # nodes of a source that is down; the others are counted
+REASON = 100  # letters of why
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the verb's arguments."""
+    help_text = "how far to look back: 90s, 5m, 1h, 2d, or a date such as 2026-11-01 (default 1h)"
+    parser.add_argument("--since", default="1h", metavar="TIME", help=help_text)
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Lists them."""
+    now_ns = time.time_ns()
+    since_ns = moment_of(arguments.since, now_ns / 1e9) * 1_000_000_000
+    with Store.open(settings.home, database=settings.database) as store:
+        states = sorted(fleet(store, since_ns), key=lambda state: state.last_sweep_ns, reverse=True)
+        has_samples = AGENT in store.lake.sets()
+    if arguments.json:
+        say_json([asdict(state) for state in states])
+    elif states:
+        say(table(HEADINGS, [_line(state, now_ns) for state in states]))
+        _print_down(states)
+    elif has_samples:
+        say(f"No samples with --since {arguments.since}: --since 30d looks further back.")
+    else:
+        say("No samples yet: run crosswind agent, then crosswind ingest or crosswind sync.")
+    return 0
+
+
+def _line(state: NodeState, now_ns: int) -> tuple[str, ...]:
+    memory = state.resident_bytes
+    return (
+        state.node,
+        f"{seconds((now_ns - state.last_sweep_ns) / 1e9)} ago",
+        number(state.sweeps),
+        seconds(state.lateness_p99_seconds),
+        number(state.missed_ticks),
+        number(state.lost_sweeps),
+        percent(state.cpu_ratio),
+        NONE if memory is None else f"{memory / 2**20:.0f} MiB",
+        _clock(state),
+        str(len(state.sources_up)),
+        str(len(state.sources_down)),
+    )
+
+
+def _clock(state: NodeState) -> str:
+    return "not kept" if state.clock_synchronized is False else seconds(state.clock_error_seconds)
+
+
+def _print_down(states: Sequence[NodeState]) -> None:
+    """Print the sources that are down with reasons and nodes, most often the same on many nodes."""
+    nodes: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for state in states:
+        for source in state.sources_down:
+            nodes[source.name, source.reason or NONE].append(state.node)
+    if nodes:
+        lines = [
+            (name, str(len(where)), _some(sorted(where)), reason[:REASON])
+            for (name, reason), where in sorted(nodes.items())
+        ]
+        say()
+        say(table(DOWN_HEADINGS, lines))
+
+
+def _some(nodes: Sequence[str]) -> str:
+    return ", ".join(nodes[:NAMED]) + (", ..." if len(nodes) > NAMED else "")

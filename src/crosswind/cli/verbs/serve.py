@@ -1,0 +1,73 @@
+"""`crosswind serve`: pages and API over what is stored."""
+
+import argparse
+import logging
+import os
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from crosswind.api import server
+from crosswind.api.settings import ServerSettings
+from crosswind.cli.text.output import say, say_json
+from crosswind.data.store.store import Store
+from crosswind.settings import Settings
+
+PORT = 8321
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the verb's arguments."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
+    parser.add_argument("--port", type=int, default=PORT, help=f"default {PORT}; 0 takes a free one")
+    parser.add_argument("--uds", type=Path, metavar="PATH", help="listen on this Unix socket instead of a port")
+    parser.add_argument("--root-path", default="", help="prefix under which a proxy shows the pages")
+    parser.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME", help="a further name of this server"
+    )
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Serve until stopped."""
+    wanted = ServerSettings(
+        host=arguments.host,
+        port=arguments.port,
+        token=settings.token,
+        root_path=arguments.root_path,
+        hosts=tuple(arguments.allow_host),
+        uds=arguments.uds,
+        intensity=settings.intensity,
+    )
+    return serve(settings, wanted, as_json=arguments.json)
+
+
+def serve(settings: Settings, wanted: ServerSettings, *, as_json: bool = False) -> int:
+    """Serve a store, and print its URL once the port is bound; end the process if threads still work after that."""
+    before = set(threading.enumerate())
+
+    def ready(url: str) -> None:
+        if as_json:
+            say_json({"url": url})
+        else:
+            say(f"Pages and API: {url}  (Ctrl-C ends it)")
+
+    with Store.open(settings.home, database=settings.database) as store:
+        server.serve(store, wanted, ready=ready)
+    if set(threading.enumerate()) - before:
+        _leave_at_once()
+    return 0
+
+
+def _leave_at_once() -> NoReturn:
+    """End the process with 0, and its threads at any point.
+
+    At its normal end the interpreter unwinds every thread that requests its lock. Training runs in C++ code that cannot
+    be unwound, so the process would abort. For the files this is like a kill, which they survive at any time.
+    """
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # its reader has left
+            stream.flush()
+    os._exit(0)

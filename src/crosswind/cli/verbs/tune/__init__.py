@@ -1,0 +1,24 @@
+"""`crosswind tune`: a search for a good configuration, from a job script; an action is loaded when asked for."""
+
+import argparse
+from importlib import import_module
+
+from crosswind.cli.verbs.tune.arguments import configure
+from crosswind.settings import Settings
+
+__all__ = ["ACTIONS", "configure", "execute"]
+
+# Actions by the module that does them; those of `trials` are what a job script does between two runs.
+ACTIONS = {
+    **dict.fromkeys(("next", "suggest", "beat", "tell", "complete", "fail", "release"), "trials"),
+    **dict.fromkeys(("create", "import"), "made"),
+    **dict.fromkeys(("status", "best", "export"), "results"),
+    "exec": "exec_",
+}
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Does the action; its exit code."""
+    module = import_module(f"crosswind.cli.verbs.tune.{ACTIONS[arguments.action]}")
+    code: int = module.execute(arguments, settings)
+    return code

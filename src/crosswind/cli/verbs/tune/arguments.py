@@ -1,0 +1,83 @@
+"""The actions of `crosswind tune` and their arguments."""
+
+import argparse
+from pathlib import Path
+from typing import TypeAlias
+
+from crosswind.cli.verbs.tune.context import VARIABLE, configure_context
+from crosswind.cli.verbs.tune.exec_arguments import ActionParser, configure_exec
+from crosswind.cli.verbs.tune.where import configure_where
+
+LEASE_SECONDS = 24 * 3600.0  # of a trial that nobody beats for
+Actions: TypeAlias = "argparse._SubParsersAction[ActionParser]"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the verb's arguments."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=ActionParser)
+    configure_exec(_action(actions, "exec", "ask for a trial, run it, record it, tell its result: exec STUDY -- CMD"))
+    _configure_making(actions)
+    _configure_trials(actions)
+    _configure_results(actions)
+
+
+def _configure_making(actions: Actions) -> None:
+    create = _action(actions, "create", "a study, from a YAML, JSON or TOML file: create STUDY.yaml")
+    create.add_argument("space", type=Path, nargs="?", help="a JSON file of parameters alone: create NAME SPACE.json")
+    create.add_argument("--objective", default=None, help="with SPACE.json: what is measured; lower is better")
+    create.add_argument("--unit", default="s", help="with SPACE.json: the objective's unit")
+    create.add_argument("--seed", type=int, default=0, help="with SPACE.json: of the search")
+    create.add_argument("--trials", type=int, metavar="N", help="the budget: how many trials may be begun")
+    old = _action(actions, "import", "take over finished trials of Optuna, Kernel Tuner or a CSV file")
+    old.add_argument("file", type=Path)
+    old.add_argument("--of", metavar="NAME", help="of a file with several studies, the one meant")
+
+
+def _configure_trials(actions: Actions) -> None:
+    for name in ("next", "suggest"):
+        asked = _action(actions, name, "the next configuration to try, under a lease")
+        asked.add_argument("--count", type=int, default=1)
+        asked.add_argument("--lease", type=float, default=LEASE_SECONDS, metavar="SECONDS", help="without `tune beat`")
+        asked.add_argument("--slot", default="", help="tells apart those who ask side by side in one job")
+        configure_context(asked, "of the input at hand: chosen by what earlier trials showed with theirs")
+        asked.add_argument("--format", choices=("table", "env"), default="table", help="env: lines for eval")
+    beat = _trial(actions, "beat", "keep the lease of a trial that still runs")
+    beat.add_argument("--lease", type=float, default=LEASE_SECONDS, metavar="SECONDS", help="from now on")
+    for name in ("tell", "complete"):
+        tell = _trial(actions, name, "what was measured")
+        tell.add_argument("objective", type=float, nargs="?", help="of a trial that was measured")
+        tell.add_argument("--outcome", action="append", default=[], metavar="NAME=NUMBER", help="also measured")
+        configure_context(tell, f"of the input it was measured on (default: ${VARIABLE})")
+        tell.add_argument("--run", metavar="RUN", help="the run that it was measured in")
+        tell.add_argument("--failed", metavar="REASON", help="it has no objective: it broke")
+        tell.add_argument("--infeasible", metavar="REASON", help="it has no objective: it cannot run")
+        tell.add_argument("--pruned", metavar="REASON", help="it has no objective: it was stopped early")
+    failed = _trial(actions, "fail", "end a trial without an objective")
+    failed.add_argument("--reason", default="failed")
+    configure_context(failed, f"of the input it failed on (default: ${VARIABLE})")
+    released = _trial(actions, "release", "give a trial back, unmeasured")
+    released.add_argument("--checkpoint", metavar="PATH", help="where its work can be resumed")
+
+
+def _configure_results(actions: Actions) -> None:
+    _action(actions, "status", "every trial, and the best so far")
+    best = _action(actions, "best", "the best configuration, and how sure that is")
+    best.add_argument("--format", choices=("text", "json", "yaml", "toml", "env"), default="text")
+    export = _action(actions, "export", "all trials as a table for other tools")
+    export.add_argument("--format", choices=("csv", "json"), default="csv")
+
+
+def _trial(actions: Actions, name: str, help_text: str) -> ActionParser:
+    parser = _action(actions, name, help_text)
+    parser.add_argument("trial", help="the trial's id")
+    parser.add_argument("--owner", help="who holds it (default: $CROSSWIND_TRIAL_OWNER)")
+    return parser
+
+
+def _action(actions: Actions, name: str, help_text: str) -> ActionParser:
+    parser = actions.add_parser(name, help=help_text, description=f"{help_text}.", allow_abbrev=False)
+    parser.add_argument("study", help="a study file" if name == "create" else "the study's name or id")
+    configure_where(parser)
+    # Suppressed, so that its absence here does not undo a --json before the action.
+    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON for machines")
+    return parser

@@ -1,0 +1,272 @@
+"""One trial evaluated: its program runs, is recorded and watched, and what came of it is told."""
+
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from crosswind.cli.verbs.tune.config_file import write_config
+from crosswind.cli.verbs.tune.context import VARIABLE
+from crosswind.cli.verbs.tune.doubts import Doubts
+from crosswind.cli.verbs.tune.filling import filled, variables
+from crosswind.cli.verbs.tune.judging import judged
+from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
+from crosswind.cli.verbs.tune.run_outcomes import step_outcomes
+from crosswind.cli.verbs.tune.told_objective import listening, outcomes_in
+from crosswind.cli.verbs.tune.watch import Watch
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, ProjectError, UnavailableError
+from crosswind.data.schema.run import new_ulid
+from crosswind.data.schema.trial import Study, TrialRecord, TrialState
+from crosswind.ingest.wrapper.wrapper import Launch, Outcome, launch
+from crosswind.models.tuner.service.service import Lease, StudyService
+from crosswind.models.tuner.variants.contexts import Numbers, as_outcomes, as_reason, as_text
+
+OK, FAILED, STOPPED, USED_UP, LATER = 0, 1, 3, 4, 75
+OURS = frozenset({STOPPED, USED_UP, LATER})  # exit codes that job scripts ask for; a failing program's become 1
+CHECKPOINT, CONFIG_FILE = "checkpoint", "config_file"
+
+
+@dataclass(frozen=True)
+class Program:
+    """The program that is run for each trial, and the place of its result.
+
+    `objective_from` is a file that the program writes, `pattern` finds the result there or on the output; without
+    either it is an outcome of the recorded run. `context` are numbers of its input. `infeasible` are exit codes that
+    say that a configuration cannot be.
+    """
+
+    command: tuple[str, ...]
+    spool: Path
+    workload: str | None = None
+    exports: Mapping[str, str] = field(default_factory=dict)
+    config_file: str | None = None
+    checkpoint: str | None = None
+    objective_from: str | None = None
+    pattern: re.Pattern[str] | None = None
+    context: Numbers = field(default_factory=dict)
+    infeasible: frozenset[int] = frozenset()
+    agent_seconds: float | None = 1.0
+    step_lines: str | None = None
+    injects: bool = True
+
+    def launch_of(self, study: Study, record: TrialRecord, run_id: str) -> Launch:
+        """Return what is to be started for a trial; its configuration file is there then.
+
+        Raises: InvalidInputError for a command that the configuration does not fill, UnavailableError.
+        """
+        environment, command = self.seen_by(study.name, record)
+        return Launch(
+            command,
+            self.spool,
+            workload=self.workload,
+            tags={"study": study.name, "trial": record.trial_id},
+            agent_seconds=self.agent_seconds,
+            injects=self.injects,
+            step_lines=self.step_lines,
+            environment=environment,
+            configuration=record.trial.configuration,
+            run_id=run_id,
+        )
+
+    def seen_by(self, study: str, record: TrialRecord) -> tuple[dict[str, str], tuple[str, ...]]:
+        """The variables that tell the program its configuration, and its command line.
+
+        Raises: InvalidInputError, UnavailableError.
+        """
+        names, configuration = self.names(study, record), record.trial.configuration
+        command = filled(self.command, configuration, names)
+        if config_file := names.get(CONFIG_FILE):
+            write_config(Path(config_file), configuration)
+        told_context = {VARIABLE: as_text(self.context)} if self.context else {}
+        return variables(configuration, self.exports) | _environment(names) | told_context, command
+
+    def names(self, study: str, record: TrialRecord) -> dict[str, str]:
+        """Return what a command may ask for beside the parameters: trial, study, checkpoint and config_file."""
+        names = {"trial": record.trial_id, "study": study, "owner": record.owner or ""}
+        if checkpoint := record.checkpoint or self._path(self.checkpoint, record):
+            names[CHECKPOINT] = checkpoint
+        if config_file := self._path(self.config_file, record):
+            names[CONFIG_FILE] = config_file
+        return names
+
+    def result_file(self, record: TrialRecord) -> Path | None:
+        """The file that the program writes its result to."""
+        path = self._path(self.objective_from, record)
+        return Path(path) if path else None
+
+    def _path(self, template: str | None, record: TrialRecord) -> str | None:
+        if template is None:
+            return None
+        [path] = filled([template], record.trial.configuration, {"trial": record.trial_id})
+        return str(Path(path).absolute())
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The end of a trial, and the exit code that says so; no more trials are wanted where `is_leaving`."""
+
+    exit_code: int
+    tell: TrialResult | None
+    is_leaving: bool = False
+
+
+@dataclass
+class Evaluation:
+    """Evaluates trials of one study."""
+
+    service: StudyService
+    study: Study
+    program: Program
+    holder: Lease
+    outbox: Outbox
+    limit_seconds: float | None = None
+    grace_seconds: float = 20.0
+    stops_early: bool = False
+    store: Callable[[], None] = lambda: None
+    doubts: Callable[[], Doubts] | None = None  # of a trial; None believes whatever was measured
+    _telling: threading.Lock = field(default_factory=threading.Lock)
+    _told: set[str] = field(default_factory=set)
+
+    def evaluate(self, record: TrialRecord, run_id: str | None = None) -> Ended:
+        """Runs a trial's program and tells what came of it.
+
+        Raises: InvalidInputError where it cannot be started; the trial is given back then.
+        """
+        doubts = self.doubts() if self.doubts else None
+        ended = self._attempt(record, run_id or new_ulid(), doubts)
+        while ended is None:
+            ended = self._attempt(record, new_ulid(), doubts)
+        return ended
+
+    def _attempt(self, record: TrialRecord, run_id: str, doubts: Doubts | None) -> Ended | None:
+        """Runs the program once; None where it is to be measured again, and nothing is told yet."""
+        with self._giving_back(record):
+            watch = self._watch(record, run_id)
+        with watch.noting_signals():
+            with self._giving_back(record):
+                ended = self._run(record, run_id, watch)
+            if doubts:
+                self.store()  # first: there stands what disturbed it
+                if doubts.wants_again(ended.tell) and not watch.is_leaving:
+                    return None
+                ended = _believed(ended, doubts)
+            if ended.tell:
+                self._tell(ended.tell)
+            if not doubts:
+                self.store()
+            return Ended(ended.exit_code, ended.tell, watch.is_leaving)
+
+    @contextmanager
+    def _giving_back(self, record: TrialRecord) -> Iterator[None]:
+        """Give a trial back that cannot be started."""
+        try:
+            yield
+        except ProjectError:
+            self._tell(TrialResult(self.study.name, record.trial_id, None, owner=record.owner))
+            raise
+
+    def _watch(self, record: TrialRecord, run_id: str) -> Watch:
+        holder = replace(self.holder, owner=record.owner or self.holder.owner)
+        return Watch(
+            lambda: self.service.heartbeat(self.study.name, record.trial_id, holder),
+            self.holder.seconds / 4,
+            self.limit_seconds,
+            self.grace_seconds,
+            lambda: self._tell(self._back(record)),
+            self._surely_worse(record, run_id) if self.stops_early else None,
+        )
+
+    def _surely_worse(self, record: TrialRecord, run_id: str) -> Callable[[], str | None]:
+        try:
+            from crosswind.cli.verbs.tune.early import surely_worse  # noqa: PLC0415 - needs numpy, which a plain node lacks
+        except ImportError as error:
+            raise UnavailableError("--stop-early needs numpy: pip install crosswind[server] on this node") from error
+        try:
+            best = self.service.status(self.study.name).best
+        except UnavailableError:  # nobody to be compared with can be asked for
+            best = None
+        return surely_worse(self.study, best, record, spool=self.program.spool, run_id=run_id)
+
+    def _run(self, record: TrialRecord, run_id: str, watch: Watch) -> Ended:
+        result = self.program.result_file(record)
+        if result:
+            result.unlink(missing_ok=True)  # of an earlier attempt
+        wanted = replace(
+            self.program.launch_of(self.study, record, run_id), on_start=watch.started, on_signal=watch.heard
+        )
+        pattern = self.program.pattern if result is None else None
+        with watch.watching(), listening(pattern, self.study.objective) if pattern else nullcontext() as heard:
+            outcome = launch(wanted)
+        return self._ended(record, outcome, watch, dict(heard.numbers) if heard else {})
+
+    def _ended(self, record: TrialRecord, outcome: Outcome, watch: Watch, heard: Mapping[str, float]) -> Ended:
+        if watch.lost:
+            _say(f"trial {record.trial_id} is not ours any more: {watch.lost}")
+            return Ended(LATER, None)
+        if watch.preempted_by is not None:
+            return Ended(LATER, self._back(record))
+        if watch.stopped_because or outcome.exit_code == STOPPED:
+            reason = watch.stopped_because or "the program stopped early"
+            return Ended(STOPPED, self._without(record, TrialState.PRUNED, reason))
+        if outcome.exit_code != 0:
+            state = TrialState.INFEASIBLE if outcome.exit_code in self.program.infeasible else TrialState.FAILED
+            code = FAILED if outcome.exit_code in OURS else outcome.exit_code
+            return Ended(code, self._without(record, state, f"exit code {outcome.exit_code}"))
+        return self._measured(record, outcome, heard)
+
+    def _measured(self, record: TrialRecord, outcome: Outcome, heard: Mapping[str, float]) -> Ended:
+        try:
+            outcomes = {"run_seconds": outcome.seconds, **step_outcomes(self.program.spool, outcome.run_id), **heard}
+            if result := self.program.result_file(record):
+                outcomes |= outcomes_in(result, self.study.objective, self.program.pattern)
+            outcomes |= as_outcomes(self.program.context)  # what it was chosen for, whatever the program says
+            objective = judged(self.study, record.trial.configuration, outcomes)
+        except ProjectError as error:
+            return Ended(FAILED, self._without(record, TrialState.FAILED, str(error)))
+        done = TrialResult(self.study.name, record.trial_id, TrialState.DONE, objective, owner=record.owner)
+        return Ended(OK, replace(done, run_id=outcome.run_id, outcomes=outcomes))
+
+    def _without(self, record: TrialRecord, state: TrialState, reason: str) -> TrialResult:
+        told_reason = as_reason(reason, self.program.context)
+        return TrialResult(self.study.name, record.trial_id, state, reason=told_reason, owner=record.owner)
+
+    def _back(self, record: TrialRecord) -> TrialResult:
+        """The trial given back, with the checkpoint if the program has left one."""
+        named = self.program.names(self.study.name, record).get(CHECKPOINT)
+        checkpoint = named if named and Path(named).exists() else record.checkpoint
+        return TrialResult(self.study.name, record.trial_id, None, owner=record.owner, checkpoint=checkpoint)
+
+    def _tell(self, tell: TrialResult) -> None:
+        """Tells the service once; what it cannot be told now is kept for the next call."""
+        with self._telling:
+            if tell.trial_id in self._told:
+                return
+            self._told.add(tell.trial_id)
+            try:
+                tell.to(self.service)
+            except UnavailableError as error:
+                _say(f"{error}: kept in {self.outbox.keep(tell)}, told by the next call")
+            except InvalidInputError as error:  # a measurement that a later service may yet take
+                _say(f"not told: {error}: kept in {self.outbox.keep(tell)}")
+            except (ConflictError, NotFoundError) as error:
+                _say(f"not told: {error}")
+
+
+def _believed(ended: Ended, doubts: Doubts) -> Ended:
+    """A repeat that broke takes nothing back of what was measured before."""
+    tell = doubts.believed(ended.tell)
+    is_measured = tell is not None and tell.state is TrialState.DONE
+    return replace(ended, exit_code=OK if is_measured else ended.exit_code, tell=tell)
+
+
+def _environment(names: Mapping[str, str]) -> dict[str, str]:
+    suffixes = {"trial": "TRIAL", "study": "STUDY", "owner": "TRIAL_OWNER", CHECKPOINT: "CHECKPOINT"}
+    suffixes[CONFIG_FILE] = "CONFIG_FILE"
+    return {f"CROSSWIND_{suffixes[name]}": value for name, value in names.items()}
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"crosswind: {text}\n")

@@ -1,0 +1,200 @@
+"""`crosswind tune exec STUDY -- CMD`: asks for a trial, runs it, records it, and tells what came of it."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from crosswind.cli.text.output import say_json
+from crosswind.cli.verbs.tune import ranks
+from crosswind.cli.verbs.tune.asker import asking_process
+from crosswind.cli.verbs.tune.context import context_in, suggesting
+from crosswind.cli.verbs.tune.doubts import Doubts
+from crosswind.cli.verbs.tune.evaluation import LATER, OK, USED_UP, Ended, Evaluation, Program
+from crosswind.cli.verbs.tune.filling import exports_of
+from crosswind.cli.verbs.tune.outbox import Outbox
+from crosswind.cli.verbs.tune.prefetch import Prefetch
+from crosswind.cli.verbs.tune.records import records_of
+from crosswind.cli.verbs.tune.told_objective import compiled
+from crosswind.cli.verbs.tune.where import place_of, service_at
+from crosswind.data.schema.errors import InvalidInputError, ProjectError, UnavailableError
+from crosswind.data.schema.run import new_ulid
+from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.ingest.injected import injected
+from crosswind.models.tuner.service.service import COUNT_MAX, Lease, StudyService, Suggest
+from crosswind.settings import Settings
+
+WRONG = 2
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Evaluates trials: 0 done, 3 stopped early, 4 budget spent, 75 given back or no answer, else as the program."""
+    if arguments.trials < 1:
+        raise InvalidInputError(f"--trials is {arguments.trials}, expected 1 or more")
+    if not 0 <= arguments.ahead <= COUNT_MAX:
+        raise InvalidInputError(f"--ahead is {arguments.ahead}, expected 0 to {COUNT_MAX}")
+    if arguments.ahead and arguments.context:
+        raise InvalidInputError(f"--ahead is {arguments.ahead}, expected 0 beside --context: a trial is for one input")
+    program, rank = program_of(arguments, settings), ranks.rank_of_step()
+    if rank is None:
+        return _evaluate(arguments, settings, program, None)
+    if arguments.trials > 1:
+        raise InvalidInputError(f"--trials is {arguments.trials}, expected 1 where every rank of a step calls")
+    answer = ranks.answer_file(_shared_folder(arguments, settings))
+    if rank == 0:
+        return _evaluate(arguments, settings, program, answer)
+    return _follow(program, ranks.wait_for_answer(answer, arguments.wait), arguments.study)
+
+
+def program_of(arguments: argparse.Namespace, settings: Settings) -> Program:
+    """Return the program that the arguments describe. Raises: InvalidInputError."""
+    return Program(
+        tuple(arguments.command),
+        settings.spool,
+        workload=arguments.workload,
+        exports=exports_of(arguments.export),
+        config_file=arguments.config_file,
+        checkpoint=arguments.checkpoint or os.environ.get("CROSSWIND_CHECKPOINT"),
+        objective_from=arguments.objective_from,
+        pattern=compiled(arguments.objective_pattern) if arguments.objective_pattern else None,
+        context=context_in(arguments.context) if arguments.context else {},
+        infeasible=frozenset(arguments.infeasible),
+        agent_seconds=None if arguments.no_agent else arguments.interval,
+        step_lines=arguments.step_lines,
+        injects=not arguments.no_inject,
+    )
+
+
+def _evaluate(arguments: argparse.Namespace, settings: Settings, program: Program, answer: Path | None) -> int:
+    """Evaluates trials one after another; the other ranks of the step, if there are any, are told of them."""
+    place = place_of(arguments)
+    try:
+        with asking_process(arguments.lease) as holder, service_at(place, settings) as service:
+            outbox = Outbox.below(settings.spool, place)
+            ahead = Prefetch.below(settings.spool, place, arguments.ahead)
+            study, first = _begun(service, outbox, ahead, arguments.study)
+            evaluation = Evaluation(service, study, _with_command(program, study), holder, outbox)
+            evaluation.limit_seconds, evaluation.grace_seconds = arguments.limit, arguments.grace
+            evaluation.stops_early = arguments.stop_early
+            if not arguments.no_ingest:
+                records = records_of(place, settings, service, study)
+                evaluation.store = records.keep
+                if answer is None and not arguments.believe:  # other ranks are told of one run alone
+                    evaluation.doubts = lambda: Doubts(records.judge)
+            suggest = suggesting(program.context, place, settings) if program.context else service.suggest
+            return _one_after_another(evaluation, _handed_out(evaluation, ahead, suggest, first), arguments, answer)
+    except ProjectError as error:
+        if answer:
+            ranks.leave(answer, ranks.Answer(LATER if isinstance(error, UnavailableError) else WRONG))
+        raise
+
+
+def _begun(service: StudyService, outbox: Outbox, ahead: Prefetch, name: str) -> tuple[Study, TrialRecord | None]:
+    """The study; and, where no service answers, a trial that was leased beforehand. Raises: what the service raises."""
+    try:
+        _send(outbox, service)
+        return service.status(name).study, None
+    except UnavailableError as error:
+        if (kept := ahead.take(name)) is None:
+            raise
+        sys.stderr.write(f"crosswind: {error}: going on with a trial leased beforehand\n")
+        return kept.study, kept.record
+
+
+def _with_command(program: Program, study: Study) -> Program:
+    """The program with the study's own command where none is given. Raises: InvalidInputError without either."""
+    default = study.details.get("command")
+    command = program.command or (tuple(map(str, default)) if isinstance(default, list) else ())
+    if not command:
+        raise InvalidInputError(
+            "tune exec: expected a program after --, as in crosswind tune exec STUDY -- ./train {lr}"
+        )
+    return replace(program, command=command)
+
+
+def _send(outbox: Outbox, service: StudyService) -> None:
+    """Tells what waits, before anything is asked: a service that lacks a result would hand its trial out again."""
+    for problem in outbox.send(service):
+        sys.stderr.write(f"crosswind: {problem}\n")
+
+
+def _handed_out(
+    evaluation: Evaluation, ahead: Prefetch, suggest: Suggest, first: TrialRecord | None
+) -> Iterator[TrialRecord]:
+    """The first trial if it is there already, then what the service hands out, each when it is asked for."""
+
+    def told_all(study: str, count: int, lease: Lease) -> list[TrialRecord]:
+        _send(evaluation.outbox, evaluation.service)
+        return suggest(study, count, lease)
+
+    def following() -> TrialRecord | None:
+        return ahead.next_trial(evaluation.service, told_all, evaluation.study, evaluation.holder)
+
+    record = first or following()
+    while record is not None:
+        yield record
+        record = following()
+
+
+def _one_after_another(
+    evaluation: Evaluation, trials: Iterable[TrialRecord], arguments: argparse.Namespace, answer: Path | None
+) -> int:
+    code = None
+    for record in islice(trials, arguments.trials):
+        run_id = new_ulid()
+        if answer:
+            ranks.leave(answer, _answer(evaluation, record, run_id))
+        ended = evaluation.evaluate(record, run_id)
+        _say(record, ended, as_json=arguments.json)
+        code = ended.exit_code
+        if ended.is_leaving or code == LATER:
+            break
+    if code is None and answer:
+        ranks.leave(answer, ranks.Answer(USED_UP))
+    return USED_UP if code is None else code
+
+
+def _answer(evaluation: Evaluation, record: TrialRecord, run_id: str) -> ranks.Answer:
+    configuration, command = record.trial.configuration, evaluation.program.command
+    return ranks.Answer(None, record.trial_id, configuration, run_id, record.checkpoint, command)
+
+
+def _follow(program: Program, answer: ranks.Answer, study: str) -> int:
+    """Becomes the program of a rank that rank 0 has asked for; returns only where there is none."""
+    if answer.exit_code is not None or answer.configuration is None:
+        return answer.exit_code or OK
+    record = TrialRecord(Trial(answer.configuration, TrialState.LEASED, None, answer.trial_id), study)
+    record = TrialRecord(**{**vars(record), "checkpoint": answer.checkpoint})
+    environment, command = replace(program, command=tuple(answer.command)).seen_by(study, record)
+    environment = os.environ | environment | {"CROSSWIND_RUN_ID": answer.run_id, "CROSSWIND_SPOOL": str(program.spool)}
+    environment |= injected(environment) if program.injects else {"CROSSWIND_INJECT": "0"}
+    try:
+        os.execvpe(command[0], command, environment)  # noqa: S606 - the user's program takes this rank's place
+    except OSError as error:
+        raise InvalidInputError(f"run: {command[0]!r} cannot be started: {error}") from error
+
+
+def _shared_folder(arguments: argparse.Namespace, settings: Settings) -> Path:
+    """A folder that every rank of the step sees."""
+    if arguments.shared:
+        return Path(arguments.shared)
+    kind, address = place_of(arguments)
+    return Path(address) if kind == "folder" else settings.home / "tune"
+
+
+def _say(record: TrialRecord, ended: Ended, *, as_json: bool) -> None:
+    tell = ended.tell
+    state = "lost" if tell is None else "given back" if tell.state is None else str(tell.state)
+    objective = tell.objective if tell else None
+    if as_json:
+        words = {"trial_id": record.trial_id, "configuration": record.trial.configuration, "state": state}
+        say_json(
+            words | {"objective": objective, "exit_code": ended.exit_code, "run_id": tell.run_id if tell else None}
+        )
+        return
+    measured = f", objective {objective:.6g}" if objective is not None else ""
+    reason = f": {tell.reason}" if tell and tell.reason else ""
+    sys.stderr.write(f"crosswind: trial {record.trial_id} {state}{measured}{reason}\n")

@@ -1,0 +1,139 @@
+"""Finished trials of other tools taken over into a study: Optuna, Kernel Tuner, or a table in a CSV file."""
+
+import argparse
+import csv
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from crosswind.cli.text.output import say, say_json
+from crosswind.cli.verbs.tune.judging import signed
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
+from crosswind.data.schema.trial import ENDED, History, Parameter, Study, Trial, TrialState
+from crosswind.data.store.store import Store
+from crosswind.ingest.reader.reader import Context, Report
+from crosswind.ingest.readers import reader_for
+from crosswind.ingest.readers.clock import zone_named
+from crosswind.models.tuner.space.space import Space, is_wrapped
+from crosswind.settings import Settings
+
+OK = 0
+ROWS_MAX = 5_000
+QUOTED = 5  # refused rows that are told one by one
+
+
+def take_over(arguments: argparse.Namespace, settings: Settings, place: tuple[str, str]) -> int:
+    """Puts the file's finished trials into a study of this store; the same again changes nothing.
+
+    Raises: InvalidInputError, NotFoundError, MalformedError, UnavailableError.
+    """
+    if place[0] != "store":
+        raise InvalidInputError(
+            f"tune import: the study is in a {place[0]}: import where its store is, or from the lake"
+        )
+    with Store.open(settings.home, database=settings.database) as store:
+        with store.catalog.read() as session:
+            study = session.studies.get(arguments.study)
+        trials, refused = fitting(study, trials_in(arguments.file, study, settings.system, arguments.of))
+        with store.catalog.write() as session:
+            session.studies.merge(History(study, tuple(trials)))
+    if arguments.json:
+        say_json({"study": study.name, "trials": len(trials), "refused": refused})
+    else:
+        say(f"{len(trials)} trials taken over into {study.name}, {len(refused)} do not fit its space")
+        say("\n".join(f"  {reason}" for reason in refused[:QUOTED])) if refused else None
+    return OK
+
+
+def fitting(study: Study, trials: Iterable[Trial]) -> tuple[list[Trial], list[str]]:
+    """Those whose configuration lies in the study's space, under ids that stay the same, and why others do not."""
+    space = Space.from_json(study.space)
+    kept: dict[str, Trial] = {}
+    refused = []
+    for number, trial in enumerate(trials):
+        try:
+            configuration = {
+                name: trial.configuration[name] for name in study_names(study) if name in trial.configuration
+            }
+            space.check(configuration)
+        except (ProjectError, KeyError) as error:
+            refused.append(f"trial {number}: {error}")
+            continue
+        identity = json.dumps([study.study_id, number, configuration, trial.objective], sort_keys=True)
+        trial_id = "0" + hashlib.sha256(identity.encode()).hexdigest()[:25].upper()
+        kept[trial_id] = replace(trial, configuration=configuration, trial_id=trial_id)
+    return list(kept.values()), refused
+
+
+def study_names(study: Study) -> list[str]:
+    """The names of the study's parameters."""
+    parameters = study.space["parameters"] if is_wrapped(study.space) else study.space
+    return list(parameters) if isinstance(parameters, Mapping) else []
+
+
+def trials_in(path: Path, study: Study, system: str, of: str | None) -> Iterator[Trial]:
+    """The finished trials that a file holds. Raises: MalformedError, UnavailableError, InvalidInputError."""
+    if path.suffix.lower() in {".csv", ".tsv"}:
+        yield from _rows(path, study)
+        return
+    reader = reader_for(path, None)
+    report = Report(str(path), reader.name)
+    histories = [
+        history
+        for history in reader.read(path, report, Context(system, zone_named("UTC")))
+        if isinstance(history, History)
+    ]
+    chosen = [history for history in histories if of is None or history.study.name.startswith(of)]
+    if len(chosen) != 1:
+        names = ", ".join(history.study.name for history in histories) or "none"
+        raise InvalidInputError(f"{path} holds the studies {names}: --of NAME says which one is meant")
+    for trial in chosen[0].trials:
+        if trial.state in ENDED:
+            yield trial
+
+
+def _rows(path: Path, study: Study) -> Iterator[Trial]:
+    """One trial a row; an empty objective is a trial that failed."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+            if study.objective not in (rows.fieldnames or ()):
+                raise MalformedError(f"{path}: no column {study.objective}, found {', '.join(rows.fieldnames or ())}")
+            for number, row in enumerate(rows):
+                if number >= ROWS_MAX:
+                    raise InvalidInputError(f"{path}: more than {ROWS_MAX} rows, expected fewer")
+                yield _trial(path, number, row, study)
+    except OSError as error:
+        raise UnavailableError(f"{path}: {error.strerror}") from error
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise MalformedError(f"{path}: {error}") from error
+
+
+def _trial(path: Path, number: int, row: Mapping[str, str | None], study: Study) -> Trial:
+    configuration = {
+        name: parameter_of(row[name] or "") for name in study_names(study) if row.get(name) not in (None, "")
+    }
+    text = row.get(study.objective) or ""
+    if not text:
+        return Trial(configuration, TrialState.FAILED)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise MalformedError(f"{path}: row {number + 2}: {study.objective} is {text[:40]!r}, expected a finite number")
+    return Trial(configuration, TrialState.DONE, signed(study, value))
+
+
+def parameter_of(text: str) -> Parameter:
+    """A cell's value: numbers and truth values as in JSON, anything else is text."""
+    if text in ("True", "False"):
+        return text == "True"
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, int | float) and math.isfinite(value) else text

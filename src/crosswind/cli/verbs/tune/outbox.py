@@ -1,0 +1,115 @@
+"""Reports that no service took: kept in files, sent by the next call that reaches the service."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crosswind.cli.verbs.tune.judging import signed
+from crosswind.cli.verbs.tune.spooled import spool_text
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from crosswind.data.schema.trial import TrialState
+from crosswind.models.tuner.service.service import StudyService
+
+FOLDER = "tune-outbox"
+REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """A report on a trial's end; `state` None gives it back, with the checkpoint to go on from.
+
+    An objective that is `as_measured` is larger-is-better in a study that maximises; the service's is negated then.
+    """
+
+    study: str
+    trial_id: str
+    state: TrialState | None
+    objective: float | None = None
+    reason: str | None = None
+    owner: str | None = None
+    run_id: str | None = None
+    checkpoint: str | None = None
+    outcomes: Mapping[str, float] = field(default_factory=dict)
+    as_measured: bool = False
+
+    def to(self, service: StudyService) -> None:
+        """Tells a service; again changes nothing. Raises: what the service raises."""
+        if self.state is None:
+            service.release(self.study, self.trial_id, owner=self.owner, checkpoint=self.checkpoint)
+        elif self.objective is not None:
+            study = service.status(self.study).study if self.as_measured else None
+            service.complete(
+                self.study,
+                self.trial_id,
+                signed(study, self.objective) if study else self.objective,
+                owner=self.owner,
+                run_id=self.run_id,
+                outcomes=self.outcomes or None,
+            )
+        else:
+            service.fail(self.study, self.trial_id, self.reason or "failed", state=self.state, owner=self.owner)
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """The tells that wait in a spool for one service; a file appears whole, and goes once the service has it."""
+
+    folder: Path
+    place: tuple[str, str]
+
+    @classmethod
+    def below(cls, spool: Path, place: tuple[str, str]) -> "Outbox":
+        """Those of this spool."""
+        return cls(spool / FOLDER, place)
+
+    def keep(self, tell: TrialResult) -> Path:
+        """Keeps a tell for later, safely on disk. Raises: UnavailableError when the disk does not take it."""
+        content = json.dumps({"place": self.place, "tell": asdict(tell)})
+        try:
+            return spool_text(self.folder, content)
+        except OSError as error:
+            raise UnavailableError(f"{self.folder}: {error.strerror}: the trial is not told: {content}") from error
+
+    def send(self, service: StudyService) -> list[str]:
+        """Tells what waits for this service, oldest first; what the service refuses is put aside.
+
+        Says what was refused. Raises: UnavailableError when the service does not answer; the rest waits on.
+        """
+        problems = []
+        for path, tell in self._waiting():
+            try:
+                tell.to(service)
+            except (ConflictError, NotFoundError, InvalidInputError) as error:
+                problems.append(f"{error}: kept in {_put_aside(path)}")
+            else:
+                path.unlink(missing_ok=True)
+        return problems
+
+    def _waiting(self) -> Iterator[tuple[Path, TrialResult]]:
+        for path in sorted(self.folder.glob("*.json")):
+            try:
+                content = json.loads(path.read_text(encoding="utf-8"))
+                is_ours = tuple(content["place"]) == self.place
+                tell = _tell(content["tell"])
+            except FileNotFoundError:  # somebody else tells it just now
+                continue
+            except (OSError, ValueError, KeyError, TypeError):
+                _put_aside(path)
+                continue
+            if is_ours:
+                yield path, tell
+
+
+def _tell(value: Mapping[str, Any]) -> TrialResult:
+    state = value["state"]
+    return TrialResult(**{**value, "state": None if state is None else TrialState(state)})
+
+
+def _put_aside(path: Path) -> Path:
+    """Return where a file now lies that nobody will send."""
+    aside = path.parent / REFUSED / path.name
+    aside.parent.mkdir(exist_ok=True)
+    path.replace(aside)
+    return aside

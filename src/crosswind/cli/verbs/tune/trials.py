@@ -1,0 +1,155 @@
+"""Trials in a job script: next, beat, tell, release; nothing heavy is imported where a server is asked."""
+
+import argparse
+import math
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+
+from crosswind.cli.text.output import say, say_json
+from crosswind.cli.verbs.tune.asker import holder
+from crosswind.cli.verbs.tune.context import VARIABLE, context_in, context_told, suggesting
+from crosswind.cli.verbs.tune.filling import variables
+from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
+from crosswind.cli.verbs.tune.trial_table import trial_table
+from crosswind.cli.verbs.tune.where import place_of, service_at
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.trial import TrialRecord, TrialState
+from crosswind.models.tuner.service.service import StudyService
+from crosswind.models.tuner.variants.contexts import as_outcomes, as_reason, as_text
+from crosswind.settings import Settings
+
+OK, USED_UP = 0, 4
+OWNER = "CROSSWIND_TRIAL_OWNER"
+ENDINGS = {"failed": TrialState.FAILED, "infeasible": TrialState.INFEASIBLE, "pruned": TrialState.PRUNED}
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Does the action: 0 done, 4 the budget or the space is used up."""
+    place = place_of(arguments)
+    outbox = Outbox.below(settings.spool, place)
+    with service_at(place, settings) as service:
+        if arguments.action in TELLS:
+            return _told(arguments, service, outbox)
+        for problem in outbox.send(service):
+            sys.stderr.write(f"crosswind: {problem}\n")
+        if arguments.action == "beat":
+            return _beat(arguments, service)
+        asked = (arguments.study, arguments.count, holder(arguments.lease, arguments.slot))
+        if arguments.context:
+            return _next(arguments, suggesting(context_in(arguments.context), place, settings)(*asked))
+        return _next(arguments, service.suggest(*asked))
+
+
+def _next(arguments: argparse.Namespace, handed_out: list[TrialRecord]) -> int:
+    if arguments.json:
+        is_next = arguments.action == "next"
+        say_json([flat(record) if is_next else asdict(record) for record in handed_out])
+    elif not handed_out:
+        sys.stderr.write(f"crosswind: study {arguments.study} has nothing more to try: budget or space are used up\n")
+    elif arguments.format == "env":
+        exported = _environment(handed_out[0], arguments.context)
+        say("\n".join(f"export {name}={shlex.quote(value)}" for name, value in exported.items()))
+    else:
+        say(trial_table(handed_out))
+    return OK if handed_out else USED_UP
+
+
+def _environment(record: TrialRecord, context: str | None) -> dict[str, str]:
+    named = {"CROSSWIND_TRIAL": record.trial_id, OWNER: record.owner, "CROSSWIND_CHECKPOINT": record.checkpoint}
+    named |= {VARIABLE: as_text(context_in(context)) if context else None}
+    return {name: text for name, text in named.items() if text} | variables(record.trial.configuration, {})
+
+
+def _beat(arguments: argparse.Namespace, service: StudyService) -> int:
+    asking = holder(arguments.lease, "")
+    owner = _owner(arguments) or asking.owner
+    _say([service.heartbeat(arguments.study, arguments.trial, replace(asking, owner=owner))], arguments)
+    return OK
+
+
+def _told(arguments: argparse.Namespace, service: StudyService, outbox: Outbox) -> int:
+    """Tells; what nobody takes now is kept and told by the next call."""
+    tell = TELLS[arguments.action](arguments)
+    try:
+        for problem in outbox.send(service):
+            sys.stderr.write(f"crosswind: {problem}\n")
+        tell.to(service)
+    except UnavailableError as error:
+        sys.stderr.write(f"crosswind: {error}: kept in {outbox.keep(tell)}, told by the next call\n")
+        return OK
+    _say([service.trial(arguments.study, arguments.trial)], arguments)
+    return OK
+
+
+def _tell(arguments: argparse.Namespace) -> TrialResult:
+    ends = [(state, reason) for name, state in ENDINGS.items() if (reason := getattr(arguments, name)) is not None]
+    value = arguments.objective
+    if len(ends) + (value is not None) != 1:
+        raise InvalidInputError("tell: expected either an objective or one of --failed, --infeasible, --pruned")
+    [(state, reason)] = ends or [(TrialState.DONE, None)]
+    if value is not None and not math.isfinite(value):
+        raise InvalidInputError(f"objective is {value}, expected a finite number, or --failed REASON")
+    tell, context = _ended(arguments, state), context_told(arguments)
+    return replace(
+        tell,
+        objective=value,
+        reason=reason if value is not None else as_reason(reason or str(state), context),
+        run_id=arguments.run,
+        outcomes=_outcomes(arguments.outcome) | (as_outcomes(context) if value is not None else {}),
+        as_measured=value is not None,
+    )
+
+
+def _fail(arguments: argparse.Namespace) -> TrialResult:
+    reason = as_reason(arguments.reason, context_told(arguments))
+    return replace(_ended(arguments, TrialState.FAILED), reason=reason)
+
+
+def _release(arguments: argparse.Namespace) -> TrialResult:
+    return replace(_ended(arguments, None), checkpoint=arguments.checkpoint)
+
+
+def _ended(arguments: argparse.Namespace, state: TrialState | None) -> TrialResult:
+    return TrialResult(arguments.study, arguments.trial, state, owner=_owner(arguments))
+
+
+TELLS: Mapping[str, Callable[[argparse.Namespace], TrialResult]] = {
+    "tell": _tell,
+    "complete": _tell,
+    "fail": _fail,
+    "release": _release,
+}
+
+
+def _outcomes(words: list[str]) -> dict[str, float]:
+    """Numbers by name. Raises: InvalidInputError."""
+    outcomes: dict[str, float] = {}
+    for word in words:
+        name, _, text = word.partition("=")
+        try:
+            outcomes[name] = float(text)
+        except ValueError as error:
+            raise InvalidInputError(f"--outcome {word[:80]!r}: expected NAME=NUMBER") from error
+        if not name or not math.isfinite(outcomes[name]):
+            raise InvalidInputError(f"--outcome {word[:80]!r}: expected a name and a finite number")
+    return outcomes
+
+
+def _owner(arguments: argparse.Namespace) -> str | None:
+    return arguments.owner or os.environ.get(OWNER) or None
+
+
+def _say(records: list[TrialRecord], arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        say_json([asdict(record) for record in records])
+    else:
+        say(trial_table(records))
+
+
+def flat(record: TrialRecord) -> dict[str, object]:
+    """A trial and its lease as one JSON object."""
+    value = asdict(record)
+    return {**value.pop("trial"), **value}

@@ -1,0 +1,77 @@
+"""The service that is asked: a server's, one in a shared folder, or that of the local store."""
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crosswind.client.connection import SERVER
+from crosswind.client.remote_studies import RemoteStudyService
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.ingest.load.ended_jobs import ended_jobs
+from crosswind.models.tuner.service.service import StudyService
+from crosswind.settings import Settings
+
+if TYPE_CHECKING:
+    from crosswind.models.tuner.search.search import MakeTuner  # heavy
+
+FOLDER = "CROSSWIND_TUNE_FOLDER"
+
+
+def configure_where(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments that say where studies are."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--server", metavar="URL", help=f"ask this server (default: ${SERVER})")
+    where.add_argument(
+        "--folder", type=Path, metavar="DIR", help=f"studies in a shared folder, without server (default: ${FOLDER})"
+    )
+
+
+def place_of(arguments: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
+    """Kind and address of the service: `folder` and its path, `server` and its URL, or `store` and nothing."""
+    if arguments.folder:
+        return "folder", str(arguments.folder.absolute())
+    if arguments.server:
+        return "server", arguments.server
+    if folder := environment.get(FOLDER):
+        return "folder", str(Path(folder).expanduser().absolute())
+    if server := environment.get(SERVER):
+        return "server", server
+    return "store", ""
+
+
+@contextmanager
+def service_at(
+    place: tuple[str, str], settings: Settings, *, make_tuner: "MakeTuner | None" = None
+) -> Iterator[StudyService]:
+    """The service of that place; a server's needs the standard library alone and chooses its tuner itself."""
+    kind, address = place
+    if kind == "server":
+        yield RemoteStudyService(address)
+    elif kind == "folder":
+        from crosswind.models.tuner.service.folder import FolderStudyService  # noqa: PLC0415 - heavy
+
+        yield FolderStudyService(Path(address), make_tuner=make_tuner, dead_jobs=ended_jobs)
+    else:
+        with store_service(settings, make_tuner) as service:
+            yield service
+
+
+@contextmanager
+def store_service(settings: Settings, make_tuner: "MakeTuner | None" = None) -> Iterator[StudyService]:
+    """The service of this installation's store; new trials come from the usual tuner where none is named.
+
+    Raises: NotFoundError for what is not in it, saying where else a study may be.
+    """
+    from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
+    from crosswind.models.tuner.evidence.for_study import StoredEarlier  # noqa: PLC0415
+    from crosswind.models.tuner.service.catalog import CatalogStudyService  # noqa: PLC0415
+
+    with Store.open(settings.home, database=settings.database) as store:
+        earlier = StoredEarlier(store)
+        try:
+            yield CatalogStudyService(store.catalog, make_tuner=make_tuner, find_earlier=earlier, dead_jobs=ended_jobs)
+        except NotFoundError as error:
+            raise NotFoundError(f"{error} of {settings.home}; --server URL and --folder DIR ask elsewhere") from error

@@ -1,0 +1,23 @@
+"""The choice between the client of this machine and that of a server."""
+
+import os
+
+from crosswind.client.protocol import Client
+from crosswind.settings import Settings
+
+SERVER = "CROSSWIND_SERVER"
+
+
+def connect(server: str | None = None, *, settings: Settings | None = None) -> Client:
+    """Return a client of the server at this URL or $CROSSWIND_SERVER; without one, of the store of this machine.
+
+    Use it as a context manager, or close it: `with crosswind.connect() as client: client.explain(run_id)`.
+    """
+    address = server or os.environ.get(SERVER)
+    if address:
+        from crosswind.client.remote import Remote  # noqa: PLC0415 - one of the two is needed
+
+        return Remote(address)
+    from crosswind.client.local import Local  # noqa: PLC0415
+
+    return Local.open(settings or Settings.from_environment())

@@ -1,0 +1,86 @@
+"""Requests to a server, and its refusals as errors; by the standard library alone."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from crosswind.data.schema.errors import (
+    ConflictError,
+    InvalidInputError,
+    MalformedError,
+    NotFoundError,
+    UnavailableError,
+)
+from crosswind.ingest.ship.client import Answer
+from crosswind.ingest.ship.client import Client as Connection
+from crosswind.ingest.ship.token import ship_token
+
+ANSWER_BYTES = 64 * 1024 * 1024  # the trials of the largest study
+OK, CREATED, UNKNOWN, CONFLICT, TOO_MANY, SERVER_FAULT = 200, 201, 404, 409, 429, 500
+
+
+class Server:
+    """A server's JSON API; `again_seconds` are the waits between attempts to get any answer at all."""
+
+    def __init__(self, url: str, token: str | None = None, *, again_seconds: tuple[float, ...] = ()) -> None:
+        self.url = url.rstrip("/")
+        self._token = token or ship_token()
+        self._again_seconds = again_seconds
+
+    def get(self, path: str, query: Mapping[str, object | None] | None = None) -> Mapping[str, Any]:
+        """Return the object at this path; parameters that are None are left out.
+
+        Raises: InvalidInputError, NotFoundError, ConflictError, UnavailableError, MalformedError.
+        """
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        whole = f"{path}?{urlencode(given)}" if given else path
+        return self._object(self._answer(lambda connection: connection.get(whole)))
+
+    def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Mapping[str, Any]:
+        """Return the object that answers this body. Raises: as `get`."""
+        try:
+            content = json.dumps(body, allow_nan=False).encode()
+        except ValueError as error:
+            raise InvalidInputError(f"{path}: expected finite numbers: {error}") from error
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        return self._object(self._answer(lambda connection: connection.post(path, content, sent)))
+
+    def malformed(self, error: Exception) -> MalformedError:
+        """Return the error for an answer that is not Crosswind's."""
+        return MalformedError(f"{self.url}: answered something else than expected: {error!r:.200}")
+
+    def _answer(self, send: Callable[[Connection], Answer]) -> Answer:
+        """Return the answer; a request that got none is sent again."""
+        for wait_seconds in self._again_seconds:
+            try:
+                return self._once(send)
+            except UnavailableError:
+                time.sleep(wait_seconds)
+        return self._once(send)
+
+    def _once(self, send: Callable[[Connection], Answer]) -> Answer:
+        with closing(Connection(self.url, self._token, answer_bytes=ANSWER_BYTES)) as connection:
+            return send(connection)
+
+    def _object(self, answer: Answer) -> Mapping[str, Any]:
+        if answer.status in (OK, CREATED):
+            if answer.said:
+                return answer.said
+            kind = answer.media_type
+            raise MalformedError(f"{self.url}: answered {kind}, expected a JSON object; is this its address?")
+        detail = f"{self.url}: {answer.said.get('detail') or f'status {answer.status}'}"
+        if answer.status == UNKNOWN:
+            raise NotFoundError(detail)
+        if answer.status == CONFLICT:
+            raise ConflictError(detail)
+        if answer.status == TOO_MANY or answer.status >= SERVER_FAULT:
+            raise UnavailableError(detail)
+        raise InvalidInputError(detail)
+
+
+def segment(name: str) -> str:
+    """Return a name as one segment of a path."""
+    return quote(name, safe="")

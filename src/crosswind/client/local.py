@@ -1,0 +1,248 @@
+"""Answers from a store of this machine, in this process; models are imported when they are first needed."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, Self, TypeVar
+
+from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
+from crosswind.data.schema.answers.checks import SystemChecks
+from crosswind.data.schema.answers.effects import CounterRanking, Interference
+from crosswind.data.schema.answers.explanations import Comparison, Explanation, Waits
+from crosswind.data.schema.answers.predictions import Outcome, RunPrediction
+from crosswind.data.schema.answers.stragglers import (
+    RANKED_RUNS,
+    REGRESSION_RUNS,
+    PeerRanking,
+    Regressions,
+    RunStragglers,
+)
+from crosswind.data.schema.answers.studies import Disturbance
+from crosswind.data.schema.answers.weather import HOURS_MAX, Remaining, SystemWeather
+from crosswind.data.schema.carbon import CarbonIntensity
+from crosswind.data.schema.question import Price, Question, Scales
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
+from crosswind.settings import Settings
+
+if TYPE_CHECKING:  # heavy
+    from crosswind.models.forecast.weather_service import WeatherService
+    from crosswind.models.next_run.predictor import RunPredictor
+    from crosswind.models.tuner.service.catalog import CatalogStudyService
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Explain = Callable[[Store, Sequence[Run]], Mapping[str, Explanation]]
+
+
+class Compute(Protocol):
+    """Computes the answer of a function about a store, or takes it from a cache."""
+
+    def __call__(
+        self, store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return the answer; the arguments are hashable."""
+        ...
+
+
+def compute_anew(store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return the answer, without a cache."""
+    return question(store, *args, **kwargs)
+
+
+def explain_anew(store: Store, runs: Sequence[Run]) -> Mapping[str, Explanation]:
+    """Return an explanation of each of the runs by id, without a cache."""
+    from crosswind.models.explain.explain import explain_runs
+
+    return explain_runs(store, runs)
+
+
+@dataclass
+class Local:
+    """The `Client` of a store.
+
+    `compute` answers questions about the whole store and `explain_runs` explains runs: a server puts caches there.
+    Models are fitted again after `fresh_seconds` if more was stored. `intensity` is read where energy is predicted.
+    """
+
+    store: Store
+    compute: Compute = compute_anew
+    explain_runs: Explain = explain_anew
+    intensity: Callable[[], CarbonIntensity | None] = field(default=lambda: None)
+    fresh_seconds: float = 0.0
+    weather_fresh_seconds: float = 0.0
+
+    @classmethod
+    def open(cls, settings: Settings) -> Self:
+        """Return the client of an installation's store. Raises: UnavailableError, MalformedError."""
+        return cls(Store.open(settings.home, database=settings.database), intensity=lambda: settings.intensity)
+
+    def with_compute(self, compute: Compute) -> Self:
+        """Return a client of the same store with another cache."""
+        return replace(self, compute=compute)
+
+    def prepare(self) -> None:
+        """Import the models, so that the first request does not wait for that."""
+        _ = self.predictor, self.forecaster, self.studies
+
+    @cached_property
+    def predictor(self) -> "RunPredictor":
+        """The predictor of runs to come, with its fitted models."""
+        from crosswind.models.next_run.registered import run_predictor
+
+        return run_predictor(self.store, fresh_seconds=self.fresh_seconds, intensity=self.intensity())
+
+    @cached_property
+    def forecaster(self) -> "WeatherService":
+        """The forecaster of systems' weather, with its fitted models."""
+        from crosswind.models.forecast.weather_service import WeatherService
+
+        return WeatherService(self.store, fresh_seconds=self.weather_fresh_seconds)
+
+    @cached_property
+    def studies(self) -> "CatalogStudyService":
+        """The studies in the store's catalog; the service keeps their searches."""
+        from crosswind.models.tuner.evidence.for_study import StoredEarlier
+        from crosswind.models.tuner.service.catalog import CatalogStudyService
+
+        return CatalogStudyService(self.store.catalog, find_earlier=StoredEarlier(self.store))
+
+    def predict(
+        self, question: Question, outcome: Outcome | None = None, *, limit_seconds: float | None = None
+    ) -> RunPrediction:
+        """As `Client.predict`."""
+        return self.predictor.answer(question, outcome, limit_seconds=limit_seconds)
+
+    def advise_walltime(
+        self, question: Question, confidence: float, *, startup_seconds: float | None = None
+    ) -> WalltimeAdvice:
+        """As `Client.advise_walltime`."""
+        from crosswind.models.advice.advise import walltime_advice
+
+        return walltime_advice(self.predictor, question, confidence, startup_seconds=startup_seconds)
+
+    def advise_scaling(self, question: Question, scales: Scales, price: Price) -> ScalingAdvice:
+        """As `Client.advise_scaling`."""
+        from crosswind.models.advice.advise import scaling_advice
+
+        return scaling_advice(self.predictor, question, scales, price)
+
+    def remaining(self, run_id: str, *, total_steps: int | None = None) -> Remaining:
+        """As `Client.remaining`."""
+        from crosswind.models.forecast.running import remaining
+
+        return remaining(self.store, run_id, total_steps=total_steps)
+
+    def batch_shares(self, run_id: str, *, batch: int | None = None, now_batch: int | None = None) -> BatchShares:
+        """As `Client.batch_shares`."""
+        from crosswind.models.advice.shares_of_run import shares_of_run
+
+        return shares_of_run(self.store, run_id, batch, now_batch=now_batch)
+
+    def explain(self, run_id: str) -> Explanation:
+        """As `Client.explain`."""
+        from crosswind.models.explain.explain import explain_run
+
+        return explain_run(self.store, run_id)
+
+    def waits(self, run_id: str) -> Waits:
+        """As `Client.waits`."""
+        from crosswind.models.explain.victims import victims_of
+
+        return victims_of(self.store, run_id)
+
+    def compare(self, first: str, second: str) -> Comparison:
+        """As `Client.compare`."""
+        from crosswind.models.explain.compare import compare_runs
+
+        return compare_runs(self.store, first, second)
+
+    def stragglers(
+        self,
+        system: str | None = None,
+        workload: str | None = None,
+        *,
+        runs: int = RANKED_RUNS,
+        limit: int | None = None,
+        switches: Mapping[str, str] | None = None,
+    ) -> PeerRanking:
+        """As `Client.stragglers`; with the switch of each node, switches are ranked too."""
+        from crosswind.models.stragglers.fleet import fleet_ranking
+
+        if switches is None:
+            ranking = self.compute(self.store, fleet_ranking, system, workload, runs=runs)
+        else:
+            ranking = fleet_ranking(self.store, system, workload, runs=runs, switches=switches)
+        return replace(ranking, ranked=ranking.ranked[:limit])
+
+    def run_stragglers(self, run_id: str) -> RunStragglers:
+        """As `Client.run_stragglers`."""
+        from crosswind.models.stragglers.live import stragglers_of_run
+
+        return stragglers_of_run(self.store, run_id)
+
+    def watch(self, run_id: str, every_seconds: float) -> Iterator[RunStragglers]:
+        """Yield the stragglers of a run now, and again after so many seconds while it goes on."""
+        from crosswind.models.stragglers.live import RunWatch
+
+        watch = RunWatch.of(self.store, run_id)
+        while (answer := watch.look()).state == RunState.RUNNING:
+            yield answer
+            time.sleep(every_seconds)
+        yield answer
+
+    def regressions(
+        self, system: str | None = None, workload: str | None = None, *, runs: int = REGRESSION_RUNS
+    ) -> Regressions:
+        """As `Client.regressions`."""
+        from crosswind.models.stragglers.regressions import regressions
+
+        return self.compute(self.store, regressions, system, workload, runs=runs)
+
+    def weather(
+        self, system: str | None = None, workload: str | None = None, *, hours: int = HOURS_MAX
+    ) -> SystemWeather:
+        """As `Client.weather`."""
+        return self.forecaster.answer(system, workload, hours=hours)
+
+    def counters(self, workload: str | None = None, system: str | None = None) -> CounterRanking:
+        """As `Client.counters`."""
+        from crosswind.models.counters.counters import counters
+
+        return self.compute(self.store, counters, workload, system)
+
+    def interference(
+        self, workload: str | None = None, system: str | None = None, *, groups: Mapping[str, str] | None = None
+    ) -> Interference:
+        """As `Client.interference`; with the group of each node, neighbours in the same group count too."""
+        from crosswind.models.interference.interference import interference
+
+        if groups is None:
+            return self.compute(self.store, interference, workload, system)
+        return interference(self.store, workload, system, groups=groups)
+
+    def checks(self, system: str) -> SystemChecks:
+        """As `Client.checks`."""
+        from crosswind.models.preflight.history import earlier_checks
+
+        return SystemChecks(system, earlier_checks(self.store.lake, system))
+
+    def disturbance(self, study: str, run_id: str) -> Disturbance:
+        """As `Client.disturbance`."""
+        from crosswind.models.tuner.evidence.disturbed import disturbance_in
+
+        return disturbance_in(self.store, self.studies.status(study).study, self.studies.trials(study), run_id)
+
+    def close(self) -> None:
+        """Close the store."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

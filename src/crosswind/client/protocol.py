@@ -1,0 +1,123 @@
+"""The protocol of every client."""
+
+from types import TracebackType
+from typing import Protocol, Self
+
+from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
+from crosswind.data.schema.answers.checks import SystemChecks
+from crosswind.data.schema.answers.effects import CounterRanking, Interference
+from crosswind.data.schema.answers.explanations import Comparison, Explanation, Waits
+from crosswind.data.schema.answers.predictions import Outcome, RunPrediction
+from crosswind.data.schema.answers.stragglers import (
+    RANKED_RUNS,
+    REGRESSION_RUNS,
+    PeerRanking,
+    Regressions,
+    RunStragglers,
+)
+from crosswind.data.schema.answers.studies import Disturbance
+from crosswind.data.schema.answers.weather import HOURS_MAX, Remaining, SystemWeather
+from crosswind.data.schema.question import Price, Question, Scales
+from crosswind.models.tuner.service.service import StudyService
+
+
+class Client(Protocol):
+    """Answers about runs, their systems and studies; a context manager that gives back what it holds open.
+
+    Every method raises InvalidInputError for a question that cannot be asked, NotFoundError for a run, system or study
+    that is not stored, and UnavailableError where the answer cannot be had now.
+    """
+
+    @property
+    def studies(self) -> StudyService:
+        """The service that hands out the trials of studies."""
+        ...
+
+    def predict(
+        self, question: Question, outcome: Outcome | None = None, *, limit_seconds: float | None = None
+    ) -> RunPrediction:
+        """The distribution of a run's outcome; None: the finest outcome that was recorded."""
+        ...
+
+    def advise_walltime(
+        self, question: Question, confidence: float, *, startup_seconds: float | None = None
+    ) -> WalltimeAdvice:
+        """The shortest time limit that the run keeps with this confidence; start-up is measured where not given."""
+        ...
+
+    def advise_scaling(self, question: Question, scales: Scales, price: Price) -> ScalingAdvice:
+        """Time, efficiency and price of the same work over numbers of nodes, and how many to request."""
+        ...
+
+    def remaining(self, run_id: str, *, total_steps: int | None = None) -> Remaining:
+        """The rest of a run in progress; None: as many steps as its parameters or its cohort's runs have."""
+        ...
+
+    def batch_shares(self, run_id: str, *, batch: int | None = None, now_batch: int | None = None) -> BatchShares:
+        """Samples for each rank so that all finish together; None: as many as now, and now as its parameters say."""
+        ...
+
+    def explain(self, run_id: str) -> Explanation:
+        """Why a run took as long as it did."""
+        ...
+
+    def waits(self, run_id: str) -> Waits:
+        """The waits of a run: which of its ranks waited for which."""
+        ...
+
+    def compare(self, first: str, second: str) -> Comparison:
+        """By what one of two runs took longer than the other."""
+        ...
+
+    def stragglers(
+        self,
+        system: str | None = None,
+        workload: str | None = None,
+        *,
+        runs: int = RANKED_RUNS,
+        limit: int | None = None,
+    ) -> PeerRanking:
+        """Nodes, devices and rank places by how surely they are slower than their peers; None: of all."""
+        ...
+
+    def run_stragglers(self, run_id: str) -> RunStragglers:
+        """The ranks that one run waited for, from its steps so far."""
+        ...
+
+    def regressions(
+        self, system: str | None = None, workload: str | None = None, *, runs: int = REGRESSION_RUNS
+    ) -> Regressions:
+        """Lasting changes of workloads' times, and what changed with them; None: of all."""
+        ...
+
+    def weather(
+        self, system: str | None = None, workload: str | None = None, *, hours: int = HOURS_MAX
+    ) -> SystemWeather:
+        """The slowdown of a system's workloads now and hour by hour; None: the system of most runs."""
+        ...
+
+    def counters(self, workload: str | None = None, system: str | None = None) -> CounterRanking:
+        """Counters by how surely they go with slow runs; None: of all workloads, of the system of most runs."""
+        ...
+
+    def interference(self, workload: str | None = None, system: str | None = None) -> Interference:
+        """Neighbours by how surely they go with slow runs; None: as for counters."""
+        ...
+
+    def checks(self, system: str) -> SystemChecks:
+        """The newest measurements of a system's nodes before their jobs."""
+        ...
+
+    def disturbance(self, study: str, run_id: str) -> Disturbance:
+        """The disturbance of a trial's run by external causes."""
+        ...
+
+    def close(self) -> None:
+        """Gives back what it holds open."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

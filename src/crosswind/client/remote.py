@@ -1,0 +1,151 @@
+"""Answers of a server over HTTP, by the standard library alone."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from crosswind.client.decoding import decode
+from crosswind.client.http import Server, segment
+from crosswind.client.remote_studies import RemoteStudyService
+from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
+from crosswind.data.schema.answers.checks import SystemChecks
+from crosswind.data.schema.answers.effects import CounterRanking, Interference
+from crosswind.data.schema.answers.explanations import Comparison, Explanation, Waits
+from crosswind.data.schema.answers.predictions import Outcome, RunPrediction
+from crosswind.data.schema.answers.stragglers import (
+    RANKED_RUNS,
+    REGRESSION_RUNS,
+    PeerRanking,
+    Regressions,
+    RunStragglers,
+)
+from crosswind.data.schema.answers.studies import Disturbance
+from crosswind.data.schema.answers.weather import HOURS_MAX, Remaining, SystemWeather
+from crosswind.data.schema.question import Price, Question, Scales
+
+PEERS_MAX = 10_000  # that a server lists at most
+T = TypeVar("T")
+
+
+class Remote:
+    """The `Client` of a server; also raises MalformedError where something else than Crosswind answers."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        self._server = Server(url, token)
+        self._token = token
+
+    @cached_property
+    def studies(self) -> RemoteStudyService:
+        """The server's studies."""
+        return RemoteStudyService(self._server.url, token=self._token)
+
+    def predict(
+        self, question: Question, outcome: Outcome | None = None, *, limit_seconds: float | None = None
+    ) -> RunPrediction:
+        """As POST /v1/predictions."""
+        body = {**asdict(question), "outcome": outcome, "limit_seconds": limit_seconds}
+        return self._post(RunPrediction, "/v1/predictions", body)
+
+    def advise_walltime(
+        self, question: Question, confidence: float, *, startup_seconds: float | None = None
+    ) -> WalltimeAdvice:
+        """As POST /v1/walltime-advice."""
+        body = {**asdict(question), "confidence": confidence, "startup_seconds": startup_seconds}
+        return self._post(WalltimeAdvice, "/v1/walltime-advice", body)
+
+    def advise_scaling(self, question: Question, scales: Scales, price: Price) -> ScalingAdvice:
+        """As POST /v1/scaling-advice."""
+        return self._post(ScalingAdvice, "/v1/scaling-advice", {**asdict(question), **asdict(scales), **asdict(price)})
+
+    def remaining(self, run_id: str, *, total_steps: int | None = None) -> Remaining:
+        """As GET /v1/runs/{run_id}/remaining."""
+        return self._get(Remaining, f"{_run(run_id)}/remaining", total_steps=total_steps)
+
+    def batch_shares(self, run_id: str, *, batch: int | None = None, now_batch: int | None = None) -> BatchShares:
+        """As GET /v1/runs/{run_id}/batch-shares."""
+        return self._get(BatchShares, f"{_run(run_id)}/batch-shares", batch=batch, now_batch=now_batch)
+
+    def explain(self, run_id: str) -> Explanation:
+        """As GET /v1/runs/{run_id}/explanation."""
+        return self._get(Explanation, f"{_run(run_id)}/explanation")
+
+    def waits(self, run_id: str) -> Waits:
+        """As GET /v1/runs/{run_id}/waits."""
+        return self._get(Waits, f"{_run(run_id)}/waits")
+
+    def compare(self, first: str, second: str) -> Comparison:
+        """As GET /v1/runs/{run_id}/comparison."""
+        return self._get(Comparison, f"{_run(first)}/comparison", **{"with": second})
+
+    def stragglers(
+        self,
+        system: str | None = None,
+        workload: str | None = None,
+        *,
+        runs: int = RANKED_RUNS,
+        limit: int | None = None,
+    ) -> PeerRanking:
+        """As GET /v1/stragglers."""
+        shown = PEERS_MAX if limit is None else limit
+        return self._get(PeerRanking, "/v1/stragglers", system=system, workload=workload, runs=runs, limit=shown)
+
+    def run_stragglers(self, run_id: str) -> RunStragglers:
+        """As GET /v1/runs/{run_id}/stragglers."""
+        return self._get(RunStragglers, f"{_run(run_id)}/stragglers")
+
+    def regressions(
+        self, system: str | None = None, workload: str | None = None, *, runs: int = REGRESSION_RUNS
+    ) -> Regressions:
+        """As GET /v1/regressions."""
+        return self._get(Regressions, "/v1/regressions", system=system, workload=workload, runs=runs)
+
+    def weather(
+        self, system: str | None = None, workload: str | None = None, *, hours: int = HOURS_MAX
+    ) -> SystemWeather:
+        """As GET /v1/weather."""
+        return self._get(SystemWeather, "/v1/weather", system=system, workload=workload, hours=hours)
+
+    def counters(self, workload: str | None = None, system: str | None = None) -> CounterRanking:
+        """As GET /v1/counters."""
+        return self._get(CounterRanking, "/v1/counters", workload=workload, system=system)
+
+    def interference(self, workload: str | None = None, system: str | None = None) -> Interference:
+        """As GET /v1/interference."""
+        return self._get(Interference, "/v1/interference", workload=workload, system=system)
+
+    def checks(self, system: str) -> SystemChecks:
+        """As GET /v1/checks."""
+        return self._get(SystemChecks, "/v1/checks", system=system)
+
+    def disturbance(self, study: str, run_id: str) -> Disturbance:
+        """As GET /v1/studies/{study_id}/runs/{run_id}/disturbance."""
+        return self._get(Disturbance, f"{self.studies.path(study)}/runs/{segment(run_id)}/disturbance")
+
+    def close(self) -> None:
+        """Nothing to give back: every request has a connection of its own."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _get(self, kind: type[T], path: str, **query: object | None) -> T:
+        return self._decoded(kind, self._server.get(path, query))
+
+    def _post(self, kind: type[T], path: str, body: Mapping[str, Any]) -> T:
+        return self._decoded(kind, self._server.post(path, body))
+
+    def _decoded(self, kind: type[T], said: Mapping[str, Any]) -> T:
+        try:
+            return decode(kind, said)
+        except ValueError as error:
+            raise self._server.malformed(error) from error
+
+
+def _run(run_id: str) -> str:
+    return f"/v1/runs/{segment(run_id)}"

@@ -1,0 +1,170 @@
+"""The service of a server, over HTTP, by the standard library alone."""
+
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from crosswind.client.http import Server
+from crosswind.data.schema.errors import (
+    InvalidInputError,
+    MalformedError,
+    NotFoundError,
+)
+from crosswind.data.schema.request_key import RequestKey
+from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.models.tuner.service.service import Lease, StudyStatus
+
+AGAIN_SECONDS = (0.1, 0.5)  # between attempts to get any answer at all
+LEASE_FIELDS = ("study_id", "owner", "lease_expires_ns", "run_id", "reason", "job", "checkpoint")
+STUDY_FIELDS = ("study_id", "name", "space", "objective", "unit", "seed", "created_ns", "trials_max", "details")
+
+
+class RemoteStudyService:
+    """A server's studies and trials; errors are those of a local service, UnavailableError when it does not answer."""
+
+    def __init__(self, server: str, *, token: str | None = None) -> None:
+        self._server = Server(server, token, again_seconds=AGAIN_SECONDS)
+
+    def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
+        """Stores a new study, under an id of the server's choice."""
+        body: dict[str, Any] = {
+            "name": study.name,
+            "space": dict(study.space),
+            "objective": study.objective,
+            "unit": study.unit,
+            "seed": study.seed,
+        }
+        body |= {"trials_max": study.trials_max} if study.trials_max is not None else {}
+        body |= {"details": dict(study.details)} if study.details else {}
+        return _study(self._post("/v1/studies", body, request or _new_request()))
+
+    def suggest(
+        self,
+        study: str,
+        count: int,
+        lease: Lease,
+        *,
+        request: RequestKey | None = None,
+        context: Mapping[str, float] | None = None,
+    ) -> list[TrialRecord]:
+        """Up to `count` trials, chosen by `context` if there is one; none once the budget or the space is used up."""
+        body = {"count": count, **_lease(lease), **_given(job=lease.job, context=context)}
+        return _trials(self._post(f"{self.path(study)}/trials:suggest", body, request or _new_request()))
+
+    def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:
+        """Lets the lease run anew from now."""
+        return _record(self._post(f"{self.path(study, trial_id)}:heartbeat", _lease(lease)))
+
+    def release(
+        self, study: str, trial_id: str, *, owner: str | None = None, checkpoint: str | None = None
+    ) -> TrialRecord:
+        """Gives a trial back unmeasured, with the checkpoint to go on from."""
+        return _record(self._post(f"{self.path(study, trial_id)}:release", _given(owner=owner, checkpoint=checkpoint)))
+
+    def complete(  # noqa: PLR0913 - as every service has it
+        self,
+        study: str,
+        trial_id: str,
+        objective: float,
+        *,
+        owner: str | None = None,
+        run_id: str | None = None,
+        outcomes: Mapping[str, float] | None = None,
+    ) -> TrialRecord:
+        """Takes what was measured; the same value again changes nothing."""
+        for name, value in {"objective": objective, **(outcomes or {})}.items():
+            if not math.isfinite(value):
+                raise InvalidInputError(f"{name} is {value}, expected a finite number")
+        facts = _given(owner=owner, run_id=run_id, outcomes=dict(outcomes) if outcomes else None)
+        return _record(self._post(f"{self.path(study, trial_id)}:complete", {"objective": objective, **facts}))
+
+    def fail(
+        self, study: str, trial_id: str, reason: str, *, state: TrialState = TrialState.FAILED, owner: str | None = None
+    ) -> TrialRecord:
+        """Ends a trial without an objective."""
+        facts = {"reason": reason, "state": str(state), **_given(owner=owner)}
+        return _record(self._post(f"{self.path(study, trial_id)}:fail", facts))
+
+    def trials(self, study: str) -> list[TrialRecord]:
+        """The study's trials, oldest first."""
+        return _trials(self._server.get(f"{self.path(study)}/trials"))
+
+    def trial(self, study: str, trial_id: str) -> TrialRecord:
+        """One trial."""
+        return _record(self._server.get(self.path(study, trial_id)))
+
+    def status(self, study: str) -> StudyStatus:
+        """Return how far the study is."""
+        said = self._server.get(self.path(study))
+        try:
+            counts = {TrialState(state): int(count) for state, count in dict(said["trials"]).items()}
+        except (KeyError, TypeError, ValueError) as error:
+            raise _malformed(error) from error
+        limited = {name: said[name] for name in ("outside", "unjudged", "ends_ns") if name in said}
+        front = tuple(map(_record, said.get("front") or ()))
+        return StudyStatus(_study(said), counts, front, **limited, is_over=bool(said.get("is_exhausted")))
+
+    def best(self, study: str) -> Trial | None:
+        """The complete trial of the smallest objective; None before the first one."""
+        best = self.status(study).best
+        return best.trial if best else None
+
+    def path(self, study: str, trial_id: str | None = None) -> str:
+        """The path of a study, or of one of its trials."""
+        path = f"/v1/studies/{quote(self._id_of(study) if '/' in study else study, safe='')}"
+        return path if trial_id is None else f"{path}/trials/{quote(trial_id, safe='')}"
+
+    def _id_of(self, study: str) -> str:
+        """The id of a study whose name no path can hold: servers take %2F for the end of a name."""
+        for listed in self._server.get("/v1/studies").get("studies", ()):
+            if listed.get("name") == study:
+                return str(listed["study_id"])
+        raise NotFoundError(f"{self._server.url}: study {study[:60]!r} is not in the catalog")
+
+    def _post(self, path: str, body: Mapping[str, Any], request: RequestKey | None = None) -> Mapping[str, Any]:
+        """The server's answer; a request with a key may be sent twice without repeating what it does."""
+        return self._server.post(path, body, {"Idempotency-Key": request.key} if request else {})
+
+
+def _new_request() -> RequestKey:
+    """Return a fresh key; the server hashes the request itself."""
+    return RequestKey(os.urandom(16).hex(), "")
+
+
+def _lease(lease: Lease) -> dict[str, Any]:
+    return {"owner": lease.owner, "lease_seconds": lease.seconds}
+
+
+def _given(**values: object) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _trials(said: Mapping[str, Any]) -> list[TrialRecord]:
+    try:
+        return [_record(trial) for trial in said["trials"]]
+    except (KeyError, TypeError) as error:
+        raise _malformed(error) from error
+
+
+def _record(said: Mapping[str, Any]) -> TrialRecord:
+    try:
+        state = TrialState(said["state"])
+        trial = Trial(dict(said["configuration"]), state, said["objective"], str(said["trial_id"]))
+        lease: dict[str, Any] = {name: said.get(name) for name in LEASE_FIELDS}
+        outcomes, losses = dict(said.get("outcomes") or {}), int(said.get("losses") or 0)
+        return TrialRecord(trial, **lease, outcomes=outcomes, losses=losses)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _malformed(error) from error
+
+
+def _study(said: Mapping[str, Any]) -> Study:
+    try:
+        return Study(**{name: said[name] for name in STUDY_FIELDS if said.get(name) is not None})
+    except TypeError as error:
+        raise _malformed(error) from error
+
+
+def _malformed(error: Exception) -> MalformedError:
+    return MalformedError(f"the server's answer is not that of a service: {error!r}")

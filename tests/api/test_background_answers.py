@@ -1,0 +1,73 @@
+"""Pages that take a while to compute."""
+
+from collections.abc import Iterator
+from threading import Event
+
+import pytest
+from starlette.testclient import TestClient
+
+from crosswind.api.answer_cache import AnswerCache
+from crosswind.api.app import create_app
+from crosswind.api.background_answers import QUESTIONS_MAX, BackgroundAnswers, PendingError
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.store.store import Store
+
+
+class Slow:
+    """A question that is answered once `go` is set."""
+
+    def __init__(self) -> None:
+        self.go, self.calls = Event(), 0
+
+    def __call__(self, _: Store, number: int = 7) -> int:
+        self.calls += 1
+        assert self.go.wait(60)
+        return number
+
+
+@pytest.fixture
+def slow() -> Iterator[Slow]:
+    question = Slow()
+    yield question
+    question.go.set()
+
+
+def test_the_next_request_finds_the_answer(store: Store, slow: Slow) -> None:
+    cache = AnswerCache()
+    hurried, patient = (BackgroundAnswers(cache, wait_seconds=seconds) for seconds in (0.01, 60))
+    for _ in range(2):
+        with pytest.raises(PendingError, match="try again in a moment"):
+            hurried(store, slow)
+    slow.go.set()
+    assert patient(store, slow) == 7
+    assert slow.calls == 1
+
+
+def test_a_refusal_reaches_the_waiting_caller(store: Store) -> None:
+    def refused(_: Store) -> int:
+        raise InvalidInputError("system 'x': expected one that is known")
+
+    with pytest.raises(InvalidInputError, match="expected one that is known"):
+        BackgroundAnswers(AnswerCache(), wait_seconds=60)(store, refused)
+
+
+def test_only_so_many_questions_are_computed_at_once(store: Store, slow: Slow) -> None:
+    hurried = BackgroundAnswers(AnswerCache(), wait_seconds=0.01)
+    for number in range(QUESTIONS_MAX):
+        with pytest.raises(PendingError, match="try again"):
+            hurried(store, slow, number)
+    with pytest.raises(PendingError, match=f"{QUESTIONS_MAX} other pages"):
+        hurried(store, slow, QUESTIONS_MAX)
+
+
+def test_a_browser_gets_a_page_that_looks_again_and_a_program_the_answer(store: Store) -> None:
+    app = create_app(store)
+    app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=0)
+    with TestClient(app, base_url="http://localhost:8000") as client:
+        waiting = client.get("/stragglers", headers={"Accept": "text/html"})
+        assert (waiting.status_code, waiting.headers["refresh"]) == (202, "2")
+        assert waiting.headers["cache-control"] == "no-store"
+        assert '<h1 role="status">This page is being computed.</h1>' in waiting.text
+        assert 'href="./static/crosswind.css' in waiting.text
+        answer = client.get("/stragglers.json")
+        assert (answer.status_code, answer.json()["page"]) == (200, "stragglers")
