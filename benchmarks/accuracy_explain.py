@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.accuracy.table import tell
 from crosswind.cli.verbs.demo.loop import DemoLoop, Explained
 from crosswind.cli.verbs.demo.plan import STRENGTHS
-from crosswind.cli.verbs.demo.summary import is_false_alarm, score_line
+from crosswind.cli.verbs.demo.summary import score_line
 from crosswind.data.store.store import Store
 from crosswind.settings import Settings
 
@@ -68,7 +68,7 @@ def figures(explained: list[Explained], slower: list[bool]) -> dict[str, object]
         "disturbed": sum(disturbed),
         "cause_named_ratio": ratio([run.explanation.cause == run.plan.truth for run in explained if run.plan.truth]),
         "undisturbed": len(disturbed) - sum(disturbed),
-        "false_alarm_ratio": ratio([is_false_alarm(run) for run in explained if run.plan.truth is None]),
+        "false_alarm_ratio": ratio([not run.is_right for run in explained if run.plan.truth is None]),
         "baseline_detected_ratio": ratio([slow for is_disturbed, slow in pairs if is_disturbed]),
         "baseline_named_ratio": ratio([slow for is_disturbed, slow in pairs if is_disturbed]) / len(STRENGTHS),
         "baseline_false_alarm_ratio": ratio([slow for is_disturbed, slow in pairs if not is_disturbed]),

@@ -112,7 +112,7 @@ class torch_profiler(unwatched):  # noqa: N801
 def alternating(plain: Callable[[], Any], watched: Callable[[], Any], turns: int) -> list[tuple[Times, Times]]:
     """Steps of two like trainings, of which the probe watches one: without, with, with, without.
 
-    What the probe's writer does beside any of them is told apart, and is not in the processor time.
+    What the probe's writer does beside any of them is reported separately, and is not in the processor time.
     """
     pairs = []
     with probe(watched) as steps:

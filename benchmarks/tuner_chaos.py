@@ -87,11 +87,11 @@ def suffer(plan: Plan, home: Path) -> Outcome:
         for name in names:
             service.create(Study(new_ulid(), name, SPACE, "seconds", "s", plan.seed, 1, trials_max=plan.trials))
         close(service)
-        kills = _storm(plan, home, _Work(open_service, names, home / "told"), kill_server)
+        kills = _storm(plan, home, _Work(open_service, names, home / "acknowledged"), kill_server)
         service = open_service()
         records = {name: service.trials(name) for name in names}
         close(service)
-    return _judged(plan, records, home / "told", kills=kills, seconds=time.monotonic() - begun)
+    return _judged(plan, records, home / "acknowledged", kills=kills, seconds=time.monotonic() - begun)
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _one(service: StudyService, name: str, lease: Lease, *, rng: random.Random, 
 
 def _storm(plan: Plan, home: Path, work: _Work, kill_server: Callable[[], None]) -> int:
     """Starts the workers, kills them and starts others, until all studies are over. How many were killed."""
-    (home / "told").mkdir()
+    (home / "acknowledged").mkdir()
     rng, fork = random.Random(plan.seed), multiprocessing.get_context("fork")
     kills, births, deadline = 0, 0, time.monotonic() + OUTLIVED_SECONDS * plan.studies
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TOLD = "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+PRINT_MODULES = "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
 ALLOWED = set(sys.stdlib_module_names) | {"crosswind", "__editable___crosswind_0_1_0_finder"}
 
 
@@ -20,7 +20,7 @@ def loaded_by(code: str, tmp_path: Path) -> set[str]:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         return set(done.stdout.splitlines()[-1].split())
 
-    return modules(f"import sys\n{code}\n{TOLD}") - modules(f"import sys\n{TOLD}")
+    return modules(f"import sys\n{code}\n{PRINT_MODULES}") - modules(f"import sys\n{PRINT_MODULES}")
 
 
 PROBE = "import crosswind\nwith crosswind.run() as run:\n    list(run.steps('ab'))"

@@ -54,11 +54,11 @@ def _neighbours(kind: str, effect: float) -> Row:
         met = enough(exposures_of(made.compared, made.present))
         named = [candidate.name for candidate in met.candidates]
         blamed = {suspect.candidate.name for suspect in ranking(made.compared, met).suspects if suspect.is_blamed}
-        ours.append(_told(blamed, len(named)))
+        ours.append(_score(blamed, len(named)))
         p, r = _pearson(met.shares.toarray(), made.compared.log_excess)
-        pearson.append(_told({named[place] for place in np.flatnonzero((p < 0.05) & (r > 0))}, len(named)))
+        pearson.append(_score({named[place] for place in np.flatnonzero((p < 0.05) & (r > 0))}, len(named)))
         q = scipy.stats.false_discovery_control(p)
-        corrected.append(_told({named[place] for place in np.flatnonzero((q < 0.05) & (r > 0))}, len(named)))
+        corrected.append(_score({named[place] for place in np.flatnonzero((q < 0.05) & (r > 0))}, len(named)))
     figures = _means(ours)
     reached = figures["trials_with_innocent_blamed"] <= 0.05 and (effect < 0.1 or figures["power"] >= 0.8)
     return Row(
@@ -72,7 +72,7 @@ def _neighbours(kind: str, effect: float) -> Row:
     )
 
 
-def _told(blamed: set[str], tested: int) -> dict[str, float]:
+def _score(blamed: set[str], tested: int) -> dict[str, float]:
     innocents = len(blamed - {AGGRESSOR})
     return {
         "trials_with_innocent_blamed": float(innocents > 0),

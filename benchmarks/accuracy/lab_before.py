@@ -24,7 +24,7 @@ from crosswind.data.store.store import Store
 from crosswind.models.baseline import BASELINES, distribution, one_step_errors
 from crosswind.models.conditions import conditions_at_start
 from crosswind.models.scores import coverage, pinball_loss, skill
-from crosswind.models.spread import TELLING, CohortSpread
+from crosswind.models.spread import PREDICTIVE, CohortSpread
 from crosswind.models.surrogate import LEVELS
 
 OUTCOMES = {"run time": "run_seconds", "median step": "step_p50_seconds"}
@@ -60,7 +60,7 @@ def samples() -> Samples:
     return Samples(tuple(runs), tuple(map(cohort_key, runs)), outcomes, conditions)
 
 
-def foretold(lab: Samples, seconds: Floats, conditions: pd.DataFrame, asked: Sequence[int]) -> Prediction:
+def forecast(lab: Samples, seconds: Floats, conditions: pd.DataFrame, asked: Sequence[int]) -> Prediction:
     """Log seconds of the asked runs, consecutive ones, each from the runs before it."""
     log_quantiles = []
     for first in range(0, len(asked), REFIT_RUNS):
@@ -118,11 +118,11 @@ def row(lab: Samples, outcome: str, asked: Sequence[int], split: str) -> Row:
         return {"crps": 2 * loss, "crps_skill": skill(loss, median), "coverage_90": covered}
 
     others = {
-        "without_conditions": foretold(lab, seconds, lab.conditions[[]], asked),
-        "oracle_of_faults_before": foretold(lab, seconds, truth(lab, late=False), asked),
-        "oracle_of_all_faults": foretold(lab, seconds, truth(lab, late=True), asked),
+        "without_conditions": forecast(lab, seconds, lab.conditions[[]], asked),
+        "oracle_of_faults_before": forecast(lab, seconds, truth(lab, late=False), asked),
+        "oracle_of_all_faults": forecast(lab, seconds, truth(lab, late=True), asked),
     }
-    ours = figures(foretold(lab, seconds, lab.conditions[list(TELLING)], asked))
+    ours = figures(forecast(lab, seconds, lab.conditions[list(PREDICTIVE)], asked))
     low, high = ASKED_COVERAGE
     return Row(
         task=f"lab, before the run: {outcome}",

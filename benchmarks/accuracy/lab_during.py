@@ -7,7 +7,7 @@ once. Each test run is forecast from all runs that came before it, with those of
 Loss: CRPS of the logarithm of seconds, so that every cohort counts alike (twice the mean pinball loss at LEVELS), and
 beside it that of seconds. Baselines: always the cohort's median before the start, spread by the cohort's own past
 ratios (models/baseline.py); and `as_it_goes`, the steps so far times 60 / steps, spread by how far that was off in all
-earlier runs. The oracle is told by `injections` when the first disturbance begins or ends after the steps seen, and
+earlier runs. The oracle reads from `injections` when the first disturbance begins or ends after the steps seen, and
 knows the run's level until then exactly; that a later one comes it does not know, but how often and how bad they were
 in earlier runs.
 """

@@ -57,7 +57,7 @@ from step where run_id in (select unnest(?))
 
 
 @dataclass(frozen=True)
-class Told:
+class ExplainedRun:
     """A run with what was injected into it, how much slower it was, its steps' rows, and its explanation."""
 
     run: Run
@@ -74,7 +74,7 @@ class Told:
         """By how much the fault alone slowed the run, over its cohort's usual time.
 
         Of a delay of one rank that is what was lost by it; of links the time that the fabric took beyond the usual one;
-        who takes cores is told by the whole run alone.
+        taken cores show in the whole run alone.
         """
         if self.kinds <= KNOWN_SECONDS:
             [delay] = delays_of(self.run, STEPS)
@@ -115,7 +115,7 @@ class Told:
         return injected, lost
 
 
-def explained_runs(store: Store, runs: Sequence[Run], *, splits: Sequence[str]) -> list[Told]:
+def explained_runs(store: Store, runs: Sequence[Run], *, splits: Sequence[str]) -> list[ExplainedRun]:
     """Those of the lab's runs that are of these parts of the split, each explained against all."""
     segments = read_segments(store, runs)
     run_ids = [run.run_id for run in runs]
@@ -139,7 +139,7 @@ def explained_runs(store: Store, runs: Sequence[Run], *, splits: Sequence[str]) 
                 explanation = replace(explanation, culprit_node=culprit_node(store, run, explanation))
                 nodes = frozenset(injection.node for injection in into[run_id])
                 slowdown, beyond = segments[run_id].time / usual, _fabric(segments[run_id]) - fabric
-                case = Told(run, kinds[run_id], nodes, slowdown, usual, beyond, explanation, steps[run_id])
+                case = ExplainedRun(run, kinds[run_id], nodes, slowdown, usual, beyond, explanation, steps[run_id])
                 cases.append(case)
     return cases
 
@@ -148,8 +148,8 @@ def _fabric(run: Segments) -> float:
     return float(run.means[COLUMNS.index("fabric")])
 
 
-def figures(runs: Sequence[Told]) -> dict[str, float]:
-    """Shares of the runs, and how many there are of which they are told; weak faults are told apart, and pairs."""
+def figures(runs: Sequence[ExplainedRun]) -> dict[str, float]:
+    """Shares of the runs, and how many runs they are shares of; weak faults and pairs are counted apart."""
     single, pairs = [case for case in runs if len(case.kinds) == 1], [case for case in runs if len(case.kinds) > 1]
     slow = [case for case in single if case.slowdown >= SLOW]
     barely = [case for case in single if BARELY <= case.slowdown < SLOW]
@@ -204,7 +204,7 @@ def holds(scores: Mapping[str, float]) -> bool:
     return is_named and is_even and not (scores["interval_holds_lost"] < 0.85 or scores["interval_holds_lost"] > 0.95)
 
 
-def by_step_time(runs: Sequence[Told]) -> dict[str, float]:
+def by_step_time(runs: Sequence[ExplainedRun]) -> dict[str, float]:
     """Return what a step time alone can say: slow above 1.1 times the usual one, and the commonest cause."""
     slow = [case for case in runs if len(case.kinds) == 1 and case.slowdown >= SLOW]
     quiet = [case for case in runs if not case.kinds]
@@ -235,7 +235,7 @@ def rows() -> list[Row]:
     ]
 
 
-def by_kind(runs: Sequence[Told]) -> str:
+def by_kind(runs: Sequence[ExplainedRun]) -> str:
     """Return how many of each kind, and of both strengths and of pairs, were named as asked."""
     groups = {
         "slower by 10 %": [(case, case.is_right) for case in runs if len(case.kinds) == 1 and case.slowdown >= SLOW],
@@ -246,7 +246,7 @@ def by_kind(runs: Sequence[Told]) -> str:
     return "; ".join(f"{name}: {_of_kinds(judged)}" for name, judged in groups.items() if judged)
 
 
-def _of_kinds(judged: Sequence[tuple[Told, bool]]) -> str:
+def _of_kinds(judged: Sequence[tuple[ExplainedRun, bool]]) -> str:
     names = ["+".join(sorted(case.kinds)) for case, _ in judged]
     right = {name: [truth for other, (_, truth) in zip(names, judged, strict=True) if other == name] for name in names}
     return ", ".join(f"{name} {sum(truths)} of {len(truths)}" for name, truths in sorted(right.items()))
@@ -256,7 +256,7 @@ def _ranks(run: Run) -> set[int]:
     return {delay.rank for delay in delays_of(run, STEPS)}
 
 
-def _gap(case: Told) -> float:
+def _gap(case: ExplainedRun) -> float:
     """By how much shares and what is unexplained miss the excess, in seconds."""
     explanation = case.explanation
     if explanation.excess is None or explanation.unexplained is None:

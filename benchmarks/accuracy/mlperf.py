@@ -1,7 +1,7 @@
 """Time to train of MLPerf's configurations from what is known before a run, and its spread.
 
 One recipe of the product, `typical_time`, answers every question; its members' weights are learned on training rows
-only. Submitters are told apart by their folder, for many left a placeholder in the log; the log's own `submitter` would
+only. A submitter is the folder of its logs, for many left a placeholder in the log; the log's own `submitter` would
 let one site's runs stand on both sides. Needs ../shared/data.
 """
 

@@ -18,8 +18,8 @@ from crosswind.models.energy.node_power import NodePower
 TABLE = Path(__file__).resolve().parents[3] / "shared" / "data" / "power" / "energy_runs.parquet"
 ASKED_MAPE = 0.086
 LEVELS = (0.05, 0.5, 0.95)
-Told = tuple[Floats, Floats, Floats]  # watts at LEVELS, each (n_runs,)
-Teller = Callable[[pd.DataFrame, pd.DataFrame], Told]
+Watts = tuple[Floats, Floats, Floats]  # watts at LEVELS, each (n_runs,)
+Predict = Callable[[pd.DataFrame, pd.DataFrame], Watts]
 
 
 def rows() -> list[Row]:
@@ -27,7 +27,7 @@ def rows() -> list[Row]:
     if not TABLE.is_file():
         return []
     runs = pd.read_parquet(TABLE)
-    scores = {name: _scores(runs, teller) for name, teller in _TELLERS.items()}
+    scores = {name: _scores(runs, predict) for name, predict in _PREDICTORS.items()}
     return [
         Row(
             task="power: energy of the nodes of H100 runs, given their time",
@@ -43,7 +43,7 @@ def rows() -> list[Row]:
     ]
 
 
-def _scores(runs: pd.DataFrame, teller: Teller) -> dict[str, float]:
+def _scores(runs: pd.DataFrame, predict: Predict) -> dict[str, float]:
     configurations = runs["benchmark"] + " " + runs["n_nodes_metered"].astype(str)
     errors, inside = [], []
     for configuration in configurations.unique():
@@ -52,7 +52,7 @@ def _scores(runs: pd.DataFrame, teller: Teller) -> dict[str, float]:
         nodes = held_out["n_nodes_metered"].to_numpy(dtype=np.float64)
         measured = held_out["energy_nodes_kWh"].to_numpy(dtype=np.float64) * JOULES_PER_KILOWATT_HOUR
         low, middle, high = (
-            watts * nodes * seconds for watts in teller(runs[configurations != configuration], held_out)
+            watts * nodes * seconds for watts in predict(runs[configurations != configuration], held_out)
         )
         errors.append(float(np.mean(np.abs(middle / measured - 1))))
         inside.append(float(np.mean((low <= measured) & (measured <= high))))
@@ -73,15 +73,15 @@ def _watts(runs: pd.DataFrame) -> Floats:
     return runs["mean_kW_per_node"].to_numpy(dtype=np.float64) * 1000
 
 
-def _ours(training: pd.DataFrame, asked: pd.DataFrame) -> Told:
+def _ours(training: pd.DataFrame, asked: pd.DataFrame) -> Watts:
     prediction = NodePower().fit(_described(training), _watts(training)).predict(_described(asked))
     low, middle, high = (prediction.at(level) for level in LEVELS)
     return low, middle, high
 
 
-def _median(training: pd.DataFrame, asked: pd.DataFrame) -> Told:
+def _median(training: pd.DataFrame, asked: pd.DataFrame) -> Watts:
     low, middle, high = (np.full(len(asked), np.quantile(_watts(training), level)) for level in LEVELS)
     return low, middle, high
 
 
-_TELLERS: dict[str, Teller] = {"ours": _ours, "time x nodes x median node power": _median}
+_PREDICTORS: dict[str, Predict] = {"ours": _ours, "time x nodes x median node power": _median}

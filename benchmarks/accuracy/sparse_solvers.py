@@ -103,7 +103,9 @@ def configuration(variant: tuple[str, str]) -> Configuration:
 
 def _row(task: str, split: str, folds: Sequence[tuple[list[System], list[System]]]) -> Row:
     ours = [picks(learned, system) for learned, system in _chosen(folds)]
-    figures = {f"{name}_after_{count}": value for count in TRIALS for name, value in _told(ours, count).items()}
+    figures = {
+        f"{name}_after_{count}": value for count in TRIALS for name, value in _regrets_after(ours, count).items()
+    }
     holds = (
         figures["mean_regret_after_0"] <= REGRET_ASKED
         and figures["mean_regret_after_2"] <= REGRET_AFTER_TWO_ASKED
@@ -136,7 +138,7 @@ def _variant(configured: Configuration) -> tuple[str, str]:
     return str(configured["solver"]), str(configured["preconditioner"])
 
 
-def _told(regrets: Sequence[Sequence[float]], count: int) -> dict[str, float]:
+def _regrets_after(regrets: Sequence[Sequence[float]], count: int) -> dict[str, float]:
     return _summary(np.array([of_system[TRIALS.index(count)] for of_system in regrets]))
 
 

@@ -1,4 +1,4 @@
-"""Whole tuning tables told from other machines' or sizes' tables and k = 0 ... 10 runs of their own.
+"""Whole tuning tables predicted from other machines' or sizes' tables and k = 0 ... 10 runs of their own.
 
 Targets and sources are those of the tuners' references. Of each source 200 valid rows are drawn, of the target k, by
 seeds 0 and 1; scored are up to 400 other valid rows of the target: MAPE, and Kendall's tau of the ranks. Over tables,

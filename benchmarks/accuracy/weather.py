@@ -1,4 +1,4 @@
-"""The slowdown of the next runs foretold from those before, on our own runs under known faults (data/samples/lab).
+"""The slowdown of the next runs forecast from those before, on our own runs under known faults (data/samples/lab).
 
 Ratio: total step seconds over the median of the cohort's earlier runs, of which there must be four. Split: by time; the
 weather learns from `train` and `calibrate`, chooses among its candidates there by its own backtest, and is asked once
@@ -42,7 +42,7 @@ def ratios(samples: Lab) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["started_ns", "known_ns", "workload", "log_ratio", "split"])
 
 
-def foretold(weather: Weather, runs: pd.DataFrame, ahead_hours: float) -> Floats:
+def forecast(weather: Weather, runs: pd.DataFrame, ahead_hours: float) -> Floats:
     """Log quantiles for each run, from what was known so long before it began, shape (n_runs, n_levels)."""
     said = []
     for started_ns, workload in zip(runs["started_ns"].to_numpy(np.int64), runs["workload"], strict=True):
@@ -63,7 +63,7 @@ def rows() -> list[Row]:
 
 def _row(weather: Weather, test: pd.DataFrame, climate: Floats, ahead_hours: float) -> Row:
     truth = test["log_ratio"].to_numpy()
-    said, naive = Prediction(LEVELS, foretold(weather, test, ahead_hours)), Prediction(LEVELS, climate)
+    said, naive = Prediction(LEVELS, forecast(weather, test, ahead_hours)), Prediction(LEVELS, climate)
     crps_skill = skill(pinball_loss(said, truth), pinball_loss(naive, truth))
     tried = ", ".join(f"{score.name} {score.skill:.3f}" for score in weather.scores)
     return Row(

@@ -1,6 +1,6 @@
 """Other people's tuners over the rows of a table: what they ask for is moved to the nearest row that is free.
 
-Peers are told of the moved row, never of the one they asked for. Numbers and ordered values are given by their place
+Peers observe the moved row, never the one they asked for. Numbers and ordered values are given by their place
 in the list, so that a step is a step. Each takes part where it is installed: `make peers`.
 """
 

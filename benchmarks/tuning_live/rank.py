@@ -1,4 +1,4 @@
-"""One rank that stays: trains each configuration that it is told of, and says what a sample took.
+"""One rank that stays: trains each configuration that it reads, and prints what a sample took.
 
     python -m benchmarks.tuning_live.rank MEETING_FILE RANK SECONDS
 
@@ -90,7 +90,7 @@ def _slowest(seconds: list[float]) -> torch.Tensor:
 
 
 def main() -> None:
-    """Trains what it is told to until nothing more comes."""
+    """Trains what it reads until nothing more comes."""
     meeting, rank, seconds = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
     answers = os.dup(1)
     os.dup2(2, 1)  # what libraries print is no answer

@@ -22,7 +22,7 @@ LOG_TAIL = 600  # characters
 
 @dataclass(frozen=True)
 class Ranks:
-    """Running ranks; they train together what they are told to."""
+    """Running ranks; they train together what they are sent."""
 
     processes: tuple[subprocess.Popen[str], ...]
     log: Path
@@ -76,7 +76,7 @@ def _start(meeting: Path, rank: int, seconds: float, log: Path) -> subprocess.Po
 def _end(processes: tuple[subprocess.Popen[str], ...]) -> None:
     for process in processes:
         if process.stdin:
-            with suppress(BrokenPipeError):  # it has ended, and never read what it was told
+            with suppress(BrokenPipeError):  # it has ended, and never read what it was sent
                 process.stdin.close()
     for process in processes:
         try:

@@ -26,7 +26,7 @@ from crosswind.models.tuner.space.space import Space
 
 MakeTuner = Callable[[Space, int], Tuner]
 LEASE_SECONDS = 600.0
-SMALLEST, POSTERIOR = "smallest", "posterior"  # measurement of all, or what `crosswind tune best` tells beside it
+SMALLEST, POSTERIOR = "smallest", "posterior"  # measurement of all, or the second answer of `crosswind tune best`
 
 
 class Ongoing:
@@ -37,7 +37,7 @@ class Ongoing:
     def __init__(self, make: MakeTuner) -> None:
         self._make = make
         self._tuner: Tuner | None = None
-        self._told: set[str] = set()
+        self._observed: set[str] = set()
 
     def __call__(self, space: Space, seed: int) -> Tuner:
         """Itself; the tuner inside is made the first time."""
@@ -51,8 +51,8 @@ class Ongoing:
     def observe(self, trials: Sequence[Trial]) -> None:
         """Passes on the trials that are new."""
         if self._tuner:
-            self._tuner.observe([trial for trial in trials if trial.trial_id not in self._told])
-            self._told |= {trial.trial_id for trial in trials}
+            self._tuner.observe([trial for trial in trials if trial.trial_id not in self._observed])
+            self._observed |= {trial.trial_id for trial in trials}
 
 
 TUNERS: Mapping[str, Callable[[], MakeTuner]] = {
@@ -73,7 +73,7 @@ def study_all(plan: Plan, measure: Measure, kept: Kept) -> list[Studied]:
 
 
 def has_neighbour(seed: int) -> bool:
-    """Return whether the study runs beside somebody else's load."""
+    """Return whether the study shares the machine with somebody else's load."""
     return seed % 2 == 1
 
 

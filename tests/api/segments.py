@@ -35,7 +35,7 @@ def headers_of(path: Path, coding: str = "identity") -> dict[str, str]:
 
 
 def stored_rows(home: Path) -> list[tuple[str, int]]:
-    """Node and time of every row that is stored, sorted: what is doubled stands twice."""
+    """Node and time of every stored row, sorted; doubled rows are there twice."""
     with Store.open(home) as store, store.lake.connect() as connection:
         if "heat" not in store.lake.sets():
             return []

@@ -12,9 +12,9 @@ def test_the_limit_is_enough_for_what_runs_took(client: TestClient) -> None:
     assert advice["startup_seconds"] == 0  # the runs were in no job
 
 
-def test_what_comes_before_the_run_can_be_told(client: TestClient) -> None:
-    asked = {**RUN, "world_size": 2, "startup_seconds": 300}
-    advice = client.post("/v1/walltime-advice", json=asked).json()
+def test_the_time_before_the_run_can_be_given(client: TestClient) -> None:
+    request = {**RUN, "world_size": 2, "startup_seconds": 300}
+    advice = client.post("/v1/walltime-advice", json=request).json()
     assert advice["limit"]["seconds"] == 360
     assert advice["limit"]["confidence"] == 0.95
 
@@ -27,8 +27,8 @@ def test_a_confidence_that_nobody_can_give_is_refused(client: TestClient, confid
 
 
 def test_scales_are_compared_with_the_fewest_nodes(client: TestClient) -> None:
-    asked = {**RUN, "node_counts": [1, 2, 4], "ranks_per_node": 2, "node_watts": 400, "now": 4}
-    advice = client.post("/v1/scaling-advice", json=asked).json()
+    request = {**RUN, "node_counts": [1, 2, 4], "ranks_per_node": 2, "node_watts": 400, "now": 4}
+    advice = client.post("/v1/scaling-advice", json=request).json()
     points = advice["curve"]["points"]
     assert [point["node_count"] for point in points] == [1, 2, 4]
     assert (points[0]["speedup"], points[0]["efficiency"]) == (1.0, 1.0)

@@ -57,7 +57,7 @@ def test_our_own_pages_may_write_and_no_other_site_may_read(client: TestClient) 
 @pytest.mark.parametrize(
     "path", ["/v1/runs", "/readyz", "/metrics", "/openapi.json", "/", "/v1/nope", "/healthz/../v1/runs"]
 )
-def test_without_the_token_nothing_but_health_is_told(store: Store, path: str) -> None:
+def test_without_the_token_nothing_but_health_is_answered(store: Store, path: str) -> None:
     client = client_of(store, ServerSettings(token=TOKEN))
     for headers in (
         {},

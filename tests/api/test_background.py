@@ -29,8 +29,8 @@ def test_what_is_asked_for_is_trained_while_a_server_serves(tmp_path: Path) -> N
     with Store.open(tmp_path) as store:
         runner = Runner(store, {"step-time": Trainer(train)})
         with background(runner, pause_seconds=0.01):
-            asked = runner.ask("step-time")
-            until(lambda: state(store, asked) is OperationState.DONE)
+            operation = runner.ask("step-time")
+            until(lambda: state(store, operation) is OperationState.DONE)
         assert runner.registry.load("step-time").record.version == 1
 
 
@@ -72,10 +72,10 @@ def test_a_training_that_is_not_done_when_the_server_ends_is_given_back(tmp_path
 
     with Store.open(tmp_path) as store:
         runner = Runner(store, {"step-time": Trainer(slow)})
-        asked = runner.ask("step-time")
+        operation = runner.ask("step-time")
         with background(runner, pause_seconds=0.01):
-            until(lambda: state(store, asked) is OperationState.RUNNING)
-        assert state(store, asked) is OperationState.WAITING
+            until(lambda: state(store, operation) is OperationState.RUNNING)
+        assert state(store, operation) is OperationState.WAITING
         time.sleep(3)  # the thread that goes on registers nothing
         with store.catalog.read() as session:
             assert session.models.all() == []
@@ -92,9 +92,9 @@ def test_a_server_ends_in_good_order_while_its_database_is_away(
 
     with Store.open(tmp_path) as store:
         runner = Runner(store, {"step-time": Trainer(slow)})
-        asked = runner.ask("step-time")
+        operation = runner.ask("step-time")
         with background(runner, pause_seconds=0.01):
-            until(lambda: state(store, asked) is OperationState.RUNNING)
+            until(lambda: state(store, operation) is OperationState.RUNNING)
             store.close()
             (tmp_path / "catalog.sqlite").rename(tmp_path / "away")
             (tmp_path / "catalog.sqlite").mkdir()

@@ -43,7 +43,7 @@ CODINGS = {"identity": bytes, "gzip": gzip.compress, "zstd": zstd.compress}
 
 
 @pytest.mark.parametrize("coding", CODINGS)
-def test_a_batch_is_stored_once_and_its_sender_told_so(sender: TestClient, tmp_path: Path, coding: str) -> None:
+def test_a_batch_is_stored_once_and_its_sender_notified(sender: TestClient, tmp_path: Path, coding: str) -> None:
     path = segment(tmp_path / "spool")
     body, headers = CODINGS[coding](path.read_bytes()), headers_of(path, coding)
     first = sender.post(URL, content=body, headers=headers)
@@ -204,7 +204,7 @@ def test_what_is_understood_of_a_segment_is_stored_and_the_whole_kept_aside(send
     assert sender.post(URL, content=path.read_bytes(), headers=headers_of(path)).json()["status"] == "duplicate"
 
 
-def test_a_torn_tail_is_told_and_what_stands_before_it_stored(sender: TestClient, tmp_path: Path) -> None:
+def test_a_torn_tail_is_reported_and_what_stands_before_it_stored(sender: TestClient, tmp_path: Path) -> None:
     path = raw(tmp_path / "spool", segment(tmp_path / "spool").read_bytes() + b"\x40\x00\x00\x00torn")
     answer = sender.post(URL, content=path.read_bytes(), headers=headers_of(path))
     assert (answer.json()["status"], answer.json()["rows"]) == ("partial", 3)

@@ -29,7 +29,7 @@ def checked(store: Store) -> TestClient:
     return TestClient(create_app(store), base_url="http://localhost:8000")
 
 
-def test_each_node_and_pair_is_told_with_its_newest_values(checked: TestClient) -> None:
+def test_nodes_and_pairs_are_listed_with_their_newest_values(checked: TestClient) -> None:
     answer = checked.get("/v1/checks?system=lab").json()
     assert answer["system"] == "lab"
     link, gemm = sorted(answer["earlier"], key=lambda earlier: str(earlier["measure"]))
@@ -60,7 +60,7 @@ def test_what_cannot_be_meant_is_refused(checked: TestClient, query: str) -> Non
 
 @pytest.mark.thorough
 def test_the_values_of_a_large_fleet_come_within_seconds(tmp_path: Path) -> None:
-    """2000 nodes, five measures, ten checks: as many values as are ever told."""
+    """2000 nodes, five measures, ten checks: as many values as an answer ever has."""
     nodes, measures, checks = range(2000), ("gemm", "memory", "loop", "disk_write", "disk_read"), range(10)
     rows = [(AT + check, f"n{node}", measure) for check in checks for node in nodes for measure in measures]
     columns: dict[str, list[int | float | str]] = {

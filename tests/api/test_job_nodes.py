@@ -32,7 +32,7 @@ def note(store: Store, *allocations: Allocation) -> None:
             session.places.merge(allocation)
 
 
-def test_an_allocation_is_told_with_the_share_of_it_that_was_sampled(client: TestClient, store: Store) -> None:
+def test_an_allocation_is_reported_with_the_share_of_it_that_was_sampled(client: TestClient, store: Store) -> None:
     note(store, ALLOCATION)
     times = [START_NS + second * SECOND for second in range(40)]
     columns = {"ts_ns": times, "node": ["n1.lab"] * 40, "device": ["loop"] * 40}

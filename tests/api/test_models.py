@@ -32,7 +32,7 @@ def versions(store: Store) -> Store:
     return store
 
 
-def test_a_version_is_told_with_its_worth(client: TestClient, versions: Store) -> None:
+def test_a_version_is_listed_with_its_worth(client: TestClient, versions: Store) -> None:
     answer = client.get(f"{VERSIONS}/1").json()
     evidence = trained().evidence
     assert (answer["name"], answer["version"], answer["state"], answer["parent"]) == ("step-time", 1, "candidate", None)
@@ -76,10 +76,10 @@ def test_what_does_not_beat_the_baselines_is_promoted_for_a_reason_only(client: 
 def test_a_rollback_sent_again_does_not_go_further_back(client: TestClient, versions: Store) -> None:
     for version in (1, 2):
         client.post(f"{VERSIONS}/{version}:promote")
-    asked = {"version": 2, "reason": "it is slow"}
-    back = client.post("/v1/models/step-time:rollback", json=asked)
+    request = {"version": 2, "reason": "it is slow"}
+    back = client.post("/v1/models/step-time:rollback", json=request)
     assert (back.status_code, back.json()["version"], back.json()["state"]) == (200, 1, "promoted")
-    again = client.post("/v1/models/step-time:rollback", json=asked)
+    again = client.post("/v1/models/step-time:rollback", json=request)
     assert again.status_code == 409
     assert again.json()["detail"] == "version 2 of model 'step-time' is not promoted: version 1 is"
     last = client.post("/v1/models/step-time:rollback", json={"version": 1, "reason": "x"})

@@ -24,7 +24,7 @@ def hear(store: Store, node: str, last_ns: int) -> None:
     store.lake.append(f"collector-{node.encode().hex()}", to_table(with_node_keys(COLLECTOR), keys | looked))
 
 
-def test_a_node_is_told_with_its_sweeps_and_sources(client: TestClient, store: Store) -> None:
+def test_a_node_is_shown_with_its_sweeps_and_sources(client: TestClient, store: Store) -> None:
     last_ns = (time.time_ns() - 60 * SECOND) // SECOND * SECOND + 6
     hear(store, "n1.lab", last_ns)
     [node] = client.get("/v1/nodes").json()["nodes"]
@@ -57,7 +57,7 @@ def test_nodes_are_paged_by_name_without_gap_or_repeat(client: TestClient, store
     assert seen == ["n1", "n2", "n3", "n4", "n5"]
 
 
-def test_nodes_of_the_last_hour_are_told_and_others_when_asked_for(client: TestClient, store: Store) -> None:
+def test_nodes_of_the_last_hour_are_listed_and_others_when_asked_for(client: TestClient, store: Store) -> None:
     hear(store, "n1", time.time_ns() - 4000 * SECOND)
     assert client.get("/v1/nodes").json() == {"nodes": [], "next": None, "next_url": None}
     assert [node["node"] for node in client.get("/v1/nodes?since_seconds=7200").json()["nodes"]] == ["n1"]

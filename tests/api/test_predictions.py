@@ -1,12 +1,12 @@
 import pytest
 from starlette.testclient import TestClient
 
-ASKED = {"workload": "nanogpt", "system": "lab", "configuration": {"batch": 8, "fused": True}, "world_size": 2}
+REQUEST = {"workload": "nanogpt", "system": "lab", "configuration": {"batch": 8, "fused": True}, "world_size": 2}
 NETWORK = {"hidden": 4096, "layers": 32, "tp": 8, "pp": 2, "global_batch": 512, "accelerator": "H100"}
 
 
 def test_the_next_run_is_predicted_from_its_cohort(client: TestClient) -> None:
-    answer = client.post("/v1/predictions", json=ASKED)
+    answer = client.post("/v1/predictions", json=REQUEST)
     assert answer.status_code == 200
     body = answer.json()
     seconds = [quantile["seconds"] for quantile in body["quantiles"]]
@@ -19,44 +19,44 @@ def test_the_next_run_is_predicted_from_its_cohort(client: TestClient) -> None:
 
 
 def test_another_outcome_can_be_asked_for(client: TestClient) -> None:
-    body = client.post("/v1/predictions", json=ASKED | {"outcome": "run_seconds"}).json()
+    body = client.post("/v1/predictions", json=REQUEST | {"outcome": "run_seconds"}).json()
     assert body["outcome"] == "run_seconds"
     assert body["quantiles"][3]["seconds"] == pytest.approx(30)
 
 
 def test_the_chance_to_exceed_a_limit_falls_with_the_limit(client: TestClient) -> None:
     chances = [
-        client.post("/v1/predictions", json=ASKED | {"limit_seconds": limit}).json()["exceedance"]
+        client.post("/v1/predictions", json=REQUEST | {"limit_seconds": limit}).json()["exceedance"]
         for limit in (0.05, 0.103, 1.0)
     ]
     assert chances[0] > 0.9 > chances[1] > 0.01 > chances[2]
 
 
-def test_another_scale_is_told_from_the_workload_and_flagged(client: TestClient) -> None:
-    body = client.post("/v1/predictions", json=ASKED | {"world_size": 1024}).json()
+def test_another_scale_is_predicted_from_the_workload_and_flagged(client: TestClient) -> None:
+    body = client.post("/v1/predictions", json=REQUEST | {"world_size": 1024}).json()
     assert (body["basis"], body["cohort_runs"], body["is_outside"]) == ("workload", 0, True)
     assert "world_size is 1024, earlier runs had 2 to 2" in body["warnings"]
     assert body["evidence"][0]["run_id"] == "r7"
 
 
-def test_another_system_is_told_by_transfer(client: TestClient) -> None:
-    body = client.post("/v1/predictions", json=ASKED | {"system": "other"}).json()
+def test_another_system_is_predicted_by_transfer(client: TestClient) -> None:
+    body = client.post("/v1/predictions", json=REQUEST | {"system": "other"}).json()
     assert body["basis"] == "transfer"
     assert "system is other, earlier runs had lab" in body["warnings"]
 
 
-def test_a_described_network_that_never_ran_is_told_by_formulas(client: TestClient) -> None:
-    asked = {"workload": "gpt", "system": "lab", "configuration": NETWORK, "world_size": 64}
-    body = client.post("/v1/predictions", json=asked).json()
+def test_a_described_network_that_never_ran_is_predicted_by_formulas(client: TestClient) -> None:
+    request = {"workload": "gpt", "system": "lab", "configuration": NETWORK, "world_size": 64}
+    body = client.post("/v1/predictions", json=request).json()
     assert (body["basis"], body["evidence"], body["distance"], body["is_outside"]) == ("analytic", [], None, True)
     level = {quantile["level"]: quantile["seconds"] for quantile in body["quantiles"]}
-    assert level[0.95] > 1.5 * level[0.05]  # nobody calibrated the constants
+    assert level[0.95] > 1.5 * level[0.05]  # the constants were not calibrated
     assert body["memory"]["device"].startswith("H100")
     assert body["memory"]["fits"] is (body["memory"]["bytes"] < 0.92 * body["memory"]["device_bytes"])
 
 
 def test_a_workload_of_which_nothing_is_known_is_refused_with_what_would_help(client: TestClient) -> None:
-    answer = client.post("/v1/predictions", json=ASKED | {"workload": "nanogtp"})
+    answer = client.post("/v1/predictions", json=REQUEST | {"workload": "nanogtp"})
     assert answer.status_code == 422
     assert "did you mean nanogpt?" in answer.json()["detail"]
     assert "hidden, layers" in answer.json()["detail"]
@@ -75,23 +75,25 @@ def test_a_workload_of_which_nothing_is_known_is_refused_with_what_would_help(cl
     ],
 )
 def test_contradictions_are_refused(client: TestClient, change: dict[str, object], detail: str) -> None:
-    answer = client.post("/v1/predictions", json=ASKED | change)
+    answer = client.post("/v1/predictions", json=REQUEST | change)
     assert answer.status_code == 422
     assert detail in answer.text
 
 
 def test_many_are_answered_in_columns_as_they_would_be_one_by_one(client: TestClient) -> None:
-    asked = {**ASKED, "world_size": [2, 4, 2], "configuration": {"batch": [8, 8, 16], "fused": True}}
-    many = client.post("/v1/predictions:batch", json=asked).json()
+    request = {**REQUEST, "world_size": [2, 4, 2], "configuration": {"batch": [8, 8, 16], "fused": True}}
+    many = client.post("/v1/predictions:batch", json=request).json()
     for row, (ranks, batch) in enumerate(((2, 8), (4, 8), (2, 16))):
         configuration = {"batch": batch, "fused": True}
-        one = client.post("/v1/predictions", json=ASKED | {"world_size": ranks, "configuration": configuration}).json()
+        one = client.post(
+            "/v1/predictions", json=REQUEST | {"world_size": ranks, "configuration": configuration}
+        ).json()
         assert many["seconds"][row] == pytest.approx([quantile["seconds"] for quantile in one["quantiles"]])
         assert (many["basis"][row], many["is_outside"][row]) == (one["basis"], one["is_outside"])
 
 
 def test_columns_of_another_length_are_refused(client: TestClient) -> None:
-    asked = {**ASKED, "world_size": [2, 4], "configuration": {"batch": [8, 8, 16]}}
-    answer = client.post("/v1/predictions:batch", json=asked)
+    request = {**REQUEST, "world_size": [2, 4], "configuration": {"batch": [8, 8, 16]}}
+    answer = client.post("/v1/predictions:batch", json=request)
     assert answer.status_code == 422
     assert "configuration batch has 3 values, expected 2" in answer.json()["detail"]

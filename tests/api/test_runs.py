@@ -5,7 +5,7 @@ from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
 
 
-def test_a_run_is_told_with_its_times_twice(client: TestClient) -> None:
+def test_a_run_is_reported_with_its_times_twice(client: TestClient) -> None:
     answer = client.get("/v1/runs/r0")
     assert answer.status_code == 200
     assert answer.json() == {

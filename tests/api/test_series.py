@@ -75,7 +75,7 @@ def stored(store: Store) -> list[tuple[object, ...]]:
         return connection.execute(f"select {names} from series order by ts_ns, name, labels").fetchall()
 
 
-def test_samples_are_on_the_disk_once_when_their_sender_is_told_so(sender: TestClient, empty: Store) -> None:
+def test_samples_are_on_the_disk_once_when_their_sender_is_notified(sender: TestClient, empty: Store) -> None:
     for _ in range(2):
         answer = sender.post(WRITE, content=snappy(series(LABELS, (1.0, MS))), headers=WRITE_HEADERS)
         assert (answer.status_code, answer.content) == (204, b"")
@@ -137,7 +137,7 @@ def test_what_is_no_request_is_refused_for_ever_and_stores_nothing(
     assert stored(empty) == []
 
 
-def test_what_cannot_be_stored_is_told_and_the_rest_is_stored(sender: TestClient, empty: Store) -> None:
+def test_what_cannot_be_stored_is_reported_and_the_rest_is_stored(sender: TestClient, empty: Store) -> None:
     histogram = field(1, field(1, field(1, b"__name__") + field(2, b"h")) + field(4, b""))
     body = series(LABELS, (1.0, 0), (2.0, -5), (3.0, MS)) + histogram
     answer = sender.post(WRITE, content=snappy(body), headers=WRITE_HEADERS)
@@ -216,7 +216,7 @@ def test_what_the_sdk_sends_becomes_series(
     ]
 
 
-def test_points_that_cannot_be_stored_are_told_as_partial_success(sender: TestClient, empty: Store) -> None:
+def test_points_that_cannot_be_stored_are_reported_as_partial_success(sender: TestClient, empty: Store) -> None:
     points = [{"timeUnixNano": "0", "asInt": "1"}, {"timeUnixNano": "1795300118950362307", "asDouble": "Infinity"}]
     request = {"resourceMetrics": [{"scopeMetrics": [{"metrics": [{"name": "a", "gauge": {"dataPoints": points}}]}]}]}
     answer = sender.post(OTLP, json=request)

@@ -183,7 +183,7 @@ def test_least_and_most_of_a_histogram_are_gauges(sender: TestClient, empty: Sto
     ]
 
 
-def test_whole_numbers_that_are_rounded_are_told_though_none_is_refused(sender: TestClient, empty: Store) -> None:
+def test_whole_numbers_that_are_rounded_are_reported_though_none_is_refused(sender: TestClient, empty: Store) -> None:
     said = "1 x a whole number that a 64-bit float cannot hold: stored rounded"
     answer = sender.post(OTLP, json=gauge(asInt=str(2**53 + 1)))
     assert answer.json() == {"partialSuccess": {"rejectedDataPoints": "0", "errorMessage": said}}

@@ -130,7 +130,7 @@ def sent_until_cut_off(connection: socket.socket) -> float:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_server_told_to_end_before_it_has_begun_to_listen_for_signals_ends(
+def test_a_server_asked_to_end_before_it_has_begun_to_listen_for_signals_ends(
     store: Store, number: signal.Signals
 ) -> None:
     said: list[str] = []

@@ -39,13 +39,13 @@ def test_a_run_of_few_steps_tells_that_they_are_few(fleet: TestClient) -> None:
     assert fleet.get("/v1/runs/nobody/stragglers").status_code == 404
 
 
-def test_no_regression_is_told_of_equal_runs(fleet: TestClient) -> None:
+def test_no_regression_is_reported_of_equal_runs(fleet: TestClient) -> None:
     answer = fleet.get("/v1/regressions").json()
     assert (answer["runs"], answer["workloads"], answer["changes"], answer["warnings"]) == (80, 1, [], [])
 
 
 @pytest.mark.thorough
-def test_a_regression_is_told_with_its_time(tmp_path: Path) -> None:
+def test_a_regression_is_reported_with_its_time(tmp_path: Path) -> None:
     store_weather(tmp_path, 120, lambda hours: 1.4 if hours >= 90 else 1.0)
     with Store.open(tmp_path) as store, TestClient(create_app(store), base_url="http://localhost:8000") as client:
         regressions = client.get("/v1/regressions?workload=bert").json()

@@ -21,14 +21,14 @@ def study(client: TestClient) -> str:
     return study_id
 
 
-def suggested(client: TestClient, **asked: Any) -> list[dict[str, Any]]:
-    answer = client.post("/v1/studies/buckets/trials:suggest", json={"owner": "job 5", **asked})
+def suggested(client: TestClient, **fields: Any) -> list[dict[str, Any]]:
+    answer = client.post("/v1/studies/buckets/trials:suggest", json={"owner": "job 5", **fields})
     assert answer.status_code == 200, answer.text
     trials: list[dict[str, Any]] = answer.json()["trials"]
     return trials
 
 
-def test_a_study_is_told_by_id_and_by_name(client: TestClient, study: str) -> None:
+def test_a_study_is_returned_by_id_and_by_name(client: TestClient, study: str) -> None:
     answer = client.get("/v1/studies/buckets").json()
     assert answer == client.get(f"/v1/studies/{study}").json()
     assert (answer["space"], answer["objective"], answer["unit"], answer["seed"]) == (SPACE, "step_p50_seconds", "s", 3)

@@ -18,8 +18,8 @@ TRIALS = "/v1/studies/leases/trials"
 WORKERS = 200
 
 
-def suggested(client: TestClient, **asked: Any) -> list[dict[str, Any]]:
-    answer = client.post(f"{TRIALS}:suggest", json={"owner": "a", **asked})
+def suggested(client: TestClient, **fields: Any) -> list[dict[str, Any]]:
+    answer = client.post(f"{TRIALS}:suggest", json={"owner": "a", **fields})
     assert answer.status_code == 200, answer.text
     trials: list[dict[str, Any]] = answer.json()["trials"]
     return trials
@@ -50,7 +50,7 @@ def test_outcomes_are_kept_and_those_that_are_no_numbers_refused(client: TestCli
 JSON = {"content-type": "application/json"}
 
 
-def test_a_budget_is_kept_and_told(client: TestClient) -> None:
+def test_a_budget_is_kept_and_reported(client: TestClient) -> None:
     made = client.post("/v1/studies", json=STUDY | {"trials_max": 2}).json()
     assert (made["trials_max"], made["details"]) == (2, {"goals": ["time"]})
     trials = suggested(client, count=5)
@@ -95,8 +95,8 @@ def test_two_hundred_workers_at_once_get_trials_of_their_own(url: str) -> None:
         got: list[dict[str, Any]] = []
 
         def work(number: int) -> None:
-            asked = {"owner": f"worker {number}", "job": f"7_{number}"}
-            got.extend(client.post(f"{TRIALS}:suggest", json=asked).json()["trials"])
+            request = {"owner": f"worker {number}", "job": f"7_{number}"}
+            got.extend(client.post(f"{TRIALS}:suggest", json=request).json()["trials"])
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(WORKERS)]
         for thread in threads:
@@ -109,7 +109,7 @@ def test_two_hundred_workers_at_once_get_trials_of_their_own(url: str) -> None:
     assert {trial["owner"] for trial in stored} == {f"worker {number}" for number in range(WORKERS)}
 
 
-def test_limits_and_hours_are_heeded_and_told(client: TestClient) -> None:
+def test_limits_and_hours_are_heeded_and_reported(client: TestClient) -> None:
     details = {"limits": ["memory_bytes <= 8"], "hours": 2}
     made = client.post("/v1/studies", json=STUDY | {"details": details}).json()
     for memory, seconds in ((9, 1.0), (8, 2.0)):

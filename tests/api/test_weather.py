@@ -10,7 +10,7 @@ from crosswind.api.app import create_app
 from crosswind.data.store.store import Store
 
 
-def test_each_workload_is_told_with_its_hours(client: TestClient) -> None:
+def test_workloads_are_listed_with_their_hours(client: TestClient) -> None:
     weather = client.get("/v1/weather?system=lab&workload=nanogpt&hours=3").json()
     assert (weather["system"], weather["running_runs"], weather["running_jobs"]) == ("lab", 0, 0)
     [workload] = weather["workloads"]
@@ -30,7 +30,7 @@ def test_five_runs_are_too_few_and_it_says_so(client: TestClient) -> None:
 
 
 @pytest.mark.thorough
-def test_the_candidate_that_answers_is_told_with_its_backtest(tmp_path: Path) -> None:
+def test_the_candidate_that_answers_is_reported_with_its_backtest(tmp_path: Path) -> None:
     store_weather(tmp_path, 120)
     with Store.open(tmp_path) as store, TestClient(create_app(store), base_url="http://localhost:8000") as client:
         weather = client.get("/v1/weather?workload=bert").json()
@@ -82,7 +82,7 @@ def test_others_are_answered_while_it_learns(tmp_path: Path) -> None:
         ("days=3", "query parameter 'days' is unknown"),
     ],
 )
-def test_what_cannot_be_told_is_refused(client: TestClient, query: str, message: str) -> None:
+def test_unanswerable_questions_are_refused(client: TestClient, query: str, message: str) -> None:
     answer = client.get(f"/v1/weather?{query}")
     assert answer.status_code == 422
     assert message in answer.json()["detail"]

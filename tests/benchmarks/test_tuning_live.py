@@ -48,7 +48,7 @@ def never(configuration: Configuration) -> float:
 
 
 @pytest.mark.thorough
-def test_a_tiny_benchmark_runs_from_end_to_end_and_is_told_again(tmp_path: Path) -> None:
+def test_a_tiny_benchmark_runs_from_end_to_end_and_is_read_again(tmp_path: Path) -> None:
     kept = tmp_path / "kept.jsonl"
     figures = live(TINY, kept)
     assert figures["configurations"] == 4
@@ -78,7 +78,7 @@ def test_a_study_measures_its_budget_and_never_twice(tuner: str) -> None:
     assert done.answers[POSTERIOR] in dict(done.measured)
 
 
-def test_the_desk_finds_the_best_of_a_bowl() -> None:
+def test_the_service_finds_the_best_of_a_bowl() -> None:
     plan = Plan()
     truth = Truth(
         {plan.space.key(configuration): (bowl(configuration),) for configuration in plan.space.configurations()}

@@ -1,15 +1,12 @@
 """A store whose runs to come can be asked about, a real server over it, and both ways of asking."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.cli.asking import Ask, asking
+from tests.serving import serving
 
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.job import Job
@@ -81,25 +78,13 @@ def steps_of(run_id: str, number: int) -> dict[str, list[int | str]]:
 @pytest.fixture(scope="session")
 def server_to_ask(home_to_ask: Path) -> Iterator[str]:
     """Yield the address at which a real server over that store answers."""
-    command = [sys.executable, "-m", "crosswind.cli.main", "serve", "--json", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment_of(home_to_ask)) as process:
-        assert process.stdout
-        try:
-            yield json.loads(process.stdout.readline())["url"]
-        finally:
-            process.terminate()
-            process.wait(timeout=20)
-
-
-def environment_of(home: Path) -> dict[str, str]:
-    """Return the environment of a process of ours: that store, no token, no proxy."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CROSSWIND_")}
-    return kept | {"CROSSWIND_HOME": str(home), "CROSSWIND_SYSTEM": "lab", "OMP_NUM_THREADS": "1"}
+    with serving(home_to_ask) as (url, _):
+        yield url
 
 
 @pytest.fixture
 def verb(home_to_ask: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Verb:
-    """Exit code and what was printed and complained by a verb that has that store at hand."""
+    """Return the exit code and both outputs of a verb over that local store."""
     for name in ("CROSSWIND_SERVER", "CROSSWIND_TOKEN", "CROSSWIND_TOKEN_FILE", "CROSSWIND_DATABASE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CROSSWIND_HOME", str(home_to_ask))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.asking import Ask, asking
-from tests.cli.serving import serving
+from tests.serving import serving
 
 from crosswind.cli.text.check import amount, exclude_line, text
 from crosswind.data.schema.checks import Measured
@@ -83,7 +83,7 @@ def test_the_json_has_every_value_and_the_spool_has_them_too(ask: Ask, home: Pat
     }
 
 
-def test_a_node_slower_than_the_fleet_is_left_out_at_hand_and_through_a_server(ask: Ask, home: Path) -> None:
+def test_a_node_slower_than_the_fleet_is_left_out_locally_and_through_a_server(ask: Ask, home: Path) -> None:
     store_fleet(home, 1e-6)  # a thousand times as fast as any real core
     code, said, _ = ask(*QUICK)
     assert code == 1
@@ -92,7 +92,7 @@ def test_a_node_slower_than_the_fleet_is_left_out_at_hand_and_through_a_server(a
     code, said, complaint = ask(*QUICK, "--exclude-list")
     assert (code, said) == (1, "--exclude=n7\n")
     assert "n7: " in complaint
-    with serving(home) as server:
+    with serving(home) as (server, _):
         code, said, _ = ask(*QUICK, "--server", server, "--json")
         assert code == 1
         [blame] = json.loads(said)["verdict"]["blames"]
@@ -119,14 +119,14 @@ def test_the_history_of_another_system_is_none(ask: Ask, home: Path) -> None:
     assert "nothing to compare with" in said
 
 
-def test_a_server_that_is_down_is_told_and_the_check_goes_on(ask: Ask) -> None:
+def test_a_server_that_is_down_is_reported_and_the_check_goes_on(ask: Ask) -> None:
     code, said, _ = ask(*QUICK, "--server", "http://127.0.0.1:9")
     assert code == 0
     assert "note: compared without earlier checks: " in said
     assert "does not answer" in said
 
 
-def test_a_spool_that_cannot_be_written_is_told_and_the_check_goes_on(
+def test_a_spool_that_cannot_be_written_is_reported_and_the_check_goes_on(
     ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("no folder")
@@ -137,7 +137,7 @@ def test_a_spool_that_cannot_be_written_is_told_and_the_check_goes_on(
     assert "not recorded" not in ask(*QUICK, "--no-record")[1]
 
 
-def test_a_damaged_history_is_told_and_the_check_goes_on(ask: Ask, home: Path) -> None:
+def test_a_damaged_history_is_reported_and_the_check_goes_on(ask: Ask, home: Path) -> None:
     store_fleet(home, 1.0)
     [part] = (home / "lake" / "set=preflight").glob("date=*/part-*.parquet")
     part.write_bytes(b"PAR1 no more")
@@ -227,7 +227,7 @@ def test_an_amount_has_its_unit(value: float | None, unit: str, expected: str) -
     assert amount(value, unit) == expected
 
 
-def test_of_many_links_the_slow_ones_and_the_middle_are_told() -> None:
+def test_of_many_links_the_slow_ones_and_the_middle_are_reported() -> None:
     nodes = tuple(f"n{number}" for number in range(8))
     links = [
         Measured(a, "bandwidth", 1e7 if "n3" in (a, b) else 1e9, peer=b, method="gloo")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from tests.cli.asking import Ask, asking
-from tests.cli.serving import serving
 from tests.models.interference.stored import neighbourhood
+from tests.serving import serving
 
 from crosswind.cli.verbs.interference import interference_text
 from crosswind.data.samples.lab_runs import load_lab_samples
@@ -69,7 +69,7 @@ def rounded(said: str) -> Any:
 def test_both_doors_tell_the_same(in_lab: Ask, lab: Path) -> None:
     words = ("--workload", "embedding-recommender", "--system", "fault-lab", "--json")
     here = [rounded(in_lab(verb, *words)[1]) for verb in ("counters", "interference")]
-    with serving(lab) as server:
+    with serving(lab) as (server, _):
         there = [rounded(in_lab(verb, *words, "--server", server)[1]) for verb in ("counters", "interference")]
         code, _, complaint = in_lab("interference", "--system", "nowhere", "--server", server)
         refused = in_lab("interference", "--topology", "t", "--server", server)
@@ -90,7 +90,7 @@ def test_counters_are_a_table_with_what_matters_first(in_lab: Ask) -> None:
     assert lines[7].endswith("counters more: --limit")
 
 
-def test_neighbours_are_told_in_one_line_each(in_lab: Ask) -> None:
+def test_neighbours_are_printed_one_a_line(in_lab: Ask) -> None:
     code, said, _ = in_lab("interference")
     assert code == 0
     lines = said.splitlines()
@@ -136,7 +136,7 @@ def test_without_samples_counters_say_what_to_record(in_shared: Ask) -> None:
         (("interference", "--topology", "/nowhere/topology.conf"), 2, "No such file"),
     ],
 )
-def test_what_cannot_be_told_is_refused(in_shared: Ask, words: tuple[str, ...], code: int, message: str) -> None:
+def test_unanswerable_questions_are_refused(in_shared: Ask, words: tuple[str, ...], code: int, message: str) -> None:
     exit_code, said, complaint = in_shared(*words)
     assert (exit_code, said) == (code, "")
     assert message in complaint

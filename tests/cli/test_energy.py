@@ -75,7 +75,7 @@ def metered(node: str) -> dict[str, list[int | str]]:
     }
 
 
-def test_show_tells_what_meters_told(ask: Ask) -> None:
+def test_show_prints_what_meters_measured(ask: Ask) -> None:
     assert "energy 1.00 kWh, measured by pm_counters; 500 W a node" in ask("show", "0002")[1].splitlines()
     energy = json.loads(ask("show", "0002", "--json")[1])["energy"]
     assert energy["joules"] == pytest.approx(2 * WATTS * HOUR)

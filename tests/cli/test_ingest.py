@@ -106,7 +106,7 @@ def test_a_spool_that_was_never_written_is_said(home: Path, ask: Ask) -> None:
     assert f"problem: {home / 'spool'}" in output
 
 
-def test_a_folder_is_gone_through_and_what_nobody_knows_is_told(tmp_path: Path, home: Path, ask: Ask) -> None:
+def test_a_folder_is_gone_through_and_what_nobody_knows_is_reported(tmp_path: Path, home: Path, ask: Ask) -> None:
     folder = tmp_path / "exports" / "2026"
     folder.mkdir(parents=True)
     (folder / "jobs.txt").write_text(SACCT)

@@ -88,7 +88,7 @@ def test_what_a_killed_lab_left_in_the_store_is_cleaned_away(ask: Ask, tmp_path:
 
 
 @in_a_lab
-def test_a_lab_that_is_told_to_end_leaves_nothing_in_the_kernel(tmp_path: Path) -> None:
+def test_a_lab_that_is_asked_to_end_leaves_nothing_in_the_kernel(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     scratch = Folders(tmp_path).scratch
     words = [sys.executable, "-m", "crosswind.cli.main", "lab", "run", "--store", str(tmp_path)]
@@ -161,7 +161,7 @@ def test_the_steps_within_a_fault_are_compared_with_healthy_runs_of_the_cohort(s
     assert outcomes(store, Plan("another", ())) == []
 
 
-def test_few_runs_are_told_one_by_one_and_many_by_fault() -> None:
+def test_few_runs_are_printed_one_by_one_and_many_by_fault() -> None:
     one = LabOutcome("r1", "completed", "cpu_hog 2 processes", ("lab-1",), 0.1, 0.3)
     failed = LabOutcome("r2", "failed", "none", (), 0.1, None)
     first, second = outcome_table([one, failed]).splitlines()[1:]

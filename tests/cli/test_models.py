@@ -90,7 +90,7 @@ def test_a_model_is_trained_here_and_now(home: Path, ask: Ask, capsys: pytest.Ca
     assert "promoted *" in ask("models", "step-time")[1]
 
 
-def test_a_training_that_fails_is_told_with_exit_code_1(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_training_that_fails_is_reported_with_exit_code_1(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def refuse(_: Store) -> Trained:
         raise InvalidInputError("3 rows, expected at least 20")
 

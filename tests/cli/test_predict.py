@@ -58,9 +58,9 @@ def test_json_says_all_that_the_api_says(verb: Verb) -> None:
     ],
 )
 def test_a_server_says_the_same_as_the_store(verb: Verb, server_to_ask: str, words: tuple[str, ...]) -> None:
-    at_hand, asked = verb(*words, "--json"), verb(*words, "--json", "--server", server_to_ask)
-    assert (at_hand[0], asked[0]) == (0, 0)
-    assert json.loads(asked[1]) == json.loads(at_hand[1])
+    local, asked = verb(*words, "--json"), verb(*words, "--json", "--server", server_to_ask)
+    assert (local[0], asked[0]) == (0, 0)
+    assert json.loads(asked[1]) == json.loads(local[1])
     assert verb(*words, "--server", server_to_ask)[1] == verb(*words)[1]
 
 
@@ -88,7 +88,7 @@ def test_what_never_ran_here_is_flagged(verb: Verb) -> None:
     assert "warning: system is elsewhere, earlier runs had lab" in said
 
 
-def test_memory_is_told_of_a_described_network(verb: Verb) -> None:
+def test_memory_is_predicted_for_a_described_network(verb: Verb) -> None:
     _, said, _ = verb(*GPT)
     memory = json.loads(verb(*GPT, "--json")[1])["memory"]
     assert f"memory: {memory['bytes'] / 1e9:.3g} GB on the fullest rank by formulas" in said

@@ -41,10 +41,10 @@ def test_more_steps_take_longer(verb: Verb) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("words", [(GOING,), (GOING, "--steps", "45"), (GOING, "--steps", "12"), ("toy-11",)])
 def test_a_server_says_the_same_as_the_store(verb: Verb, server_to_ask: str, words: tuple[str, ...]) -> None:
-    at_hand = verb("remaining", *words, "--json")
+    local = verb("remaining", *words, "--json")
     asked = verb("remaining", *words, "--json", "--server", server_to_ask)
-    assert (at_hand[0], asked[0]) == (0, 0)
-    assert json.loads(asked[1]) == json.loads(at_hand[1])
+    assert (local[0], asked[0]) == (0, 0)
+    assert json.loads(asked[1]) == json.loads(local[1])
     assert verb("remaining", *words, "--server", server_to_ask)[1] == verb("remaining", *words)[1]
 
 

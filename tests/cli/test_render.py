@@ -8,7 +8,7 @@ from crosswind.data.schema.answers.explanations import Explanation, Verdict
 SLOW = Explanation("r", Verdict.SLOW, "Slow.", "Look there.", 9, 40, cause="link_rate", confidence=1.0)
 
 
-def test_the_node_to_look_at_is_told_with_what_is_wrong_there() -> None:
+def test_the_node_to_look_at_is_printed_with_what_is_wrong_there() -> None:
     of_links = explanation_text(replace(SLOW, culprit_node="n7")).splitlines()
     assert "where: node n7, on its links" in of_links
     rank = replace(SLOW, cause="cpu_contention", culprit_node="n7", culprit_rank=3, culprit_ratio=0.914)

@@ -1,17 +1,14 @@
-"""`crosswind serve` as a process that is told to end."""
+"""`crosswind serve` as a process that is asked to end."""
 
-import json
-import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.models.registry.models import train
+from tests.serving import serving
 
 from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.operation import Operation, OperationState
@@ -25,7 +22,6 @@ RUNS = 8000  # whose model takes several times INSIDE_SECONDS
 HOUR_NS = 3_600_000_000_000
 INSIDE_SECONDS = 1.0  # from a training's begin, until it has read its runs and is within XGBoost
 END_SECONDS = 8.0  # 5 for open connections, 1 for the training, 2 for compaction
-COMMAND = [sys.executable, "-m", "crosswind.cli.main", "serve", "--json"]
 
 
 @pytest.fixture
@@ -47,22 +43,6 @@ def run(number: int) -> Run:
     return Run(*names, world_size=world_size, configuration=configuration, started_ns=started, ended_ns=ended)
 
 
-@contextmanager
-def serving(store: Store, uds: Path) -> Iterator["subprocess.Popen[str]"]:
-    """A real server at that Unix socket."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CROSSWIND_")}
-    environment = kept | {"CROSSWIND_HOME": str(store.home), "CROSSWIND_SYSTEM": "lab", "OMP_NUM_THREADS": "1"}
-    command, pipe = [*COMMAND, "--uds", str(uds)], subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
-        try:
-            assert process.stdout
-            assert json.loads(process.stdout.readline()) == {"url": f"unix://{uds}"}
-            yield process
-        finally:
-            if process.poll() is None:
-                process.kill()
-
-
 def operation(store: Store, operation_id: str) -> Operation:
     with store.catalog.read() as session:
         return session.operations.get(operation_id)
@@ -76,10 +56,13 @@ def until(claim: Callable[[], bool], seconds: float = 60) -> None:
 
 
 @pytest.mark.thorough
-def test_a_server_told_to_end_in_mid_training_ends_well_and_leaves_it_to_the_next(store: Store, tmp_path: Path) -> None:
+def test_a_server_asked_to_end_in_mid_training_ends_well_and_leaves_it_to_the_next(
+    store: Store, tmp_path: Path
+) -> None:
     runner, uds = Runner(store, {NAME: Trainer(train)}), tmp_path / "uds"
     asked = runner.ask(NAME)
-    with serving(store, uds) as process:
+    with serving(store.home, "--uds", str(uds), stderr=subprocess.PIPE) as (url, process):
+        assert url == f"unix://{uds}"
         until(lambda: operation(store, asked.operation_id).state is OperationState.RUNNING)
         time.sleep(INSIDE_SECONDS)
         process.send_signal(signal.SIGTERM)

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cli.asking import Ask, asking
-from tests.cli.serving import serving
 from tests.models.forecast.stored_weather import store_weather
 from tests.models.stragglers.made_up_fleet import drawn_nodes, store_fleet
 from tests.models.stragglers.made_up_steps import USUAL, Late, step_rows
 from tests.models.stragglers.test_live import put
+from tests.serving import serving
 
 from crosswind.cli.verbs.stragglers import live_text
 from crosswind.data.schema.answers.stragglers import Episode, RunStragglers, Slowdown
@@ -72,7 +72,7 @@ def test_switches_are_ranked_where_the_store_has_a_topology(ask: Ask, home: Path
     assert f"{path}: no line SwitchName=" in complaint
 
 
-def test_a_run_is_told_by_whom_it_waits_for(ask: Ask) -> None:
+def test_a_run_is_listed_with_the_rank_it_waits_for(ask: Ask) -> None:
     code, said, _ = ask("stragglers", "--live", "late")
     assert code == 0
     assert said.startswith("late (completed, 2 ranks): waited most for rank 1 in input, ")
@@ -82,7 +82,7 @@ def test_a_run_is_told_by_whom_it_waits_for(ask: Ask) -> None:
     assert [episode["rank"] for episode in json.loads(followed)["episodes"]] == [1]  # it has ended: one look is all
 
 
-def test_a_run_in_progress_is_told_by_whom_it_waits_for_now() -> None:
+def test_a_run_in_progress_is_listed_with_the_rank_it_waits_for_now() -> None:
     episode = Episode(2, "compute", 40, None, 1, 1.5, None, 0.05, 0.4)
     past = replace(episode, rank=None, phase="fabric", last_step=20, first_step=5, lag_seconds=1.0)
     slowdown = Slowdown(1.25, (), (1.0, 1.0, 1.2, 1.01), ())
@@ -98,7 +98,7 @@ def test_a_run_in_progress_is_told_by_whom_it_waits_for_now() -> None:
 def test_both_doors_tell_the_same(ask: Ask, home: Path) -> None:
     questions = [("stragglers", "--limit", "5"), ("stragglers", "--live", "late"), ("regressions",)]
     here = [json.loads(ask(*words, "--json")[1]) for words in questions]
-    with serving(home) as server:
+    with serving(home) as (server, _):
         there = [json.loads(ask(*words, "--json", "--server", server)[1]) for words in questions]
         wrong = ask("stragglers", "--topology", "x", "--server", server)
         followed = ask("stragglers", "--live", "late", "--follow", "1", "--server", server)
@@ -107,7 +107,7 @@ def test_both_doors_tell_the_same(ask: Ask, home: Path) -> None:
     assert (followed[0], "--follow: expected without a server" in followed[2]) == (2, True)
 
 
-def test_a_regression_is_told_with_what_changed(ask: Ask) -> None:
+def test_a_regression_is_reported_with_what_changed(ask: Ask) -> None:
     code, said, _ = ask("regressions", "--system", "other")
     assert code == 0
     assert said.startswith(("bert on other: slower since 2026-01-04 ", "nanogpt on other: slower since 2026-01-04 "))
@@ -126,7 +126,7 @@ def test_a_regression_is_told_with_what_changed(ask: Ask) -> None:
         (("regressions", "--runs", "x"), "expected 1 or more"),
     ],
 )
-def test_what_cannot_be_told_is_refused(ask: Ask, words: tuple[str, ...], message: str) -> None:
+def test_unanswerable_questions_are_refused(ask: Ask, words: tuple[str, ...], message: str) -> None:
     code, said, complaint = ask(*words)
     assert (code, said) == (2, "")
     assert message in complaint

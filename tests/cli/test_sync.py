@@ -125,7 +125,7 @@ def test_a_server_gets_every_spool_and_what_it_does_not_take_waits(ask: Ask, hom
 
 
 @pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), MalformedError("odd")])
-def test_a_spool_that_fails_is_told_and_the_others_are_taken(tmp_path: Path, error: Exception) -> None:
+def test_a_spool_that_fails_is_reported_and_the_others_are_taken(tmp_path: Path, error: Exception) -> None:
     fill(tmp_path / "n1", "n1")
     fill(tmp_path / "n2", "n2")
     taken = []
@@ -147,7 +147,7 @@ def test_a_spool_that_fails_shows_in_the_exit_code(ask: Ask, tmp_path: Path) -> 
     assert (code, json.loads(said)["failed"], json.loads(said)["waiting"]) == (75, 1, 0)
 
 
-def test_it_looks_again_until_it_is_told_to_stop(home: Path, tmp_path: Path) -> None:
+def test_it_looks_again_until_it_is_asked_to_stop(home: Path, tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir()
     command = [sys.executable, "-m", "crosswind.cli.main", "sync", str(tmp_path / "shared"), "--every", "0.1", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ}) as process:

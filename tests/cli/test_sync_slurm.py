@@ -115,7 +115,7 @@ def test_what_makes_no_sense_is_refused(ask: Ask, words: tuple[str, ...], proble
 
 
 @pytest.mark.thorough
-def test_it_asks_again_and_again_until_it_is_told_to_stop(home: Path) -> None:
+def test_it_asks_again_and_again_until_it_is_asked_to_stop(home: Path) -> None:
     answering(home)
     words = ("sync", "slurm", "--every", "10", "--since", "now-1hours")
     command = [sys.executable, "-m", "crosswind.cli.main", *words]
@@ -129,7 +129,7 @@ def test_it_asks_again_and_again_until_it_is_told_to_stop(home: Path) -> None:
     assert first.endswith(": 2 accounts of jobs, 2 new or changed\n")
 
 
-def test_told_to_stop_it_does_not_wait_for_an_answer(home: Path) -> None:
+def test_asked_to_stop_it_does_not_wait_for_an_answer(home: Path) -> None:
     sacct(home, f"echo $$ > {home.parent}/pid; exec /bin/sleep 300")
     command = [sys.executable, "-m", "crosswind.cli.main", "sync", "slurm", "--every", "10"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -198,7 +198,7 @@ def test_agent_takes_one_sweep(ask: Ask, home: Path) -> None:
         (("frobnicate",), "frobnicate"),
     ],
 )
-def test_bad_input_is_told_with_exit_code_2_and_changes_nothing(
+def test_bad_input_is_reported_with_exit_code_2_and_changes_nothing(
     ask: Ask, seven_runs: Path, words: tuple[str, ...], message: str
 ) -> None:
     before = json.loads(ask("runs", "--json")[1])

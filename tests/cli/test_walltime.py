@@ -79,9 +79,9 @@ def test_more_confidence_never_asks_for_less(verb: Verb) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("words", [TOY, (*TOY, "--startup", "90", "--confidence", "0.8"), NIGHTLY])
 def test_a_server_says_the_same_as_the_store(verb: Verb, server_to_ask: str, words: tuple[str, ...]) -> None:
-    at_hand, asked = verb(*words, "--json"), verb(*words, "--json", "--server", server_to_ask)
-    assert (at_hand[0], asked[0]) == (0, 0)
-    assert json.loads(asked[1]) == json.loads(at_hand[1])
+    local, asked = verb(*words, "--json"), verb(*words, "--json", "--server", server_to_ask)
+    assert (local[0], asked[0]) == (0, 0)
+    assert json.loads(asked[1]) == json.loads(local[1])
     for way in ([], ["--directive"]):
         assert verb(*words, *way, "--server", server_to_ask)[1] == verb(*words, *way)[1]
 

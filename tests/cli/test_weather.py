@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from tests.cli.asking import Ask, asking
-from tests.cli.serving import serving
 from tests.models.forecast.stored_weather import HOUR_NS, run_of, store_weather
+from tests.serving import serving
 
 from crosswind.cli.verbs.weather import weather_text
 from crosswind.data.schema.answers.weather import HourForecast, LevelChange, Pace, SystemWeather, WorkloadWeather
@@ -41,7 +41,7 @@ def test_both_doors_tell_the_same(ask: Ask, regressed: Path) -> None:
     words = ("weather", "--workload", "bert", "--hours", "2", "--json")
     code, said, _ = ask(*words)
     here = json.loads(said)
-    with serving(regressed) as server:
+    with serving(regressed) as (server, _):
         there = json.loads(ask(*words, "--server", server)[1])
         wrong_code, _, complaint = ask("weather", "--system", "nowhere", "--server", server)
     assert code == 0
@@ -68,7 +68,7 @@ def test_runs_of_long_ago_are_no_weather(ask: Ask, regressed: Path) -> None:
         (("--system", "nowhere"), "system 'nowhere': no completed run is stored, known are lab"),
     ],
 )
-def test_what_cannot_be_told_is_refused(ask: Ask, words: tuple[str, ...], message: str) -> None:
+def test_unanswerable_questions_are_refused(ask: Ask, words: tuple[str, ...], message: str) -> None:
     code, said, complaint = ask("weather", *words)
     assert (code, said) == (2, "")
     assert message in complaint

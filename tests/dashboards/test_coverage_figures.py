@@ -44,7 +44,7 @@ def test_methods_are_ranked_and_the_model_stands_out() -> None:
     assert drawn.table.rows[0] == ("step-time 3", "2 %")
 
 
-def test_a_model_that_loses_is_told_so() -> None:
+def test_a_model_that_loses_is_named_in_the_title() -> None:
     losses = pd.DataFrame({"method": ["m", "last"], "loss": [0.03, 0.02], "is_model": [True, False]})
     drawn = leaderboard(losses)
     assert drawn is not None

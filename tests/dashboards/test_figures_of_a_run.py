@@ -166,7 +166,7 @@ def test_phases_are_means_over_steps_and_sum_to_the_step() -> None:
     assert phase_stack(pd.DataFrame(columns=["rank", *columns])) is None
 
 
-def test_a_single_rank_is_told_by_its_largest_phase() -> None:
+def test_a_single_rank_is_described_by_its_largest_phase() -> None:
     drawn = phase_stack(
         pd.DataFrame(
             {

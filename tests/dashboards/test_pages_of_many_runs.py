@@ -91,7 +91,7 @@ def test_nothing_stands_out_among_equals(tmp_path: Path) -> None:
     assert (shown.exclude, shown.charts[0].title) == ("", "No node of 12 is surely slower than its peers")
 
 
-def test_a_regression_is_told_with_what_changed_then(tmp_path: Path) -> None:
+def test_a_regression_is_reported_with_what_changed_then(tmp_path: Path) -> None:
     store_weather(tmp_path, 160, lambda hours: 1.25 if hours >= SLOWER_FROM else 1.0)
     with Store.open(tmp_path) as store:
         with store.catalog.write() as session:
@@ -113,7 +113,7 @@ def test_a_steady_workload_is_drawn_too(fleet: Store) -> None:
     assert shown.charts[0].title == "bert kept one level over 80 runs"
 
 
-def test_who_slows_runs_is_told_by_pseudonym_and_the_others_are_not_shown_to(empty: Store) -> None:
+def test_who_slows_runs_is_named_by_pseudonym_and_the_others_are_not_shown_to(empty: Store) -> None:
     neighbourhood(empty)
     shown = interference.view(client(empty), PageQuery())
     blamed, other = shown.rows

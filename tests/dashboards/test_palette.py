@@ -39,7 +39,7 @@ def test_text_and_marks_stand_out_from_the_paper(theme: dict[str, str]) -> None:
     )
 
 
-def test_phases_are_told_apart_by_colour_and_by_pattern() -> None:
+def test_phases_are_distinguished_by_colour_and_by_pattern() -> None:
     assert set(PHASE_COLOURS) == set(PHASE_PATTERNS) == set(PHASES)
     assert len(set(PHASE_COLOURS.values())) == len(set(PHASE_PATTERNS.values())) == len(PHASES)
 

@@ -38,7 +38,7 @@ def search(store: Store, study: Study, values: list[float | None]) -> CatalogStu
     return service
 
 
-def test_a_study_is_told_by_its_best_trial_and_how_far_it_is(store: Store) -> None:
+def test_a_study_is_described_by_its_best_trial_and_how_far_it_is(store: Store) -> None:
     service = search(store, STUDY, [0.4, None, 0.2])
     [running] = service.suggest("ddp", 1, Lease("job 8", 60.0))
     view = shown(store)
@@ -77,7 +77,7 @@ def test_no_tick_stands_between_two_trials(store: Store) -> None:
 
 
 def test_what_is_to_be_large_is_shown_as_its_user_knows_it(store: Store) -> None:
-    study = replace(STUDY, name="fast", objective="samples_per_second", unit="", details={"direction": "maximise"})
+    study = replace(STUDY, name="fast", objective="samples_per_second", unit="", direction="maximise")
     search(store, study, [-100.0, -300.0, -200.0])
     view = shown(store)
     [chart] = view.charts

@@ -55,7 +55,7 @@ def test_a_cohort_is_chosen_by_its_id(lab: Store, record: Record) -> None:
         seen(lab, cohort="nope")
 
 
-def test_cohorts_of_one_workload_are_told_apart_by_what_differs(store: Store, record: Record) -> None:
+def test_cohorts_of_one_workload_are_distinguished_by_what_differs(store: Store, record: Record) -> None:
     for threads in (1, 2):
         for number in range(3):
             record(store, f"t{threads}{number}", configuration={"lr": 0.1, "threads": threads})

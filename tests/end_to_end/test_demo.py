@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, ConsoleMessage
 from scipy.stats import binom
 
 CROSSWIND = Path(sys.executable).with_name("crosswind")
-ASKED = {"--runs": "4", "--trials": "1", "--port": "0", "--seed": "3"}
+OPTIONS = {"--runs": "4", "--trials": "1", "--port": "0", "--seed": "3"}
 PLANNED = 2 + 2 + 1 + 1  # with a fault, without, to check the prediction, a trial
 
 
@@ -35,7 +35,7 @@ class Demo:
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     home = tmp_path_factory.mktemp("demo")
-    words = [str(CROSSWIND), "demo", "--home", str(home), *(word for pair in ASKED.items() for word in pair)]
+    words = [str(CROSSWIND), "demo", "--home", str(home), *(word for pair in OPTIONS.items() for word in pair)]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with process:
         assert process.stdout is not None
@@ -70,7 +70,7 @@ def until(lines: IO[str], words: str) -> str:
 
 
 def runs_at(url: str) -> int:
-    """Return how many runs of the demo the server knows."""
+    """Return how many runs of the demo the server has."""
     with urlopen(f"{url}v1/runs?limit=100&workload=byte-transformer&system={socket.gethostname()}") as answer:
         return len(json.load(answer)["runs"])
 

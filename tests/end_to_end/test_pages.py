@@ -107,7 +107,7 @@ def visit(browser: Browser, origin: str) -> Iterator[Open]:
         visit.page.on("console", lambda said: visit.problems.append(said.text) if said.type == "error" else None)
         visit.page.on("pageerror", lambda error: visit.problems.append(str(error)))
         own = (f"{origin}{PREFIX}/", "data:", "blob:")
-        visit.page.on("request", lambda asked: None if asked.url.startswith(own) else visit.problems.append(asked.url))
+        visit.page.on("request", lambda sent: None if sent.url.startswith(own) else visit.problems.append(sent.url))
         visit.page.goto(f"{origin}{PREFIX}{address}")
         return visit
 

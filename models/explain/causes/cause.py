@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,10 +62,25 @@ class Observed:
 class Cause(Protocol):
     """One named way of losing time."""
 
-    name: ClassVar[str]
-    next_action: ClassVar[str]  # advice to the reader
-    columns: ClassVar[tuple[str, ...]]  # by whose usual spread a share of it is judged
-    indicators: ClassVar[tuple[Indicator, ...]]  # evidence beyond phases and thread times, by whose columns it claims
+    @property
+    def name(self) -> str:
+        """Its name in explanations, in lower case with underscores."""
+        ...
+
+    @property
+    def next_action(self) -> str:
+        """Advice to the reader, a sentence."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns by whose usual spread a share of it is judged."""
+        ...
+
+    @property
+    def indicators(self) -> tuple[Indicator, ...]:
+        """Evidence that it needs beyond phases and thread times."""
+        ...
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Phase -> seconds a segment that the evidence speaks for; arrays of one shape, NaN where it is missing."""

@@ -1,15 +1,13 @@
 """Congestion: collectives ran long with everybody there, and links or switches asked senders to wait."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.conditions.reading import Over
 from crosswind.models.explain.causes.cause import Excess, Observed
-from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.indicators import Sampled
 from crosswind.models.explain.evidence.rate import Rate
 
 # By column its unit, and the least that speaks for congestion.
@@ -40,7 +38,6 @@ MARKS = Sampled(
 BACKLOG = Sampled("backlog", (Rate("qdisc", ("backlog_bytes",), Over.SUM),), on_links=True)
 
 
-@dataclass(frozen=True)
 class Congestion:
     """Claims the fabric's excess where pauses, marks, a port's waiting or queues rose clearly beyond the cohort's.
 
@@ -48,13 +45,13 @@ class Congestion:
     tc-stats, `backlog` (tc(8), iproute2).
     """
 
-    name: ClassVar[str] = "congestion"
-    next_action: ClassVar[str] = (
+    name = "congestion"
+    next_action = (
         "Look at the switch ports of the run's nodes (ibdiagnet, ethtool -S) and at who else sends there; ask for "
         "nodes of one switch: #SBATCH --switches=1."
     )
-    columns: ClassVar[tuple[str, ...]] = ("fabric",)
-    indicators: ClassVar[tuple[Indicator, ...]] = (PAUSES, PORT_WAITS, MARKS, BACKLOG)
+    columns = ("fabric",)
+    indicators = (PAUSES, PORT_WAITS, MARKS, BACKLOG)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim the fabric's time."""

@@ -1,27 +1,21 @@
 """CPU contention: the last rank to arrive was ready to run, and something else ran on its core."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed
-from crosswind.models.explain.evidence.indicators import Indicator
 
 
-@dataclass(frozen=True)
 class CpuContention:
     """Claims run-queue wait: of the loop's thread in compute, of the communication threads in the fabric's time.
 
     Source: schedstat field 2, time spent runnable but not running (Documentation/scheduler/sched-stats.rst).
     """
 
-    name: ClassVar[str] = "cpu_contention"
-    next_action: ClassVar[str] = (
-        "See what else runs on that node (crosswind doctor, top); give each rank cores of its own and pin it."
-    )
-    columns: ClassVar[tuple[str, ...]] = ("run_queue_wait", "comm_thread_wait")
-    indicators: ClassVar[tuple[Indicator, ...]] = ()
+    name = "cpu_contention"
+    next_action = "See what else runs on that node (crosswind doctor, top); give each rank cores of its own and pin it."
+    columns = ("run_queue_wait", "comm_thread_wait")
+    indicators = ()
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim compute by the loop's thread, fabric by the others."""

@@ -1,30 +1,25 @@
 """CPU quota: a control group stopped the rank's processes for the rest of each period."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed
-from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.indicators import Sampled
 from crosswind.models.explain.evidence.rate import Rate
 
 THROTTLED = Sampled("throttled", (Rate("cgroup", ("throttled_seconds_total",)),), is_zero_unsampled=True)
 
 
-@dataclass(frozen=True)
 class CpuQuota:
     """Claims the time for which the group was throttled, in compute.
 
     Source: `cpu.stat`, throttled time (Documentation/scheduler/sched-bwc.rst).
     """
 
-    name: ClassVar[str] = "cpu_quota"
-    next_action: ClassVar[str] = (
-        "Raise or remove the CPU limit of the job's control group, or start fewer threads in it."
-    )
-    columns: ClassVar[tuple[str, ...]] = ("throttled",)
-    indicators: ClassVar[tuple[Indicator, ...]] = (THROTTLED,)
+    name = "cpu_quota"
+    next_action = "Raise or remove the CPU limit of the job's control group, or start fewer threads in it."
+    columns = ("throttled",)
+    indicators = (THROTTLED,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim compute."""

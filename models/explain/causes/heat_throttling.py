@@ -1,12 +1,10 @@
 """Heat: a processor or a GPU lowered its clock to stay cool."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed, at_most
-from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.indicators import Sampled
 from crosswind.models.explain.evidence.rate import Rate
 
 # Of an AMD GPU the controller counts the cycles in which something held it down, and all cycles.
@@ -21,20 +19,19 @@ HEAT_THROTTLED = Sampled(
 )
 
 
-@dataclass(frozen=True)
 class HeatThrottling:
     """Claims the time in which a package or a GPU was throttled by heat, in compute, as far as that grew.
 
     Source: arch/x86/kernel/cpu/mce/therm_throt.c; nvml.h, NVML_PERF_POLICY_THERMAL.
     """
 
-    name: ClassVar[str] = "heat_throttling"
-    next_action: ClassVar[str] = (
+    name = "heat_throttling"
+    next_action = (
         "Have that node's cooling looked at (fans, dust, inlet temperature), and leave it out until then: "
         "#SBATCH --exclude=NODE."
     )
-    columns: ClassVar[tuple[str, ...]] = ("heat_throttled",)
-    indicators: ClassVar[tuple[Indicator, ...]] = (HEAT_THROTTLED,)
+    columns = ("heat_throttled",)
+    indicators = (HEAT_THROTTLED,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim compute, where the rank did not wait for a core."""

@@ -1,34 +1,29 @@
 """Link rate: collectives ran long with everybody there, and a queueing discipline held packets back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.conditions.reading import Over
 from crosswind.models.explain.causes.cause import Excess, Observed
-from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.indicators import Sampled
 from crosswind.models.explain.evidence.rate import Rate
 
 OVERLIMITS_LEAST = 1.0  # a step
 OVERLIMITS = Sampled("overlimits", (Rate("qdisc", ("overlimits_total",), Over.SUM),), on_links=True)
 
 
-@dataclass(frozen=True)
 class LinkRate:
     """Claims the fabric's excess where packets met a rate limit clearly more often than in the cohort.
 
     Source: tc-stats, `overlimits` (tc(8), iproute2).
     """
 
-    name: ClassVar[str] = "link_rate"
-    next_action: ClassVar[str] = (
-        "Look at the rate limit and the speed of the links of the run's nodes: tc -s qdisc, ethtool."
-    )
-    columns: ClassVar[tuple[str, ...]] = ("fabric",)
-    indicators: ClassVar[tuple[Indicator, ...]] = (OVERLIMITS,)
+    name = "link_rate"
+    next_action = "Look at the rate limit and the speed of the links of the run's nodes: tc -s qdisc, ethtool."
+    columns = ("fabric",)
+    indicators = (OVERLIMITS,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim the fabric's time."""

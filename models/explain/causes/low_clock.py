@@ -1,15 +1,13 @@
 """Low clock: cores or GPUs ran slower than in the other runs, and nothing says why."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 import pandas as pd
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.conditions.reading import Over
 from crosswind.models.explain.causes.cause import Excess, Observed, at_most
-from crosswind.models.explain.evidence.indicators import ComparedRun, ComputeLost, Indicator, Sampled
+from crosswind.models.explain.evidence.indicators import ComparedRun, ComputeLost, Sampled
 from crosswind.models.explain.evidence.rate import Rate
 
 IN_USE = "utilization_ratio > 0"
@@ -38,7 +36,6 @@ def missing_clock_shares(runs: Sequence[ComparedRun]) -> dict[str, float]:
     return dict(zip((compared.run.run_id for compared in runs), lost.max(axis=1).to_list(), strict=True))
 
 
-@dataclass(frozen=True)
 class LowClock:
     """Claims compute in proportion to the share by which clocks lay below the highest of the runs that are compared.
 
@@ -46,13 +43,13 @@ class LowClock:
     Source: Documentation/admin-guide/pm/cpufreq.rst; nvml.h, nvmlDeviceGetClockInfo.
     """
 
-    name: ClassVar[str] = "low_clock"
-    next_action: ClassVar[str] = (
+    name = "low_clock"
+    next_action = (
         "Set the governor and the clocks alike on all nodes: cpupower frequency-set -g performance, nvidia-smi -lgc; "
         "#SBATCH --cpu-freq=performance."
     )
-    columns: ClassVar[tuple[str, ...]] = ("clock_lost",)
-    indicators: ClassVar[tuple[Indicator, ...]] = (ComputeLost("clock_lost", missing_clock_shares, CLOCKS),)
+    columns = ("clock_lost",)
+    indicators = (ComputeLost("clock_lost", missing_clock_shares, CLOCKS),)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim compute, where the rank did not wait for a core."""

@@ -1,32 +1,28 @@
 """Major page faults: the rank's thread waited for a disk to bring a page of a file."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed
-from crosswind.models.explain.evidence.indicators import Indicator
 
 FAULTS_LEAST = 1.0  # a step
 
 
-@dataclass(frozen=True)
 class MajorFaults:
     """Claims idle time of compute where the loop's thread had clearly more major faults than in the cohort.
 
     Source: getrusage(2), ru_majflt.
     """
 
-    name: ClassVar[str] = "major_faults"
-    next_action: ClassVar[str] = (
+    name = "major_faults"
+    next_action = (
         "Read mapped files once before training (vmtouch -t, cat FILE > /dev/null), or copy them into memory; leave "
         "room for the file cache: #SBATCH --mem=..."
     )
-    columns: ClassVar[tuple[str, ...]] = ("compute",)
-    indicators: ClassVar[tuple[Indicator, ...]] = ()
+    columns = ("compute",)
+    indicators = ()
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim compute in which the rank was idle."""

@@ -1,28 +1,24 @@
 """Memory traffic: the last rank to arrive spent its time having the kernel map and clear fresh pages."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
-from crosswind.models.explain.evidence.indicators import Indicator
 
 FAULTS_LEAST = 50.0  # a step
 
 
-@dataclass(frozen=True)
 class MemoryTraffic:
     """Claims kernel CPU time where page faults rose with it."""
 
-    name: ClassVar[str] = "memory_traffic"
-    next_action: ClassVar[str] = (
+    name = "memory_traffic"
+    next_action = (
         "Look for buffers allocated and freed in every step: reuse them, or keep freed memory in the allocator."
     )
-    columns: ClassVar[tuple[str, ...]] = ("cpu_system",)
-    indicators: ClassVar[tuple[Indicator, ...]] = ()
+    columns = ("cpu_system",)
+    indicators = ()
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim compute, as far as kernel time grew and page faults did too."""

@@ -1,15 +1,13 @@
 """Neighbours' traffic: the run's links carried more than the run itself ever sends."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.conditions.reading import BYTES
 from crosswind.models.explain.causes.cause import Excess, Observed
-from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.indicators import Sampled
 from crosswind.models.explain.evidence.rate import Rate
 
 SECONDS_LEAST = 0.0005  # a step
@@ -23,7 +21,6 @@ LINK_BUSY = Sampled(
 )
 
 
-@dataclass(frozen=True)
 class NeighbourTraffic:
     """Claims bytes over the link's speed, as far as they are more than the cohort's: its runs send the same bytes.
 
@@ -31,13 +28,13 @@ class NeighbourTraffic:
     Source: max-min fairness: Bertsekas and Gallager, "Data Networks" (1992), section 6.5.2.
     """
 
-    name: ClassVar[str] = "neighbour_traffic"
-    next_action: ClassVar[str] = (
+    name = "neighbour_traffic"
+    next_action = (
         "See whose job shares the nodes or the switch (crosswind interference) and ask for nodes alone: "
         "#SBATCH --exclusive, --switches=1."
     )
-    columns: ClassVar[tuple[str, ...]] = ("link_busy", "fabric")
-    indicators: ClassVar[tuple[Indicator, ...]] = (LINK_BUSY,)
+    columns = ("link_busy", "fabric")
+    indicators = (LINK_BUSY,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim the fabric's time, no more than the busiest link needs for the bytes that are too many."""

@@ -1,22 +1,18 @@
 """Network: every rank had arrived, and the collective still ran longer than expected."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed
-from crosswind.models.explain.evidence.indicators import Indicator
 
 
-@dataclass(frozen=True)
 class Network:
     """Claims the rest of the fabric's excess; it comes last, after causes that slow communication from outside."""
 
-    name: ClassVar[str] = "network"
-    next_action: ClassVar[str] = "Look at the links between the run's nodes: rate, errors, congestion by neighbours."
-    columns: ClassVar[tuple[str, ...]] = ("fabric",)
-    indicators: ClassVar[tuple[Indicator, ...]] = ()
+    name = "network"
+    next_action = "Look at the links between the run's nodes: rate, errors, congestion by neighbours."
+    columns = ("fabric",)
+    indicators = ()
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim the fabric's time."""

@@ -1,15 +1,13 @@
 """Packet loss: collectives ran long with everybody there, and segments came out of order or after a timeout."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed
 from crosswind.models.explain.causes.retransmission import RETRANSMITS
-from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.indicators import Sampled
 from crosswind.models.explain.evidence.rate import Rate
 
 OUT_OF_ORDER_LEAST, TIMEOUTS_LEAST = 0.1, 0.01  # a step
@@ -21,7 +19,6 @@ TIMEOUTS = Sampled(
 )
 
 
-@dataclass(frozen=True)
 class PacketLoss:
     """Claims the fabric's excess where TCP met gaps in what it received clearly more often than in the cohort.
 
@@ -29,10 +26,10 @@ class PacketLoss:
     Source: TCPOFOQueue and TCPTimeouts of /proc/net/netstat (Documentation/networking/snmp_counter.rst).
     """
 
-    name: ClassVar[str] = "packet_loss"
-    next_action: ClassVar[str] = "Look for a bad cable, port or a full switch buffer between the run's nodes."
-    columns: ClassVar[tuple[str, ...]] = ("fabric",)
-    indicators: ClassVar[tuple[Indicator, ...]] = (OUT_OF_ORDER, TIMEOUTS, RETRANSMITS)
+    name = "packet_loss"
+    next_action = "Look for a bad cable, port or a full switch buffer between the run's nodes."
+    columns = ("fabric",)
+    indicators = (OUT_OF_ORDER, TIMEOUTS, RETRANSMITS)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim the fabric's time."""

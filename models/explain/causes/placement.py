@@ -2,12 +2,10 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed, beyond_usual
-from crosswind.models.explain.evidence.indicators import ComparedRun, Indicator, RunsAlike
+from crosswind.models.explain.evidence.indicators import ComparedRun, RunsAlike
 
 
 def placements(runs: Sequence[ComparedRun]) -> list[tuple[object, ...]]:
@@ -29,17 +27,16 @@ def _sizes(places: Collection[str]) -> tuple[int, ...]:
 PLACEMENT = RunsAlike("placement", placements)
 
 
-@dataclass(frozen=True)
 class Placement:
     """Claims by how much other runs with as many ranks on each node and switch lie above the usual time, by phase."""
 
-    name: ClassVar[str] = "placement"
-    next_action: ClassVar[str] = (
+    name = "placement"
+    next_action = (
         "Ask for the placement of the quicker runs: #SBATCH --nodes=N --ntasks-per-node=M, --switches=1; "
         "torchrun --nnodes=N --nproc-per-node=M."
     )
-    columns: ClassVar[tuple[str, ...]] = ("compute", "fabric")
-    indicators: ClassVar[tuple[Indicator, ...]] = (PLACEMENT,)
+    columns = ("compute", "fabric")
+    indicators = (PLACEMENT,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim compute and the fabric's time, where the difference is more than runs alike differ by."""

@@ -1,12 +1,10 @@
 """Power cap: a GPU lowered its clocks to stay within its power limit."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed, at_most
-from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.indicators import Sampled
 from crosswind.models.explain.evidence.rate import Rate
 
 POWER_THROTTLED = Sampled(
@@ -19,19 +17,18 @@ POWER_THROTTLED = Sampled(
 )
 
 
-@dataclass(frozen=True)
 class PowerCap:
     """Claims the time in which the limit of a GPU, or of its board, held clocks down, in compute, as far as that grew.
 
     Source: nvml.h, NVML_PERF_POLICY_POWER and NVML_PERF_POLICY_BOARD_LIMIT.
     """
 
-    name: ClassVar[str] = "power_cap"
-    next_action: ClassVar[str] = (
+    name = "power_cap"
+    next_action = (
         "Compare the power limits of the run's GPUs (nvidia-smi -q -d POWER) and set them alike: nvidia-smi -pl WATTS."
     )
-    columns: ClassVar[tuple[str, ...]] = ("power_throttled",)
-    indicators: ClassVar[tuple[Indicator, ...]] = (POWER_THROTTLED,)
+    columns = ("power_throttled",)
+    indicators = (POWER_THROTTLED,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim compute, where the rank did not wait for a core."""

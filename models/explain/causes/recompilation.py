@@ -1,29 +1,24 @@
 """Recompilation: in a few late steps the rank computed for many steps' time."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed
-from crosswind.models.explain.evidence.indicators import Indicator, InSegments
+from crosswind.models.explain.evidence.indicators import InSegments
 
 
-@dataclass(frozen=True)
 class Recompilation:
     """Claims user CPU time of the few segments that are outliers in it: a late compilation, or garbage collection."""
 
-    name: ClassVar[str] = "recompilation"
-    next_action: ClassVar[str] = (
+    name = "recompilation"
+    next_action = (
         "Let shapes stay the same (pad, drop_last=True) or mark them: torch.compile(dynamic=True); "
         "TORCH_LOGS=recompiles tells why; gc.freeze() after the first steps."
     )
-    columns: ClassVar[tuple[str, ...]] = ("recompiled",)
-    indicators: ClassVar[tuple[Indicator, ...]] = (
-        InSegments("recompiled", lambda times: times.outlying(np.nan_to_num(times.last["cpu_user"]))),
-    )
+    columns = ("recompiled",)
+    indicators = (InSegments("recompiled", lambda times: times.outlying(np.nan_to_num(times.last["cpu_user"]))),)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim compute of the few segments that are outliers in user time."""

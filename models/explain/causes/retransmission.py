@@ -1,14 +1,12 @@
 """Retransmission: collectives ran long with everybody there, and senders sent data again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed
-from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.indicators import Sampled
 from crosswind.models.explain.evidence.rate import Rate
 
 SEGMENTS_LEAST, RETRIES_LEAST = 1.0, 0.1  # a step
@@ -30,7 +28,6 @@ RETRIES = Sampled(
 )
 
 
-@dataclass(frozen=True)
 class Retransmission:
     """Claims the fabric's excess where TCP or RDMA sent again clearly more often than in the cohort.
 
@@ -38,13 +35,13 @@ class Retransmission:
     (Documentation/ABI/stable/sysfs-class-infiniband).
     """
 
-    name: ClassVar[str] = "retransmission"
-    next_action: ClassVar[str] = (
+    name = "retransmission"
+    next_action = (
         "Look for what delays or drops acknowledgements: ethtool -S, tc -s qdisc, a full receiver; for RoCE, flow "
         "control and ECN of the switches (dcb pfc show)."
     )
-    columns: ClassVar[tuple[str, ...]] = ("fabric",)
-    indicators: ClassVar[tuple[Indicator, ...]] = (RETRANSMITS, RETRIES)
+    columns = ("fabric",)
+    indicators = (RETRANSMITS, RETRIES)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim the fabric's time."""

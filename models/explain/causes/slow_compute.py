@@ -1,24 +1,18 @@
 """Slow compute: the last rank to arrive needed more CPU time for the same step."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed
-from crosswind.models.explain.evidence.indicators import Indicator
 
 
-@dataclass(frozen=True)
 class SlowCompute:
     """Claims user CPU time beyond the expected: a lower clock, a colder cache, a busier memory bus, or more work."""
 
-    name: ClassVar[str] = "slow_compute"
-    next_action: ClassVar[str] = (
-        "Compare that node's clocks and memory bandwidth with its peers', and its share of the data."
-    )
-    columns: ClassVar[tuple[str, ...]] = ("cpu_user",)
-    indicators: ClassVar[tuple[Indicator, ...]] = ()
+    name = "slow_compute"
+    next_action = "Compare that node's clocks and memory bandwidth with its peers', and its share of the data."
+    columns = ("cpu_user",)
+    indicators = ()
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim compute, as far as user time grew."""

@@ -1,24 +1,18 @@
 """Slow input: the last rank to arrive was still waiting for its batch."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed
-from crosswind.models.explain.evidence.indicators import Indicator
 
 
-@dataclass(frozen=True)
 class SlowInput:
     """Claims the whole excess of the input phase, which is timed directly."""
 
-    name: ClassVar[str] = "slow_input"
-    next_action: ClassVar[str] = (
-        "Look at that rank's data source; add loader workers or prefetching, or cache the data."
-    )
-    columns: ClassVar[tuple[str, ...]] = ("input",)
-    indicators: ClassVar[tuple[Indicator, ...]] = ()
+    name = "slow_input"
+    next_action = "Look at that rank's data source; add loader workers or prefetching, or cache the data."
+    columns = ("input",)
+    indicators = ()
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim the input phase."""

@@ -1,8 +1,6 @@
 """Slow node: the node of the last rank is slower than its peers in other runs, too."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -11,7 +9,7 @@ from crosswind.data.schema.answers.stragglers import PeerKind, RankedPeer
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
 from crosswind.models.explain.causes.cause import Excess, Observed, at_most
-from crosswind.models.explain.evidence.indicators import ComparedRun, ComputeLost, Indicator
+from crosswind.models.explain.evidence.indicators import ComparedRun, ComputeLost
 from crosswind.models.stragglers.by_ranks import ranked_by_ranks
 from crosswind.models.stragglers.ranking import FEWEST_RUNS
 
@@ -65,20 +63,19 @@ def _share(node: RankedPeer | None, run: Run) -> float:
     return max(1 - 1 / node.ratio, 0.0)
 
 
-@dataclass(frozen=True)
 class SlowNode:
     """Claims compute in proportion to the node's shrunken effect on its ranks, where it is named a straggler.
 
     Source: models/stragglers/effects.py.
     """
 
-    name: ClassVar[str] = "slow_node"
-    next_action: ClassVar[str] = (
+    name = "slow_node"
+    next_action = (
         "Leave the node out (#SBATCH --exclude=NODE; crosswind stragglers names it) and have it tested: clocks, memory "
         "channels, firmware settings."
     )
-    columns: ClassVar[tuple[str, ...]] = ("slow_node",)
-    indicators: ClassVar[tuple[Indicator, ...]] = (ComputeLost("slow_node", slow_node_shares),)
+    columns = ("slow_node",)
+    indicators = (ComputeLost("slow_node", slow_node_shares),)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim compute, where the rank did not wait for a core."""

@@ -1,12 +1,10 @@
 """Slow storage: the last rank waited for its batch while tasks of its job waited for storage."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed, filling
-from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.indicators import Sampled
 from crosswind.models.explain.evidence.rate import Rate
 
 IO_STALLED = Sampled(
@@ -19,20 +17,19 @@ IO_STALLED = Sampled(
 )
 
 
-@dataclass(frozen=True)
 class SlowStorage:
     """Claims the input phase, as far as tasks of the job waited longer for storage (PSI), or reads of its node did.
 
     Source: Documentation/accounting/psi.rst; linux/nfs_iostat.h; lustre/llite/lproc_llite.c.
     """
 
-    name: ClassVar[str] = "slow_storage"
-    next_action: ClassVar[str] = (
+    name = "slow_storage"
+    next_action = (
         "Copy the data set to a local disk before training ($SLURM_TMPDIR), pack small files into large ones, or raise "
         "DataLoader(prefetch_factor=...)."
     )
-    columns: ClassVar[tuple[str, ...]] = ("io_stalled",)
-    indicators: ClassVar[tuple[Indicator, ...]] = (IO_STALLED,)
+    columns = ("io_stalled",)
+    indicators = (IO_STALLED,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim the input phase."""

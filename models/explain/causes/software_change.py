@@ -1,27 +1,24 @@
 """Software: runs with this run's versions take longer than the others of their cohort."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed, beyond_usual
-from crosswind.models.explain.evidence.indicators import Indicator, RunsAlike
+from crosswind.models.explain.evidence.indicators import RunsAlike
 
 SOFTWARE = RunsAlike("software", lambda runs: [tuple(sorted(compared.run.software.items())) for compared in runs])
 
 
-@dataclass(frozen=True)
 class SoftwareChange:
     """Claims by how much other runs with the same software lie above the cohort's usual time, phase by phase."""
 
-    name: ClassVar[str] = "software_change"
-    next_action: ClassVar[str] = (
+    name = "software_change"
+    next_action = (
         "Compare the software of this run with that of a quicker one (crosswind compare RUN OTHER) and pin the "
         "versions that were quicker."
     )
-    columns: ClassVar[tuple[str, ...]] = ("compute", "fabric")
-    indicators: ClassVar[tuple[Indicator, ...]] = (SOFTWARE,)
+    columns = ("compute", "fabric")
+    indicators = (SOFTWARE,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim compute and the fabric's time, where the difference is more than runs alike differ by."""

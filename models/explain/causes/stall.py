@@ -1,26 +1,21 @@
 """Stall: once or a few times, the rank neither ran nor waited for a core, or everybody waited and nothing moved."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed
-from crosswind.models.explain.evidence.indicators import Indicator, InSegments
+from crosswind.models.explain.evidence.indicators import InSegments
 
 
-@dataclass(frozen=True)
 class Stall:
     """Claims the idle time of the few segments that are outliers in it: a stopped process, a hung file system."""
 
-    name: ClassVar[str] = "stall"
-    next_action: ClassVar[str] = (
-        "Look at that time in the node's log: a stopped process, a hung file system, a device reset."
-    )
-    columns: ClassVar[tuple[str, ...]] = ("stalled", "stalled_fabric")
-    indicators: ClassVar[tuple[Indicator, ...]] = (
+    name = "stall"
+    next_action = "Look at that time in the node's log: a stopped process, a hung file system, a device reset."
+    columns = ("stalled", "stalled_fabric")
+    indicators = (
         InSegments("stalled", lambda times: times.outlying(np.nan_to_num(times.idle))),
         InSegments("stalled_fabric", lambda times: times.outlying(times.last["fabric"]), of_all_ranks=True),
     )

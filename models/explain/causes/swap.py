@@ -1,35 +1,32 @@
 """Swap: the rank waited for pages of its own memory to come back from the swap space."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed, at_most
 from crosswind.models.explain.causes.memory_pressure import MEMORY_STALLED
-from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.indicators import Sampled
 from crosswind.models.explain.evidence.rate import Rate
 
 PAGES_LEAST = 10.0  # a step
 SWAPPED_IN = Sampled("swapped_in", (Rate("memory", ("swapped_in_pages_total",)),))
 
 
-@dataclass(frozen=True)
 class Swap:
     """Claims idle time of compute where pages were read from swap clearly more often than in the cohort.
 
     Source: pswpin of /proc/vmstat; Documentation/accounting/psi.rst.
     """
 
-    name: ClassVar[str] = "swap"
-    next_action: ClassVar[str] = (
+    name = "swap"
+    next_action = (
         "Give the job more memory (#SBATCH --mem=...), or let it use less: a smaller batch, fewer loader workers; "
         "swapoff -a on nodes that compute."
     )
-    columns: ClassVar[tuple[str, ...]] = ("compute",)
-    indicators: ClassVar[tuple[Indicator, ...]] = (SWAPPED_IN, MEMORY_STALLED)
+    columns = ("compute",)
+    indicators = (SWAPPED_IN, MEMORY_STALLED)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim compute in which the rank was idle; no more than tasks waited for memory, where that was sampled."""

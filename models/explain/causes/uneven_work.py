@@ -1,14 +1,12 @@
 """Uneven work: one rank after another comes last with more to compute than the others."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed, at_most
-from crosswind.models.explain.evidence.indicators import Indicator, InSegments, SegmentTimes
+from crosswind.models.explain.evidence.indicators import InSegments, SegmentTimes
 
 SECONDS_LEAST = 0.001  # a step
 
@@ -25,7 +23,6 @@ def uneven_seconds(times: SegmentTimes) -> Floats:
     return np.asarray(np.take_along_axis(work, times.culprit[:, None], axis=1)[:, 0] - work.mean(axis=0).max())
 
 
-@dataclass(frozen=True)
 class UnevenWork:
     """Claims mean over steps of the largest work - largest over ranks of the mean work, where that grew.
 
@@ -33,13 +30,13 @@ class UnevenWork:
     sequences of uneven lengths as a cause.
     """
 
-    name: ClassVar[str] = "uneven_work"
-    next_action: ClassVar[str] = (
+    name = "uneven_work"
+    next_action = (
         "Give ranks batches of equal cost: sort or pack sequences by length (a length-grouped sampler), balance "
         "tokens, not samples."
     )
-    columns: ClassVar[tuple[str, ...]] = ("uneven",)
-    indicators: ClassVar[tuple[Indicator, ...]] = (InSegments("uneven", uneven_seconds),)
+    columns = ("uneven",)
+    indicators = (InSegments("uneven", uneven_seconds),)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Claim compute, beyond what the rank with most work does over the whole run."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.serving import serving
+from tests.serving import serving
 from tests.slurm.running import Slurm, running
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "tuning"
@@ -30,7 +30,7 @@ echo "step_seconds=0.$2"
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     home = tmp_path_factory.mktemp("slurm")
-    with serving(home / "server") as url, running(home / "slurm", 2) as cluster:
+    with serving(home / "server") as (url, _), running(home / "slurm", 2) as cluster:
         train = cluster.home / "train"
         train.write_text(TRAIN)
         train.chmod(0o755)

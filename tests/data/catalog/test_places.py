@@ -22,7 +22,7 @@ RANK = replace(GONE, source=Source.PROBE, run_id="01RUN", started_ns=131)
 
 
 @pytest.mark.parametrize("order", list(permutations([BEGUN, ENDED, SEEN])))
-def test_an_allocation_is_the_same_in_whatever_order_it_is_told(order: tuple[Allocation, ...]) -> None:
+def test_an_allocation_is_the_same_in_whatever_order_it_is_recorded(order: tuple[Allocation, ...]) -> None:
     merged = order[0]
     for allocation in order[1:]:
         merged = merge_places(merged, allocation)
@@ -53,7 +53,7 @@ def test_a_requeued_job_has_an_allocation_for_each_start(catalog: Catalog) -> No
         assert session.places.allocations("7") == [replace(BEGUN, ended_ns=900), again]
 
 
-def test_jobs_of_two_systems_are_told_apart(catalog: Catalog) -> None:
+def test_jobs_of_two_systems_are_distinguished(catalog: Catalog) -> None:
     other = replace(BEGUN, system="other")
     with catalog.write() as session:
         for allocation in (BEGUN, other):

@@ -152,7 +152,7 @@ def test_definitions_are_not_mixed_and_both_are_read(lake: Lake) -> None:
     assert sum(row["sent_bytes_total"] is None for row in before) == 3
 
 
-def test_a_damaged_part_stays_and_is_told(lake: Lake) -> None:
+def test_a_damaged_part_stays_and_is_reported(lake: Lake) -> None:
     put_minutes(lake, range(3))
     bad = lake.root / "set=link" / "date=1970-01-01" / "part-bad.parquet"
     bad.write_bytes(b"PAR1 torn")
@@ -163,7 +163,7 @@ def test_a_damaged_part_stays_and_is_told(lake: Lake) -> None:
     assert len(records(lake)) == 6
 
 
-def test_a_damaged_compacted_part_stays_and_is_told_and_the_others_become_one(lake: Lake) -> None:
+def test_a_damaged_compacted_part_stays_and_is_reported_and_the_others_become_one(lake: Lake) -> None:
     put_minutes(lake, range(30))
     done(lake)
     [bad] = (lake.root / name for name in parts(lake))

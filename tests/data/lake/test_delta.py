@@ -134,7 +134,7 @@ def test_a_fall_that_only_an_impossible_rate_could_have_wrapped_has_no_differenc
 
 @pytest.mark.parametrize("epoch", [{"boot_id": "c"}, {"driver_loaded": 2}, {"driver_loaded": None}, {"boot_id": None}])
 @pytest.mark.parametrize("column", [COUNT, WRAP32, SATURATE32, RESET, CLAMP])
-def test_nothing_is_told_across_epochs(column: Column, epoch: Row) -> None:
+def test_no_change_is_computed_across_epochs(column: Column, epoch: Row) -> None:
     first, second, third = every_second(column, [10, 3, 4])
     assert flagged(frame(column, [first, {**second, **epoch}, {**third, **epoch}])) == [
         FIRST,
@@ -149,7 +149,7 @@ def test_an_epoch_that_came_and_went_while_no_value_was_read_is_noticed() -> Non
     assert flagged(changes)[2] == (None, Flag.EPOCH | Flag.GAP)
 
 
-def test_series_are_told_apart_by_every_key_and_rows_may_come_in_any_order() -> None:
+def test_series_are_distinguished_by_every_key_and_rows_may_come_in_any_order() -> None:
     rows = [
         {"ts_ns": 3 * SECOND, "count_total": 9},
         {"ts_ns": 2 * SECOND, "count_total": 50, "lane": "1"},

@@ -47,7 +47,7 @@ def same(one: pd.DataFrame, other: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(one, other)
 
 
-def test_a_step_is_told_by_its_slowest_rank_and_who_came_last(lake: Lake) -> None:
+def test_a_step_is_summarized_by_its_slowest_rank_and_who_came_last(lake: Lake) -> None:
     put(lake, "p", range(5, 7))
     [row, _] = per_step(lake, "r").to_dict("records")
     assert row["input_seconds"] != row["input_seconds"]  # null
@@ -92,7 +92,7 @@ def test_the_summary_answers_alone_once_all_is_compacted(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("is_compacted_twice", [False, True])
-def test_ranks_of_a_step_that_come_later_are_told_with_the_others(lake: Lake, is_compacted_twice: bool) -> None:
+def test_ranks_of_a_step_that_come_later_are_summarized_with_the_others(lake: Lake, is_compacted_twice: bool) -> None:
     whole = Lake(lake.root.parent / "whole")
     put(whole, "p", range(120))
     put(lake, "p0", range(90), range(2))

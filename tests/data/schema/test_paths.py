@@ -13,6 +13,6 @@ def test_the_environment_says_where_things_are_kept() -> None:
     assert spool_directory({"CROSSWIND_HOME": "/a", "CROSSWIND_SPOOL": "/b"}) == Path("/b")
 
 
-def test_a_user_without_a_home_is_told_what_to_set() -> None:
+def test_a_user_without_a_home_learns_what_to_set() -> None:
     with pytest.raises(InvalidInputError, match="CROSSWIND_HOME"):
         store_home({"CROSSWIND_HOME": "~nobody-of-this-name/store"})

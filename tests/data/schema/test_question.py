@@ -72,7 +72,7 @@ def test_the_order_of_parameters_does_not_matter() -> None:
     assert key_of(asked(a=1, b=2)) == key_of(asked(b=2, a=1))
 
 
-def test_odd_recorded_values_are_left_out_or_told_as_json() -> None:
+def test_odd_recorded_values_are_left_out_or_written_as_json() -> None:
     odd = {"lr": float("nan"), "seed": 10**400, "none": None, "betas": [0.9, 0.95], "batch": 8}
     [question] = questions_of(rows(("gpt", "lab", odd, 8, 1.0)))
     assert question.configuration == {"batch": 8, "betas": "[0.9, 0.95]"}

@@ -60,7 +60,7 @@ def test_clocks_minutes_apart_are_put_right_by_common_ends(store: Store) -> None
         assert [rank.clock_offset_ns for rank in session.runs.ranks("r")] == [0, SKEW[1] + 1000, SKEW[2] + 2000]
 
 
-def test_the_last_to_arrive_is_told_whatever_the_clocks_say(store: Store) -> None:
+def test_the_last_to_arrive_is_named_whatever_the_clocks_say(store: Store) -> None:
     for rank in SKEW:
         keep(store, rank, all_reduces(rank))
     arrivals = last_to_arrive(store, "r")
@@ -95,7 +95,8 @@ def test_ends_that_ranks_see_at_different_times_say_nothing(store: Store) -> Non
         begins = [START_NS + step * 100 * MS for step in range(STEPS)]
         keep(store, rank, [(step, 0, "broadcast", "world", at, at + MS) for step, at in enumerate(begins)])
     assert clock_offsets(store, "r") == {}
-    assert (last_to_arrive(store, "r")["late_seconds"] > 299).all()  # taken as told: nothing says how the clocks stand
+    # as recorded: nothing says how the clocks stand
+    assert (last_to_arrive(store, "r")["late_seconds"] > 299).all()
 
 
 def test_a_run_without_collectives_has_nobody_last(store: Store) -> None:

@@ -49,7 +49,7 @@ def test_five_repeats_of_a_run_can_be_predicted_and_four_cannot(store: Store) ->
 
 def test_repeated_jobs_can_be_predicted_and_tell_their_energy(store: Store) -> None:
     store.jobs.put(*(replace(JOB, job_id=str(n), started_ns=n + 1, ended_ns=n + 2) for n in range(5)))
-    store.jobs.put(replace(JOB, job_id="0", started_ns=1, ended_ns=2, energy_joules=None))  # told again
+    store.jobs.put(replace(JOB, job_id="0", started_ns=1, ended_ns=2, energy_joules=None))  # reported again
     store.jobs.put(replace(JOB, job_id="1", name="", state="RUNNING", energy_joules=None))  # by a poorer list
     kept = kept_in(store)
     assert (kept.jobs, kept.job_names, kept.repeated_jobs, kept.with_energy) == (5, 1, 1, 5)

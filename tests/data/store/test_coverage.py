@@ -59,7 +59,7 @@ def test_every_node_is_measured_by_its_own_sweeps(store: Store) -> None:
     assert coverages(store, [replace(WHOLE, sampled_as="n2.lab"), unseen, WHOLE]) == [pytest.approx(0.48), 0.0, 1.0]
 
 
-def test_what_cannot_be_told_is_none_and_without_any_sweep_nothing_is_covered(store: Store) -> None:
+def test_an_unknown_coverage_is_none_and_without_any_sweep_nothing_is_covered(store: Store) -> None:
     assert coverages(store, [WHOLE, replace(WHOLE, started_ns=None)]) == [0.0, None]
     sweep(store, 1500)
     assert coverages(store, [WHOLE]) == [None]

@@ -72,7 +72,7 @@ def agent_rows(store: Store, node: str, **columns: Sequence[Scalar]) -> None:
     store.lake.append(f"agent-{node}", to_table(AGENTS, {"ts_ns": times, "mono_ns": times, **keys, **columns}))
 
 
-def test_nodes_are_told_by_name_with_their_sweeps_and_sources(store: Store, tmp_path: Path) -> None:
+def test_nodes_are_listed_by_name_with_their_sweeps_and_sources(store: Store, tmp_path: Path) -> None:
     begin_ns = time.time_ns()
     sweep(tmp_path / "n2", "n2", 0.25, 0.25, source=Broken)
     sweep(tmp_path / "n1", "n1", 0.001, 0.001, 0.001)
@@ -171,7 +171,7 @@ def test_what_one_sweep_cannot_tell_is_missing(store: Store) -> None:
     assert fleet(store, 0) == (NodeState("n1", START_NS, 1, (), (), *[None] * 7),)
 
 
-def test_columns_that_no_agent_told_of_are_missing(store: Store) -> None:
+def test_columns_that_no_agent_reported_are_missing(store: Store) -> None:
     for name, source in (("agent", "agent"), ("collector", "cpu")):
         keys = {"ts_ns": [1, 2], "node": ["n1"] * 2, "device": [source] * 2}
         store.lake.append(name, to_table(MetricSet(name, "", NODE_KEYS), keys))

@@ -42,14 +42,14 @@ def test_nothing_is_known_of_no_job(store: Store) -> None:
     assert store.jobs.count() == 0
 
 
-def test_a_job_comes_back_as_it_was_told(store: Store) -> None:
+def test_a_job_comes_back_as_it_was_stored(store: Store) -> None:
     bare = Job("a", "8")
     store.jobs.put(FULL, bare)
     assert store.jobs.get("a", "7_1") == FULL
     assert store.jobs.get("a", "8") == bare
 
 
-def test_what_was_told_last_of_a_job_holds(store: Store) -> None:
+def test_the_last_report_of_a_job_holds(store: Store) -> None:
     store.jobs.put(replace(FULL, state="RUNNING", ended_ns=None), replace(FULL, state="COMPLETED"))
     store.jobs.put(FULL)
     assert [job.state for job in store.jobs.all()] == ["FAILED"]
@@ -82,13 +82,13 @@ def test_of_an_account_without_a_start_holds_what_the_others_do_not_know(store: 
     assert store.jobs.get("a", "7_1") == replace(FULL, state="SUSPENDED", ended_ns=None, exit_code=None, signal=None)
 
 
-def test_how_a_job_ended_is_told_by_one_account(store: Store) -> None:
+def test_how_a_job_ended_is_taken_from_one_account(store: Store) -> None:
     failed = replace(FULL, state="TIMEOUT", exit_code=None, signal=None, ended_ns=9, name="", nodes=())
     store.jobs.put(FULL, failed, replace(FULL, state="RUNNING", ended_ns=None, exit_code=7))
     assert store.jobs.get("a", "7_1") == replace(failed, name=FULL.name, nodes=FULL.nodes)
 
 
-def test_a_job_that_began_again_is_what_is_told_of_that(store: Store) -> None:
+def test_a_job_that_began_again_keeps_nothing_of_its_earlier_start(store: Store) -> None:
     again = Job("a", "7_1", state="RUNNING", started_ns=50, nodes=("n3",))
     store.jobs.put(FULL, again)
     assert store.jobs.get("a", "7_1") == again
@@ -146,7 +146,7 @@ def test_jobs_are_paged_newest_first_over_systems(store: Store) -> None:
     assert store.jobs.named("1") == jobs[:2]
 
 
-def test_a_page_holds_what_jobs_are_now_even_of_jobs_that_were_told_often(store: Store) -> None:
+def test_a_page_holds_what_jobs_are_now_even_of_jobs_that_were_reported_often(store: Store) -> None:
     started = [Job("a", str(number), started_ns=1000 + number) for number in range(40)]
     for _ in range(6):  # the first accounts of a page are all of two jobs, which stand elsewhere now
         store.jobs.put(*started)
@@ -159,7 +159,7 @@ def test_a_page_holds_what_jobs_are_now_even_of_jobs_that_were_told_often(store:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_pages_hold_every_job_once_whatever_was_told(store: Store, seed: int) -> None:
+def test_pages_hold_every_job_once_whatever_was_reported(store: Store, seed: int) -> None:
     choose = random.Random(seed).choice
     for _ in range(30):
         state, ended = choose(["", "PENDING", "RUNNING", "CANCELLED", "FAILED"]), choose([None, None, 3, 7])

@@ -19,7 +19,7 @@ def run(seconds: int, epochs: str, **other: object) -> Run:
     return replace(replace(untimed, started_ns=5 * SECOND, ended_ns=(5 + seconds) * SECOND), **other)
 
 
-def test_luck_in_converging_is_told_from_the_systems_pace() -> None:
+def test_luck_in_converging_is_distinguished_from_the_systems_pace() -> None:
     [rate] = progress_rates([run(100, "10"), run(200, "20"), run(300, "30")])
     assert rate == ProgressRate(
         workload="unet3d",

@@ -435,7 +435,7 @@ def test_settings_read_again_change_pace_and_sources_and_wrong_ones_change_nothi
     assert max(int(str(row["ts_ns"])) for row in rows(spool, "cpu")) > renewed
 
 
-def test_settings_that_need_a_restart_are_told_and_left_as_they_were(tmp_path: Path) -> None:
+def test_settings_that_need_a_restart_are_reported_and_left_as_they_were(tmp_path: Path) -> None:
     stop, hangup, spool = threading.Event(), threading.Event(), tmp_path / "spool"
     wanted = AgentSettings(spool, 0.05, node="n1", root=RECORDED)
     other = AgentSettings(tmp_path / "elsewhere", 0.05, node="n2", root=RECORDED)
@@ -467,7 +467,7 @@ def test_a_hung_source_keeps_its_one_thread_through_reloads(tmp_path: Path) -> N
     assert sum(row["up"] == 0 for row in rows(tmp_path, "collector")) >= 3
 
 
-def test_a_full_disk_is_told_once_and_its_end_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_disk_is_reported_once_and_its_end_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     spool = SpoolWriter(tmp_path / "spool", "n1")
     agent = Agent(Sweep([timed(Clockwork())], spool, node="n1", boot_id=None), spool, interval_seconds=1.0)
     for lost in (5, 2):
@@ -485,7 +485,7 @@ def test_a_full_disk_is_told_once_and_its_end_too(tmp_path: Path, caplog: pytest
     assert agent.tally.lost_sweeps_total == 7
 
 
-def test_records_that_a_full_disk_refuses_are_told_once_and_kept_at_last(
+def test_records_that_a_full_disk_refuses_are_reported_once_and_kept_at_last(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run_directory, blocked = tmp_path / "run", tmp_path / "spool"

@@ -26,7 +26,7 @@ class PortCollector:
     metric_set: ClassVar[MetricSet] = PORT
 
 
-def test_a_column_is_told_with_its_unit_its_width_and_what_happens_when_it_is_full() -> None:
+def test_a_column_is_listed_with_its_unit_its_width_and_what_happens_when_it_is_full() -> None:
     port = Source("port", lambda host, options: PortCollector(), "plug it in", 10.0, 2.0, False, ("name",))  # type: ignore[arg-type, return-value]
     _, _, section = page([port]).partition("## `port`\n")
     assert section.partition("\n## ")[0].splitlines() == [

@@ -56,7 +56,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
 
 
 def run_jobs(directory: Path) -> tuple[dict[int, int], int, int]:
-    """Runs two ranks of one job, told of by a file, and one of another; gives the pids by rank, start and end."""
+    """Runs two ranks of one job, announced by a file, and one of another; gives the pids by rank, start and end."""
     time.sleep(0.5)
     started_ns = time.time_ns()
     tell(directory, "987003", started_ns=started_ns)

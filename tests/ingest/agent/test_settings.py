@@ -55,7 +55,7 @@ def test_what_is_not_set_stays_as_it_was(tmp_path: Path) -> None:
     assert settings_of(tmp_path, "") == AgentSettings(Path("/spool"))
 
 
-def test_a_source_that_is_off_is_read_once_it_is_told_something() -> None:
+def test_a_source_that_is_off_is_read_once_it_is_configured() -> None:
     shy = Source("shy", CPU.make, advice="ask", is_default=False)
     assert not AgentSettings(Path("/spool")).is_enabled(shy)
     assert AgentSettings(Path("/spool"), sources={"shy": {"url": "x"}}).is_enabled(shy)

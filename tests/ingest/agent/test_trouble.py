@@ -6,7 +6,7 @@ from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.agent.trouble import Trouble
 
 
-def test_each_time_that_it_comes_is_told_by_its_own_attempts(caplog: pytest.LogCaptureFixture) -> None:
+def test_every_outage_is_reported_with_its_own_attempts(caplog: pytest.LogCaptureFixture) -> None:
     trouble = Trouble(logging.getLogger("t"), "it is away", "it is back, after %d attempts")
     for attempts in (3, 2):
         for _ in range(attempts):

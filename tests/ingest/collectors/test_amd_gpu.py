@@ -99,7 +99,7 @@ def collector(sysfs: Path, **answers: Any) -> AmdGpuCollector:
     return AmdGpuCollector(AmdSession(FakeAmdSmi(**answers), sysfs), sysfs)
 
 
-def test_a_gpu_is_told_by_its_uuid_with_raw_numbers(sysfs: Path) -> None:
+def test_a_gpu_is_named_by_its_uuid_with_raw_numbers(sysfs: Path) -> None:
     [sample] = collector(sysfs).read()
     assert sample.device == UUID
     assert dict(sample.values) == {
@@ -148,7 +148,7 @@ def test_a_count_of_energy_is_two_to_the_minus_sixteen_joules(sysfs: Path) -> No
     assert AMD_GPU.convert(sample)["energy_joules_total"] == 123_456_789_012 / 65536
 
 
-def test_energy_of_another_resolution_is_left_out_but_told(sysfs: Path) -> None:
+def test_energy_of_another_resolution_is_left_out_but_reported(sysfs: Path) -> None:
     [sample] = collector(sysfs, amdsmi_get_energy_count=ENERGY | {"counter_resolution": 1.0}).read()
     assert "energy_joules_total" not in sample.values
     assert sample.values["energy_resolution_joules"] == 1.0
@@ -181,7 +181,7 @@ def test_a_gpu_that_answers_nothing_is_absent(sysfs: Path) -> None:
         list(collector(sysfs, **failing).read())
 
 
-def test_partitions_that_share_a_uuid_are_told_apart(sysfs: Path) -> None:
+def test_partitions_that_share_a_uuid_are_distinguished(sysfs: Path) -> None:
     devices = [sample.device for sample in collector(sysfs, amdsmi_get_processor_handles=["a", "b"]).read()]
     assert devices == [UUID, f"{UUID}/0000:05:00.0"]
 

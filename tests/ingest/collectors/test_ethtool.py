@@ -132,7 +132,7 @@ def test_names_are_asked_for_again_when_their_number_changes(index: int) -> None
     assert values(reading)["rx_drops"] == 1
 
 
-def test_an_interface_made_again_is_told_apart_and_asked_anew() -> None:
+def test_an_interface_made_again_is_distinguished_and_asked_anew() -> None:
     kernel = Kernel({"rx_drops": 1, "rx_bytes": 2})
     reading = collector(kernel)
     values(reading)

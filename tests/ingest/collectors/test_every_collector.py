@@ -163,13 +163,13 @@ def test_what_was_recorded_is_available(name: str) -> None:
 
 
 @every_live_source
-def test_devices_are_told_apart(name: str) -> None:
+def test_devices_are_distinguished(name: str) -> None:
     devices = [key_of(of(name).metric_set, sample.device, sample.values) for sample in of(name).read()]
     assert len(devices) == len(set(devices))
 
 
 @every_recorded_source
-def test_recorded_devices_are_told_apart(name: str) -> None:
+def test_recorded_devices_are_distinguished(name: str) -> None:
     collector = recorded(name)
     devices = [key_of(collector.metric_set, sample.device, sample.values) for sample in collector.read()]
     assert len(devices) == len(set(devices))

@@ -74,7 +74,7 @@ def test_a_new_line_becomes_its_column_in_the_base_unit_with_its_own_time(table:
         (30, "psi", ("pressure_pascals", 206842.71879504)),
     ],
 )
-def test_units_are_told_apart_by_case(table: Path, value: float, unit: str, expected: tuple[str, float]) -> None:
+def test_units_are_distinguished_by_case(table: Path, value: float, unit: str, expected: tuple[str, float]) -> None:
     collector = following(table)
     append(table, f"{NOON},s,{value},{unit}")
     [(_, values)] = new(collector)

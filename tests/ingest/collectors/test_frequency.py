@@ -19,7 +19,7 @@ def test_a_core_shows_its_clock_and_how_long_heat_slowed_it_down() -> None:
     }
 
 
-def test_a_package_is_told_once_and_not_by_each_of_its_cores() -> None:
+def test_a_package_is_read_once_and_not_by_each_of_its_cores() -> None:
     rows = {sample.device: FREQUENCY.convert(sample) for sample in FrequencyCollector(RECORDED).read()}
     assert rows["package0"] == {"throttles_total": 31, "throttled_seconds_total": 5.3}
     assert rows["package1"] == {"throttles_total": 0, "throttled_seconds_total": 0.0}

@@ -78,7 +78,7 @@ def test_without_ipmitool_the_source_is_unavailable(node: Path) -> None:
         list(IpmiCollector(node, "nowhere/ipmitool").read())
 
 
-def test_a_refusal_is_told_in_its_own_words(node: Path) -> None:
+def test_a_refusal_is_reported_in_its_own_words(node: Path) -> None:
     put_tool(node, "echo 'Could not open device at /dev/ipmi0' >&2; exit 1")
     with pytest.raises(UnavailableError, match="no sensor reads: Could not open device at /dev/ipmi0"):
         list(IpmiCollector(node, str(node / "ipmitool")).read())

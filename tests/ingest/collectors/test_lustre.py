@@ -45,7 +45,7 @@ def test_bytes_are_sums_and_calls_are_counts() -> None:
     assert (scratch["written_bytes_total"], scratch["write_calls_total"]) == (468230469, 13641)
 
 
-def test_time_is_told_in_microseconds() -> None:
+def test_time_is_reported_in_microseconds() -> None:
     scratch = read(of(TREE))["scratch"]
     assert (scratch["open_calls_total"], scratch["open_seconds_total"]) == (13812423, 1027077752)
     assert scratch["read_seconds_total"] == 8834110

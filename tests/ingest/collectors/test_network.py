@@ -33,7 +33,7 @@ def test_each_interface_is_a_device() -> None:
     assert [sample.device for sample in of(TREE).read()] == ["lo", "ifb0", "ifb1", "eth0"]
 
 
-def test_received_and_sent_are_told_apart() -> None:
+def test_received_and_sent_are_distinguished() -> None:
     values = recorded("eth0")
     assert (values["receive_bytes_total"], values["receive_packets_total"]) == (466641190, 19739)
     assert (values["transmit_bytes_total"], values["transmit_packets_total"]) == (530635, 6060)
@@ -201,7 +201,7 @@ print(opened()[0])
 
 @in_a_namespace
 @pytest.mark.parametrize("made", ["NetworkCollector()", 'SOURCE.make(Host(), Options("network"))'])
-def test_links_that_change_their_names_between_two_looks_are_told_by_the_new_ones(made: str) -> None:
+def test_links_that_change_their_names_between_two_looks_are_read_by_the_new_ones(made: str) -> None:
     setup = "mount -t sysfs none /sys; ip link add v0 type veth peer name v1; ip link set v1 mtu 1400"
     script = f"""
 import subprocess

@@ -28,7 +28,7 @@ def test_each_mount_is_a_device_and_so_is_the_node() -> None:
     assert mounts["/data/my\\040set"]["version"] == "4.2"
 
 
-def test_bytes_of_programs_and_of_the_server_are_told_apart() -> None:
+def test_bytes_of_programs_and_of_the_server_are_distinguished() -> None:
     values = read(TREE)["/data/my\\040set"]
     names = ("read", "written", "direct_read", "direct_written", "server_read", "server_written")
     assert [values[f"{name}_bytes_total"] for name in names] == [
@@ -54,7 +54,7 @@ def test_an_operation_tells_how_often_how_much_and_for_how_long() -> None:
     assert NFS["write_queue_seconds_total"].scale == 1e-3
 
 
-def test_operations_with_similar_names_are_told_apart() -> None:
+def test_operations_with_similar_names_are_distinguished() -> None:
     assert read(TREE)["/data/my\\040set"]["open_operations_total"] == 916
     assert read(TREE)["/home"]["readdir_operations_total"] == 40
 

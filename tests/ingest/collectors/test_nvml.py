@@ -43,7 +43,7 @@ def values(driver: FakeNvml, *, pcie: bool = False) -> dict[str, Scalar]:
     return dict(sample.values)
 
 
-def test_a_gpu_is_told_by_its_uuid_with_raw_numbers() -> None:
+def test_a_gpu_is_named_by_its_uuid_with_raw_numbers() -> None:
     [sample] = collector(FakeNvml(H100)).read()
     assert sample.device == UUID
     assert dict(sample.values) == {
@@ -241,7 +241,7 @@ def test_hostile_names_are_made_fit_for_a_row_or_left_out() -> None:
     assert "name" not in values(FakeNvml(H100 | {"nvmlDeviceGetName": b"\xff\xfe"}))
 
 
-def test_processes_are_told_by_gpu_and_pid() -> None:
+def test_processes_are_named_by_gpu_and_pid() -> None:
     hidden = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE
     driver = FakeNvml(H100 | {"processes": [(4242, 1_073_741_824), (4243, hidden)]})
     processes = [
@@ -250,7 +250,7 @@ def test_processes_are_told_by_gpu_and_pid() -> None:
     assert processes == [(UUID, {"pid": 4242, "memory_used_bytes": 1_073_741_824}), (UUID, {"pid": 4243})]
 
 
-def test_processes_of_a_divided_gpu_are_told_by_its_parts() -> None:
+def test_processes_of_a_divided_gpu_are_named_by_its_parts() -> None:
     part = {"nvmlDeviceGetUUID": PART.encode(), "processes": [(7, 5)]}
     driver = FakeNvml(H100 | {"processes": [(7, 5)]}, parts={0: [part]})
     devices = [sample.device for sample in GpuProcessCollector(NvmlSession(library(driver))).read()]

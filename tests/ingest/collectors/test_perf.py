@@ -22,7 +22,7 @@ STAT = "{pid} (python) S 1 1 1 0 -1 4194304 100 0 0 0 5 5 0 0 20 0 1 0 {start} 1
 
 
 class FakePerf:
-    """Counters that stand at 1000 times their event number and run as told."""
+    """Counters that stand at 1000 times their event number and ran for as long as a test says."""
 
     def __init__(self, refused: dict[tuple[int, int], int] | None = None) -> None:
         self.refused = refused or {}  # errno by kind and number
@@ -172,7 +172,7 @@ def test_another_users_rank_is_refused_with_the_setting_that_decides(tmp_path: P
         list(collector(node(tmp_path, 4242), kernel).read())
 
 
-def test_what_does_not_fit_into_the_descriptors_is_left_out_and_told(tmp_path: Path) -> None:
+def test_what_does_not_fit_into_the_descriptors_is_left_out_and_reported(tmp_path: Path) -> None:
     kernel = FakePerf()
     perf = collector(node(tmp_path, 4242, 4243), kernel, descriptors=30)
     values = values_of(perf)

@@ -66,7 +66,7 @@ def test_a_queue_tells_what_it_sent_dropped_and_holds_back(kernel: Kernel) -> No
     }
 
 
-def test_queues_of_one_interface_are_told_apart(kernel: Kernel) -> None:
+def test_queues_of_one_interface_are_distinguished(kernel: Kernel) -> None:
     children = [qdisc("fq_codel", queue(), handle=0, parent=0x80020000 + place) for place in (1, 16)]
     [devices] = read(
         kernel,
@@ -82,7 +82,7 @@ def test_queues_of_one_interface_are_told_apart(kernel: Kernel) -> None:
     assert [values["parent"] for values in devices.values()] == ["root", "8002:1", "8002:10", ":3", "root", "ingress"]
 
 
-def test_packets_beyond_32_bits_are_told_in_64(kernel: Kernel) -> None:
+def test_packets_beyond_32_bits_are_counted_in_64(kernel: Kernel) -> None:
     [devices] = read(kernel, [qdisc("tbf", basic(2**63 + 5, 7), attribute(8, struct.pack("=Q", 2**32 + 7)), queue())])
     assert devices[f"{NAME} 8001:"]["sent_packets_total"] == 2**32 + 7
     assert devices[f"{NAME} 8001:"]["sent_bytes_total"] == 2**63 + 5
@@ -96,7 +96,7 @@ def test_counters_of_32_bits_wrap_and_those_of_64_do_not() -> None:
 
 
 @pytest.mark.parametrize(("kind", "place"), [("fq_codel", 3), ("codel", 6), ("red", 3)])
-def test_marked_packets_are_told_by_kinds_that_mark(kernel: Kernel, kind: str, place: int) -> None:
+def test_marked_packets_are_reported_by_kinds_that_mark(kernel: Kernel, kind: str, place: int) -> None:
     words = [0] * 10
     words[place] = 77
     [devices] = read(kernel, [qdisc(kind, queue(), attribute(4, struct.pack("=10I", *words)))])

@@ -37,7 +37,7 @@ def test_microjoules_become_joules() -> None:
     assert RAPL.convert(dram)["energy_joules_total"] == pytest.approx(7713.562041)
 
 
-def test_zones_of_one_name_are_told_apart(sysfs: Path) -> None:
+def test_zones_of_one_name_are_distinguished(sysfs: Path) -> None:
     (sysfs / "class/powercap/intel-rapl:2/name").write_text("package-0\n")
     assert [sample.device for sample in RaplCollector(sysfs).read()][-1] == "package-0 (intel-rapl:2)"
 

@@ -96,7 +96,7 @@ OLDER: Resources = {
 
 
 class Service(ThreadingHTTPServer):
-    """A Redfish service of these resources, which can be told to answer otherwise."""
+    """A Redfish service of these resources, which can be made to answer otherwise."""
 
     daemon_threads = True
 
@@ -228,7 +228,7 @@ def test_a_password_that_others_may_read_is_refused_and_nothing_is_asked(
 
 
 @pytest.mark.parametrize("status", [301, 302, 403, 429, 503])
-def test_a_refusal_is_told_with_its_status_and_a_redirect_is_not_followed(service: Service, status: int) -> None:
+def test_a_refusal_is_reported_with_its_status_and_a_redirect_is_not_followed(service: Service, status: int) -> None:
     def refuse(handler: BaseHTTPRequestHandler) -> bool:
         assert isinstance(handler, Handler)
         handler.send(status, b"", Location=f"http://127.0.0.2:{service.server_address[1]}/redfish/v1/Chassis")
@@ -343,7 +343,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(service: Service) -> N
         list(RedfishCollector(Access(service.url.replace("http:", "https:"))).read())
 
 
-def test_the_authority_that_is_told_must_be_one(tmp_path: Path) -> None:
+def test_the_given_authority_must_be_one(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("no certificate")
     with pytest.raises(UnavailableError, match=r"ca\.pem"):
         list(RedfishCollector(Access("https://127.0.0.1:1", ca_file=str(tmp_path / "ca.pem"))).read())

@@ -22,7 +22,7 @@ def samples(latest: dict[str, LatestReading], media_type: str = PLAIN) -> dict[s
     return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
 
 
-def test_a_column_without_a_name_in_use_is_told_by_its_set_and_device() -> None:
+def test_a_column_without_a_name_in_use_is_named_by_its_set_and_device() -> None:
     text = render(made_up({"a": (3, 0.5)}, COUNT, LEVEL)).decode()
     assert text == (
         "# HELP collector_capability 1 when the source could be read, else 0\n"
@@ -77,7 +77,7 @@ def test_hostile_device_names_stay_inside_their_quotes(device: str, written: str
     assert f'crosswind_made_up_things_total{{device="{written}"}} 3' in text.splitlines()
 
 
-def test_a_device_that_stands_twice_is_told_once() -> None:
+def test_a_device_that_stands_twice_is_exposed_once() -> None:
     [source] = made_up({"a": (3,)}, COUNT).values()
     twice = replace(source, rows=replace(source.rows, rows=[("a", 3), ("a", 4)]))
     assert samples({"made_up": twice})['crosswind_made_up_things_total{device="a"}'] == "3"
@@ -88,7 +88,7 @@ def test_keys_of_a_set_are_labels() -> None:
     assert text['crosswind_made_up_things_total{device="a",counter="rx_discards"}'] == "3"
 
 
-def test_texts_and_stamps_are_not_told() -> None:
+def test_texts_and_stamps_are_not_exposed() -> None:
     columns = (
         Column("model", "name", Kind.FACT, "string"),
         Column("measured_ns", "when", Kind.FACT),
@@ -97,7 +97,7 @@ def test_texts_and_stamps_are_not_told() -> None:
     assert not any("made_up_" in name for name in samples(made_up({"a": ("x", 1, 2)}, *columns)))
 
 
-def test_a_source_that_is_down_is_told_as_down_and_shows_nothing_old() -> None:
+def test_a_source_that_is_down_is_exposed_as_down_and_shows_nothing_old() -> None:
     [source] = made_up({"a": (3,)}, COUNT).values()
     exposed = samples({"made_up": replace(source, reason="UnavailableError: gone")})
     assert exposed == {
@@ -114,7 +114,7 @@ def test_the_time_of_the_last_sweep_is_shown() -> None:
     assert "collector_last_sweep_timestamp_seconds" not in samples(made_up({"a": (1,)}, COUNT))
 
 
-def test_families_are_sorted_and_each_is_told_in_one_place() -> None:
+def test_families_are_sorted_and_each_is_exposed_in_one_place() -> None:
     text = render(of_sources(recorded_tree("two_sockets"), ["hwmon", "rapl", "thermal", "frequency"])).decode()
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert names == sorted(set(names))

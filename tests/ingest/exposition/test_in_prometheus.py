@@ -183,8 +183,8 @@ def test_prometheus_scrapes_it_and_answers_queries(tmp_path: Path) -> None:
         sample_count = len([line for line in render(latest, OPEN_METRICS).splitlines() if not line.startswith(b"#")])
         [scraped] = query("scrape_samples_scraped")
         assert scraped["value"][1] == str(sample_count)  # type: ignore[index]
-        types_told = json.loads(soon(f"{api}/metadata?metric=node_network_receive_bytes", "counter"))["data"]
-        assert types_told["node_network_receive_bytes"][0]["type"] == "counter"
+        types = json.loads(soon(f"{api}/metadata?metric=node_network_receive_bytes", "counter"))["data"]
+        assert types["node_network_receive_bytes"][0]["type"] == "counter"
         del latest["memory"]
         soon(f"{api}/query?query=absent(node_memory_MemTotal_bytes)", '"value"')
     stop.set()

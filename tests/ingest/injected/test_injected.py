@@ -371,7 +371,7 @@ def test_it_is_off_where_that_was_said_and_where_no_run_was_given(
     assert (injected({"CROSSWIND_INJECT": "0"}), list(tmp_path.iterdir())) == ({}, [])
 
 
-def test_the_wrapper_can_be_told_to_leave_programs_alone(tmp_path: Path) -> None:
+def test_the_wrapper_can_be_asked_to_leave_programs_alone(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "crosswind.cli.main", "run", "--no-ingest", "--no-agent"]
     code = "import os; print(os.environ.get('CROSSWIND_INJECT'), os.environ.get('PYTHONPATH'))"
     inherited = {name: text for name, text in os.environ.items() if name not in ("PYTHONPATH", "CROSSWIND_INJECT")}

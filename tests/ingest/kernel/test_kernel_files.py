@@ -100,7 +100,7 @@ def test_a_process_out_of_descriptors_gives_up_those_that_it_kept() -> None:
 
 
 @pytest.mark.host
-def test_having_no_descriptor_left_is_told_from_a_file_that_is_gone() -> None:
+def test_having_no_descriptor_left_is_distinguished_from_a_file_that_is_gone() -> None:
     files = KernelFiles()
     with none_left(), pytest.raises(OutOfFilesError, match="/proc/loadavg: Too many open files"):
         files.read("/proc/loadavg")

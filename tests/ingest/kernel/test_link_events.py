@@ -37,7 +37,7 @@ def hearing(*sockets: Announcing) -> LinkEvents:
     return LinkEvents(connect)
 
 
-def test_at_first_nobody_knows_and_then_what_was_announced_is_told_once() -> None:
+def test_at_first_nobody_knows_and_then_what_was_announced_is_reported_once() -> None:
     kernel = Announcing()
     events = hearing(kernel)
     assert [events.happened(), events.happened()] == [True, False]

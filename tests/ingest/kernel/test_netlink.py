@@ -112,7 +112,7 @@ def test_a_kernel_without_an_answer_is_unavailable(kernel: Kernel) -> None:
         table_of(kernel)
 
 
-def test_attributes_are_told_apart_and_padded() -> None:
+def test_attributes_are_separated_and_padded() -> None:
     content = b"head" + struct.pack("=HH3sx", 7, 1, b"tbf") + struct.pack("=HHI", 8, 0x8007, 9) + b"\0\0"
     assert attributes(content, 4, len(content)) == {1: (8, 11), 7: (16, 20)}
 

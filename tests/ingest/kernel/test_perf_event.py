@@ -23,7 +23,7 @@ SWITCHES = Event("switches", SOFTWARE, 3, is_of_kernel=True)
 
 
 class FakePerf:
-    """A kernel that opens what it is told to; its counters' ids are 100 more than their descriptors."""
+    """A kernel that opens all events but the refused ones; its counters' ids are 100 more than their descriptors."""
 
     def __init__(self, refused: dict[int, int] | None = None, answer: bytes = b"") -> None:
         self.refused = refused or {}  # errno by event number
@@ -88,7 +88,7 @@ def test_what_a_core_runs_is_not_inherited() -> None:
     assert kernel.asked == [(HARDWARE, 0, DISABLED, -1, -1)]
 
 
-def test_an_event_that_the_machine_lacks_is_left_out_and_told() -> None:
+def test_an_event_that_the_machine_lacks_is_left_out_and_reported() -> None:
     kernel = FakePerf({0: errno.ENOENT})
     group = opened(kernel, [CYCLES, INSTRUCTIONS], Target(1), with_kernel=True)
     assert group.refusals == {"cycles": errno.ENOENT}

@@ -60,7 +60,7 @@ def test_what_nobody_could_read_is_refused(tmp_path: Path, rank: int, knob: str,
         conditions.set(rank, knob, value)
 
 
-def test_a_rank_that_is_not_there_is_told_nothing(tmp_path: Path) -> None:
+def test_a_rank_that_is_not_there_receives_nothing(tmp_path: Path) -> None:
     with Conditions.create(tmp_path / "conditions", 2) as conditions, pytest.raises(struct.error):
         conditions.get(2, KNOBS[0])
 

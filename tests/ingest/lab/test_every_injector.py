@@ -14,7 +14,7 @@ from crosswind.ingest.lab.injectors import INJECTORS, Injector, Target
 
 
 @pytest.mark.parametrize("knob", KNOBS)
-def test_what_the_program_does_to_itself_it_is_told_by_its_conditions(tmp_path: Path, knob: str) -> None:
+def test_what_the_program_does_to_itself_it_reads_from_its_conditions(tmp_path: Path, knob: str) -> None:
     with Conditions.create(tmp_path / "conditions", 2) as conditions, Conditions.attach(conditions.path) as seen:
         with at_work(knob.removesuffix("_ms"), Target(Host("cwlab-1-2-abcdef", 0), (), 1, tmp_path, conditions), 12.5):
             attached = [[seen.get(rank, name) for name in KNOBS] for rank in (0, 1)]

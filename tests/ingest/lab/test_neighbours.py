@@ -8,7 +8,7 @@ def job(node: str, rank: int, started_ns: int, ended_ns: int) -> Truth:
     return Truth("neighbour_job", 1.0, "ranks a node", node, rank, started_ns, ended_ns)
 
 
-def test_a_neighbour_is_told_for_as_long_as_both_were_on_the_node() -> None:
+def test_a_neighbour_is_recorded_for_as_long_as_both_were_on_the_node() -> None:
     beside = [NodeInterval("lab-1", 0, 50, 150), NodeInterval("lab-2", 1, 120, 300)]
     assert neighbour_truths(OWN, beside) == [job("lab-1", 0, 100, 150), job("lab-2", 1, 120, 190)]
 

@@ -1,4 +1,4 @@
-"""Faults of one run: what is told of them when the kernel refuses, and when they end by themselves."""
+"""Faults of one run: records of them when the kernel refuses, and when they end by themselves."""
 
 import os
 import signal

@@ -6,7 +6,7 @@ SQUEUE = "12|RUNNING\n13|COMPLETED\n14_1|PENDING\n14_2|FAILED\n15|PREEMPTED\n\ns
 SACCT = "20|CANCELLED by 1000\n21|COMPLETED\n22|RUNNING\n13|RUNNING\n"
 
 
-def test_jobs_that_ended_are_told_and_those_in_doubt_are_not() -> None:
+def test_jobs_that_ended_are_reported_and_those_in_doubt_are_not() -> None:
     commands: list[Sequence[str]] = []
 
     def run(command: Sequence[str]) -> str:

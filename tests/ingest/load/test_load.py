@@ -345,7 +345,7 @@ def test_a_set_that_redefines_another_is_kept_aside(store: Store, spool: Path, s
     assert store.lake.frame("select heat_celsius from link")["heat_celsius"].tolist() == [40.0]
 
 
-def test_records_of_unknown_kinds_and_shapes_are_told_and_the_rest_is_stored(store: Store, spool: Path) -> None:
+def test_records_of_unknown_kinds_and_shapes_are_reported_and_the_rest_is_stored(store: Store, spool: Path) -> None:
     def act(writer: SpoolWriter) -> None:
         writer.append_record("weather", {"wind": 3})
         writer.append_record("run", RUN | {"state": "running", "run_id": 5})
@@ -361,7 +361,7 @@ def test_records_of_unknown_kinds_and_shapes_are_told_and_the_rest_is_stored(sto
     assert path.with_suffix(".rejected").exists()
 
 
-def test_a_flood_of_refused_frames_is_counted_and_the_first_are_told(store: Store, spool: Path) -> None:
+def test_a_flood_of_refused_frames_is_counted_and_the_first_are_reported(store: Store, spool: Path) -> None:
     def act(writer: SpoolWriter) -> None:
         for _ in range(QUOTED + 30):
             writer.append_record("weather", {"wind": 3})

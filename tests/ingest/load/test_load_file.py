@@ -141,7 +141,7 @@ def test_a_load_that_was_killed_before_it_was_noted_is_done_again(
     assert heat(store) == [(1, "n1", 5), (2, "n1", 6)]
 
 
-def test_rows_told_twice_are_kept_once(store: Store, tmp_path: Path) -> None:
+def test_rows_given_twice_are_kept_once(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "heat.txt"
     path.write_text("1 n1 5\n2 n1 6\n1 n1 5\n1 n2 5\n")
     loaded = load(store, path)
@@ -150,7 +150,7 @@ def test_rows_told_twice_are_kept_once(store: Store, tmp_path: Path) -> None:
     assert heat(store) == [(1, "n1", 5), (1, "n2", 5), (2, "n1", 6)]
 
 
-def test_rows_of_times_that_have_not_been_are_left_out_and_told(store: Store, tmp_path: Path) -> None:
+def test_rows_of_times_that_have_not_been_are_left_out_and_reported(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "heat.txt"
     path.write_text("-5 n1 5\n1 n1 5\n4102444800 n1 6\n")
     loaded = load(store, path)
@@ -175,7 +175,7 @@ def test_a_large_file_becomes_several_parts(
 
 
 def test_a_search_grows_with_its_trials(store: Store, tmp_path: Path) -> None:
-    class SearchCache(HeatReader):
+    class HistoryReader(HeatReader):
         def read(self, path: Path, report: Report, context: Context) -> Iterator[Any]:
             study = Study("s1", "search", {}, "run_seconds", "s", 0, 1)
             values = path.read_text().split()
@@ -186,9 +186,9 @@ def test_a_search_grows_with_its_trials(store: Store, tmp_path: Path) -> None:
 
     path = tmp_path / "search.txt"
     path.write_text("3\n")
-    assert load(store, path, SearchCache()).trials == 1
+    assert load(store, path, HistoryReader()).trials == 1
     path.write_text("3\n4\n")
-    load(store, path, SearchCache())
+    load(store, path, HistoryReader())
     with store.catalog.read() as session:
         assert [record.trial.objective for record in session.leases.records("s1")] == [3.0, 4.0]
 
@@ -222,7 +222,7 @@ def in_a_thread(store: Store, path: Path, reader: Any) -> tuple[threading.Thread
 
 
 class Held(HeatReader):
-    """Has read all of the file, and goes on when it is told to."""
+    """Has read all of the file, and goes on when a test lets it."""
 
     def __init__(self) -> None:
         self.has_read, self.may_go_on = threading.Event(), threading.Event()
@@ -316,7 +316,7 @@ def test_a_copy_is_found_among_parts_that_had_fewer_columns(store: Store, tmp_pa
     assert load(store, tmp_path / "copy.txt", Wider()).rows == 1
 
 
-def test_a_row_told_again_where_the_file_grew_is_kept_once(store: Store, tmp_path: Path) -> None:
+def test_a_row_repeated_where_the_file_grew_is_kept_once(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "heat.txt"
     path.write_text("1 n1 5\n2 n1 6\n")
     load(store, path)

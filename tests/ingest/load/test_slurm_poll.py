@@ -27,7 +27,7 @@ NOW = int(time.time())
 
 @dataclass
 class Answers:
-    """Accounts that are told whenever their span touches what is asked about."""
+    """Accounts that are listed whenever their span touches what is asked about."""
 
     lines: list[str] = field(default_factory=list)
     asked: list[tuple[int, int]] = field(default_factory=list)
@@ -112,7 +112,7 @@ def test_asking_again_stores_only_what_changed(store: Store) -> None:
     assert states(store) == [("1", "COMPLETED"), ("2", "RUNNING"), ("2", "FAILED")]
 
 
-def test_a_job_that_is_told_in_several_windows_is_stored_once(store: Store) -> None:
+def test_a_job_that_is_listed_in_several_windows_is_stored_once(store: Store) -> None:
     answers = Answers([job(1, NOW - 4 * 86_400, None, "RUNNING")])
     assert poller(store, answers).poll().changed == 1
     assert states(store) == [("1", "RUNNING")]

@@ -91,7 +91,7 @@ def test_no_directory_means_no_jobs(tmp_path: Path) -> None:
         json.dumps(GOOD | {"colour": "red"}),
     ],
 )
-def test_a_garbled_file_is_counted_and_told_once_and_hides_no_other(
+def test_a_garbled_file_is_counted_and_reported_once_and_hides_no_other(
     tmp_path: Path, content: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(tmp_path / "1.json", content)

@@ -57,7 +57,7 @@ def start_ticks(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
 
 
-def test_a_rank_is_told_once_when_it_comes_and_once_when_it_ends(task: subprocess.Popen[bytes]) -> None:
+def test_a_rank_is_reported_once_when_it_comes_and_once_when_it_ends(task: subprocess.Popen[bytes]) -> None:
     before = time.time_ns()
     occupancy = Occupancy("n1.example.org")
     occupancy.refresh()
@@ -117,7 +117,7 @@ def test_a_rank_that_nobody_reaped_has_ended(task: subprocess.Popen[bytes]) -> N
     assert task.pid not in occupancy.pids()
 
 
-def test_a_record_that_the_spool_refused_is_told_again(task: subprocess.Popen[bytes]) -> None:
+def test_a_record_that_the_spool_refused_is_reported_again(task: subprocess.Popen[bytes]) -> None:
     occupancy = Occupancy("n1")
     occupancy.refresh()
     expected = dict(next(occupancy.records())[1])  # the disk is full: nobody asks for the next one
@@ -240,7 +240,7 @@ def test_who_names_another_users_job_is_not_believed(task: subprocess.Popen[byte
     assert [value["source"] for _, value in records_of(occupancy)] == ["prolog"]
 
 
-def test_a_value_that_does_not_fit_is_told_once_by_name_alone(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_value_that_does_not_fit_is_reported_once_by_name_alone(caplog: pytest.LogCaptureFixture) -> None:
     with subprocess.Popen(SLEEP, stdin=subprocess.PIPE, env=os.environ | TASK | {"RANK": "secret"}) as process:
         wait_for_exec(process.pid)
         occupancy = Occupancy("n1")

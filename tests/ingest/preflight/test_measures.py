@@ -56,7 +56,7 @@ def test_a_measure_leaves_the_process_its_cores(tmp_path: Path) -> None:
     assert os.sched_getaffinity(0) == allowed
 
 
-def test_memory_that_is_not_there_is_told_and_not_waited_for(tmp_path: Path) -> None:
+def test_memory_that_is_not_there_is_reported_and_not_waited_for(tmp_path: Path) -> None:
     with pytest.raises(MemoryError):
         list(Memory(array_bytes=1 << 55).measure(Bench("n1", tmp_path, 0.05)))
 

@@ -66,7 +66,7 @@ def test_the_others_say_when_it_is_the_first_that_does_not_come() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("port", ["99999", "none", "-1", "0", "٣"])
-def test_a_port_that_is_none_is_told(port: str) -> None:
+def test_a_port_that_is_none_is_refused(port: str) -> None:
     environment = environment_of(0, 2, 1, MASTER_PORT=port)
     done = subprocess.run(CHECK, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2

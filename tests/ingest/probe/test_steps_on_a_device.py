@@ -20,7 +20,7 @@ Row = dict[str, Scalar]
 
 
 class Clock:
-    """The host's, which stands still unless it is told to go on."""
+    """The host's, which stands still unless a test moves it on."""
 
     now = 1_000
 
@@ -103,7 +103,7 @@ def test_steps_and_their_phases_are_the_device_s(timeline: Timeline, gpu: Gpu) -
     assert second["tail_seconds"] == 5
 
 
-def test_a_collective_is_told_by_when_the_device_came_to_it(timeline: Timeline, gpu: Gpu) -> None:
+def test_a_collective_is_timed_by_when_the_device_came_to_it(timeline: Timeline, gpu: Gpu) -> None:
     step(timeline, gpu)
     step(timeline, gpu, computing=500)
     all_passed(timeline, gpu)
@@ -306,7 +306,7 @@ def test_an_anchor_that_waits_behind_the_training_s_work_is_none(monkeypatch: py
     assert mark.ns == pytest.approx(gpu.free_at, abs=3_000)
 
 
-def test_collectives_over_a_gpu_s_tensors_are_told_by_its_queue(timeline: Timeline, gpu: Gpu) -> None:
+def test_collectives_over_a_gpu_s_tensors_are_timed_by_its_queue(timeline: Timeline, gpu: Gpu) -> None:
     calls, tensor = Calls(timeline), SimpleNamespace(is_cpu=False, is_cuda=True)
     timeline.begin_step()
     timeline.batch_arrived()
@@ -392,7 +392,7 @@ def test_where_no_anchor_is_passed_the_digits_of_times_stay_fresh(monkeypatch: p
     assert device._anchor != first
 
 
-def test_tensors_of_devices_without_a_clock_are_not_told(clock: Clock) -> None:
+def test_tensors_of_devices_without_a_clock_are_not_timed(clock: Clock) -> None:
     timeline = Timeline(0)
     timeline.begin_step()
     timeline.batch_arrived()

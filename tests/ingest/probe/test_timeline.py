@@ -18,7 +18,7 @@ Row = dict[str, Scalar]
 
 
 class Clock:
-    """The machine's clocks, which stand still unless they are told to go on."""
+    """The machine's clocks, which stand still unless a test moves them on."""
 
     def __init__(self) -> None:
         self.now = 1_000

@@ -198,7 +198,7 @@ def test_compiled_code_does_what_it_did(timeline: Timeline, backend: str) -> Non
     assert operations <= {"all_reduce"}  # whether it is seen is up to the compiler
 
 
-def test_outside_a_step_nothing_is_told(timeline: Timeline) -> None:
+def test_outside_a_step_nothing_is_recorded(timeline: Timeline) -> None:
     distributed.barrier()
     assert seen(timeline, lambda: None) == []
 

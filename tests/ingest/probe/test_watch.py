@@ -27,7 +27,7 @@ def described(arguments: tuple[object, ...], _: object) -> What:
     return len(str(arguments[0])), "all_reduce", "world"
 
 
-def test_calls_around_a_function_are_told_and_give_what_it_gives() -> None:
+def test_calls_around_a_function_are_reported_and_give_what_it_gives() -> None:
     timeline = Timeline(0)
     call = Watch(timeline).around(str.upper, described)
     one_step(timeline)

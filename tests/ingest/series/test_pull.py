@@ -169,7 +169,7 @@ def test_a_refusal_names_the_server_and_what_to_do(tmp_path: Path, status: int, 
         assert store.lake.sets() == []
 
 
-def test_nobody_listening_and_what_is_no_url_are_told(tmp_path: Path) -> None:
+def test_nobody_listening_and_what_is_no_url_are_reported(tmp_path: Path) -> None:
     with Store.open(tmp_path / "home") as store:
         url = f"http://127.0.0.1:{free_port()}"
         with pytest.raises(UnavailableError, match=rf"{url}: .*refused; is a Prometheus listening there\?"):
@@ -251,7 +251,7 @@ def test_a_server_that_says_nothing_is_asked_for_less(tmp_path: Path) -> None:
         assert (pulled.samples, pulled.rows) == (40, 40)
 
 
-def test_native_histograms_are_counted_and_told(tmp_path: Path) -> None:
+def test_native_histograms_are_counted_and_reported(tmp_path: Path) -> None:
     def both(path: str, form: dict[str, list[str]]) -> tuple[int, object]:
         code, body = one_a_second(path, form)
         if path.endswith("metadata"):

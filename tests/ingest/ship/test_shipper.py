@@ -1,4 +1,3 @@
-import json
 import os
 import signal
 import socket
@@ -6,7 +5,6 @@ import sqlite3
 import ssl
 import stat
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests.serving import serving
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet
@@ -54,21 +53,6 @@ def stored(home: Path, nodes: str) -> list[tuple[str, int]]:
     """Node and time of every row of these nodes that is stored, sorted: what is doubled stands twice."""
     with Store.open(home) as store, store.lake.connect() as connection:
         return connection.execute("select node, ts_ns from heat where node like ? order by all", [nodes]).fetchall()
-
-
-@contextmanager
-def serving(home: Path, *words: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    """A real server over a store, and where it answers."""
-    command = [sys.executable, "-m", "crosswind.cli.main", "serve", "--json", *words]
-    environment = {**os.environ, "CROSSWIND_HOME": str(home)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout
-        try:
-            yield json.loads(process.stdout.readline())["url"], process
-        finally:
-            if process.poll() is None:
-                process.terminate()
-                process.wait(timeout=20)
 
 
 @contextmanager
@@ -481,7 +465,7 @@ def test_files_that_are_no_segments_do_not_hold_up_the_others(tmp_path: Path) ->
     assert (tmp_path / "spool" / "0-notes.rejected").exists()
 
 
-def test_a_link_or_a_pipe_is_never_sent_and_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_link_or_a_pipe_is_never_sent_and_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "secret").write_bytes(b"secret")
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool" / "00000000000000000001-00000000.n1.segment").symlink_to(tmp_path / "secret")

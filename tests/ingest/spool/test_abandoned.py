@@ -73,7 +73,7 @@ def test_a_file_that_was_sealed_meanwhile_is_not_abandoned(tmp_path: Path, share
     assert not is_abandoned_in(tmp_path, "n1", shared)(tmp_path / "gone.run-rank0.open")
 
 
-def test_a_file_system_without_locks_is_told_with_what_to_do() -> None:
+def test_a_file_system_without_locks_is_reported_with_what_to_do() -> None:
     message = without_locks(
         Path("/home/me/spool"), NoLocksError(errno.ENOLCK, "its file system keeps no locks (No locks available)")
     )

@@ -63,7 +63,7 @@ def test_lines_become_steps_from_0_and_values_of_the_run_in_the_store(tmp_path: 
         assert load_spool(store, tmp_path / "spool").problems == []
         stored = store.lake.frame("select step, duration_seconds, compute_seconds from step order by step")
     assert stored["duration_seconds"].tolist() == [0.0015, 0.0025, 0.0035]
-    assert stored["compute_seconds"].isna().all()  # nobody told
+    assert stored["compute_seconds"].isna().all()  # nobody reported it
 
 
 @pytest.mark.thorough
@@ -181,11 +181,11 @@ def test_nothing_stays_open_or_alive_after_a_run(tmp_path: Path) -> None:
 
 
 def test_output_that_was_closed_stays_closed(tmp_path: Path) -> None:
-    line, environment = words(tmp_path, "tqdm", "sh", "-c", "echo gone; echo told >&2")
+    line, environment = words(tmp_path, "tqdm", "sh", "-c", "echo gone; echo complaint >&2")
     done = subprocess.run(
         ["sh", "-c", 'exec "$@" >&-', "sh", *line], env=environment, stderr=subprocess.PIPE, check=False
     )
-    assert b"told" in done.stderr
+    assert b"complaint" in done.stderr
 
 
 TERMINAL = """

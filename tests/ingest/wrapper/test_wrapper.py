@@ -81,8 +81,8 @@ def test_without_a_name_the_workload_is_the_programs(tmp_path: Path) -> None:
     assert {run.workload for run in runs(tmp_path)} == {"true"}
 
 
-def test_the_program_is_told_its_run_spool_and_workload(tmp_path: Path) -> None:
-    path = tmp_path / "told"
+def test_the_program_receives_its_run_spool_and_workload(tmp_path: Path) -> None:
+    path = tmp_path / "received"
     names = ("CROSSWIND_RUN_ID", "CROSSWIND_SPOOL", "CROSSWIND_WORKLOAD")
     code = f"import os; open({str(path)!r}, 'w').write(' '.join(os.environ[name] for name in {names}))"
     outcome = launch(replace(bare(tmp_path, *python(code)), workload="toy"))

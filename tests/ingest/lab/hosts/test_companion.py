@@ -33,7 +33,7 @@ def test_processes_that_are_at_work_are_ended(two: list[Companion]) -> None:
     assert [pauser.process.returncode for pauser in two] == [-signal.SIGKILL] * 2
 
 
-def test_a_process_that_ended_before_is_told_when_all_others_have_been_ended(two: list[Companion]) -> None:
+def test_a_process_that_ended_before_is_reported_when_all_others_have_been_ended(two: list[Companion]) -> None:
     first, second = (pauser.process for pauser in two)
     first.send_signal(signal.SIGTERM)
     os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)

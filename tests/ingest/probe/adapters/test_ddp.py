@@ -231,7 +231,9 @@ def test_a_look_without_gradients_before_the_backward_pass_hides_nothing(
     assert reductions(tmp_path, lone_model, passes) == (8, list(range(8)))
 
 
-def test_a_pass_that_fails_is_not_told_with_the_next_one(lone_model: DistributedDataParallel, tmp_path: Path) -> None:
+def test_a_pass_that_fails_is_not_reported_with_the_next_one(
+    lone_model: DistributedDataParallel, tmp_path: Path
+) -> None:
     other = nn.Linear(8, 1)
 
     def fail(_: torch.Tensor) -> None:

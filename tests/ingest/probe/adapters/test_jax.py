@@ -13,7 +13,7 @@ def training(train: Train) -> Trained:
     return train("jax_gloo.py", launch=by_hand, python=PYTHON)
 
 
-def test_the_late_process_is_told_by_its_arrival_alone(training: Trained) -> None:
+def test_the_late_process_is_recognized_by_its_arrival_alone(training: Trained) -> None:
     assert training.seen_by(0) == training.seen_by(1) == [("program", "update", None)]
     assert training.share_last(1, "update", 0) >= 0.95
     assert training.median_ms(0, "compute") > 80  # it waits within the program, where nobody sees it

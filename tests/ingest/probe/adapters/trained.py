@@ -24,7 +24,7 @@ class Trained:
     steps: pd.DataFrame
     collectives: pd.DataFrame  # `place` counts a rank's collectives of one group within a step
     progress: pd.DataFrame
-    last: pd.DataFrame  # who came last to each collective, as users are told
+    last: pd.DataFrame  # who came last to each collective, as users see it
     reports: Sequence[dict[str, bool]]
     server_log: Sequence[tuple[int, int]]  # worker, staleness of its update, in the order of updates
 

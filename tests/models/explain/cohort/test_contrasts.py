@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from tests.models.explain.drawn_segments import segments_from
 
-from crosswind.cli.render import explanation_text
+from crosswind.cli.text.explanation import explanation_text
 from crosswind.models.explain.cohort.columns import COLUMNS
 from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.explain import explain
