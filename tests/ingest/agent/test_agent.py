@@ -268,7 +268,7 @@ def started(directory: Path) -> "subprocess.Popen[bytes]":
     return agent
 
 
-def test_a_real_agent_samples_is_killed_starts_again_and_ends_when_asked(tmp_path: Path) -> None:
+def test_a_real_agent_samples_is_killed_starts_again_and_ends_on_request(tmp_path: Path) -> None:
     with started(tmp_path) as first:
         time.sleep(0.6)
         first.kill()
@@ -532,7 +532,7 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "victim").read_text() == "precious"
 
 
-def test_a_real_agent_reads_its_settings_again_on_hangup_and_ends_when_asked(tmp_path: Path) -> None:
+def test_a_real_agent_reads_its_settings_again_on_hangup_and_ends_on_request(tmp_path: Path) -> None:
     settings = tmp_path / "agent.toml"
     settings.write_text("interval_seconds = 0.05\n")
     command = [sys.executable, "-m", "crosswind.cli.main", "agent", "--config", str(settings), "--spool", str(tmp_path)]
@@ -552,7 +552,7 @@ def test_a_real_agent_reads_its_settings_again_on_hangup_and_ends_when_asked(tmp
     assert max(int(str(row["ts_ns"])) for row in rows(tmp_path, "memory")) > renewed
 
 
-def test_the_agent_tells_what_it_costs_and_how_well_it_knows_the_time(tmp_path: Path) -> None:
+def test_the_agent_reports_what_it_costs_and_how_well_it_knows_the_time(tmp_path: Path) -> None:
     sweep_once(AgentSettings(tmp_path, node="n1", root=RECORDED))
     [own] = rows(tmp_path, "agent")
     assert 0 < float(str(own["cpu_seconds_total"])) <= time.process_time()

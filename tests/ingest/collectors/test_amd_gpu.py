@@ -158,7 +158,7 @@ def test_no_counter_of_a_gpu_is_taken_to_wrap() -> None:
     assert {column.on_full for column in AMD_GPU.columns if column.kind is Kind.COUNTER} == {OnFull.RESET}
 
 
-def test_what_is_not_supported_is_missing_and_not_asked_for_again_soon(sysfs: Path) -> None:
+def test_what_is_not_supported_is_missing_and_not_tried_again_soon(sysfs: Path) -> None:
     watched = collector(sysfs, amdsmi_get_energy_count=FakeError(NOT_SUPPORTED))
     for _ in range(5):
         [sample] = watched.read()

@@ -46,7 +46,7 @@ def node(tmp_path: Path, *groups: str, **files: str) -> CgroupCollector:
     return CgroupCollector(tmp_path, lambda: [4242])
 
 
-def test_version_2_tells_of_the_task_its_step_and_its_job() -> None:
+def test_version_2_reports_the_task_its_step_and_its_job() -> None:
     cgroups = recorded("slurm_v2")
     assert list(cgroups) == [JOB_2, f"{JOB_2}/step_0", f"{JOB_2}/step_0/user/task_0"]
     assert cgroups[f"{JOB_2}/step_0/user/task_0"] == {
@@ -316,7 +316,7 @@ def after_work(process: subprocess.Popen[str], name: str) -> dict[str, Scalar]:
 
 
 @needs(KERNEL, "no group of version 2 can be made", unless=own_place("") is not None)
-def test_on_this_machine_version_2_tells_the_time_of_a_process() -> None:
+def test_on_this_machine_version_2_reports_the_time_of_a_process() -> None:
     with busy_in("") as (process, name):
         values = after_work(process, name)
     assert isinstance(values["cpu_seconds_total"], int)
@@ -342,7 +342,7 @@ def test_on_this_machine_two_on_one_core_wait_for_it() -> None:
 
 
 @needs(KERNEL, "no group of version 1", unless=None not in (own_place("cpu"), own_place("cpuacct")))
-def test_on_this_machine_version_1_tells_the_time_and_the_throttling_of_a_process() -> None:
+def test_on_this_machine_version_1_reports_the_time_and_the_throttling_of_a_process() -> None:
     with busy_in("cpuacct") as (process, name), limited(process, name):
         values = after_work(process, name)
     assert isinstance(values["cpu_seconds_total"], int)

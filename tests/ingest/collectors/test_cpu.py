@@ -35,7 +35,7 @@ def test_the_schedulers_counters_belong_to_the_node_alone() -> None:
     assert "context_switches_total" not in core.values
 
 
-def test_the_load_stands_beside_the_sum_of_all_cores() -> None:
+def test_the_load_is_next_to_the_sum_of_all_cores() -> None:
     node, core, _ = CpuCollector(RECORDED).read()
     assert (node.values["load1"], node.values["load5"], node.values["load15"]) == (1.1, 0.83, 0.6)
     assert "load1" not in core.values

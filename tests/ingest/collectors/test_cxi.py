@@ -44,7 +44,7 @@ def test_a_row_says_when_the_kernel_took_its_last_counter() -> None:
     assert str(sample.values["measured_ns"]) == max(stamps).replace(".", "")
 
 
-def test_what_nobody_asked_for_is_not_read() -> None:
+def test_what_nobody_requested_is_not_read() -> None:
     assert (adapter(RECORDED) / "telemetry" / "hni_rx_ok_27").exists()
     [sample] = collector(RECORDED).read()
     assert sample.values.keys() == {column.name for column in CXI.columns}

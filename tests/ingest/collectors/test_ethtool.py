@@ -79,7 +79,7 @@ def values(samples: EthtoolCollector) -> dict[object, object]:
     return {sample.values["statistic"]: sample.values["value_total"] for sample in samples.read()}
 
 
-def test_a_driver_tells_its_name_and_the_statistics_theirs() -> None:
+def test_a_driver_reports_its_name_and_the_statistics_theirs() -> None:
     ethtool = Ethtool(Kernel(ADAPTER))
     assert ethtool.driver(LO) == Driver("mlx5_core", "6.8.0")
     assert ethtool.names(LO) == tuple(ADAPTER)
@@ -87,7 +87,7 @@ def test_a_driver_tells_its_name_and_the_statistics_theirs() -> None:
     assert ethtool.index(LO) == 3
 
 
-def test_rows_are_what_tells_of_congestion_and_loss() -> None:
+def test_rows_are_the_statistics_of_congestion_and_loss() -> None:
     first, *_ = samples = list(collector(Kernel(ADAPTER)).read())
     assert first.device == LO.decode()
     assert dict(first.values) == {
@@ -114,7 +114,7 @@ def test_what_matches_is_a_setting() -> None:
     assert values(collector(Kernel(ADAPTER), ("bits",))) == {"rx_corrected_bits_phy": 7}
 
 
-def test_names_are_asked_for_once_and_values_in_one_question() -> None:
+def test_names_are_read_once_and_values_in_one_call() -> None:
     kernel = Kernel(ADAPTER)
     reading = collector(kernel)
     assert len(values(reading)) == 6
@@ -124,7 +124,7 @@ def test_names_are_asked_for_once_and_values_in_one_question() -> None:
 
 
 @pytest.mark.parametrize("index", [3, 8])
-def test_names_are_asked_for_again_when_their_number_changes(index: int) -> None:
+def test_names_are_read_again_when_their_number_changes(index: int) -> None:
     kernel = Kernel(ADAPTER)
     reading = collector(kernel)
     values(reading)
@@ -132,7 +132,7 @@ def test_names_are_asked_for_again_when_their_number_changes(index: int) -> None
     assert values(reading)["rx_drops"] == 1
 
 
-def test_an_interface_made_again_is_distinguished_and_asked_anew() -> None:
+def test_an_interface_made_again_is_distinguished_and_read_again() -> None:
     kernel = Kernel({"rx_drops": 1, "rx_bytes": 2})
     reading = collector(kernel)
     values(reading)
@@ -155,7 +155,7 @@ def test_an_interface_that_goes_takes_its_rows_with_it() -> None:
         list(reading.read())
 
 
-def test_a_name_that_stands_twice_is_the_first() -> None:
+def test_a_name_that_is_repeated_is_the_first() -> None:
     kernel = Kernel({"drops\0a": 1, "drops\0b": 2, "\0": 3})
     assert values(collector(kernel, ("",))) == {"drops": 1}
 
@@ -178,7 +178,7 @@ def test_a_count_that_cannot_be_is_refused() -> None:
 
 
 @in_a_namespace
-def test_a_real_pair_of_virtual_interfaces_tells_its_statistics() -> None:
+def test_a_real_pair_of_virtual_interfaces_reports_its_statistics() -> None:
     setup = "ip link add v0 type veth peer name v1; ip link set v0 up; ip link set v1 up"
     script = """
 import subprocess

@@ -124,7 +124,7 @@ def test_a_column_ends_in_its_base_unit_and_a_counter_in_total(name: str) -> Non
 
 
 @every_source
-def test_a_range_that_stands_in_another_column_is_there(name: str) -> None:
+def test_a_range_that_is_in_another_column_is_there(name: str) -> None:
     metric_set = of(name).metric_set
     for column in metric_set.columns:
         if column.range_from:

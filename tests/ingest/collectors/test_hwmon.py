@@ -50,7 +50,7 @@ def test_a_sensor_that_the_chip_calls_faulty_is_left_out() -> None:
     assert not any("AUXTIN0" in sample.device for sample in HwmonCollector(RECORDED).read())
 
 
-def test_disks_are_left_alone_unless_asked_for() -> None:
+def test_disks_are_left_alone_unless_requested() -> None:
     collector = made(SOURCE, Host(RECORDED.parent), Options("hwmon", {"without": ["nct6779", "amd_energy"]}))
     chips = {sample.values["chip"] for sample in collector.read()}
     assert chips == {"power_meter", "nvme", "coretemp", "pmbus", "sht3x", "drivetemp"}

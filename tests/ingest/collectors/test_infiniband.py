@@ -100,7 +100,7 @@ def test_four_is_the_factor_of_the_port_s_own_data_counters_and_of_no_other() ->
     ]
 
 
-def test_roce_tells_of_congestion() -> None:
+def test_roce_reports_congestion() -> None:
     values = shown(SYSFS)["mlx5_2/1"]
     assert values["link_layer"] == "Ethernet"
     assert [values[f"{name}_total"] for name in ("np_ecn_marked_roce_packets", "np_cnp_sent")] == [91744, 88210]

@@ -143,7 +143,7 @@ def test_without_lustre_it_is_unavailable_and_says_where_it_looked(tmp_path: Pat
         read(of(tmp_path))
 
 
-def test_each_target_tells_of_requests_and_how_long_they_took() -> None:
+def test_each_target_reports_requests_and_how_long_they_took() -> None:
     targets = read(targets_of(TREE))
     assert set(targets) == {"scratch-OST0000", "scratch-OST0001", "scratch-MDT0000"}
     values = targets["scratch-OST0000"]
@@ -154,5 +154,5 @@ def test_each_target_tells_of_requests_and_how_long_they_took() -> None:
     assert LUSTRE_TARGETS["request_seconds_total"].scale == 1e-6
 
 
-def test_targets_are_read_rarely_and_only_when_asked_for() -> None:
+def test_targets_are_read_rarely_and_only_when_requested() -> None:
     assert (lustre_targets.SOURCE.is_default, lustre_targets.SOURCE.interval_seconds) == (False, 10.0)

@@ -56,7 +56,7 @@ def test_a_counter_that_its_driver_made_negative_is_missing_and_hides_no_other(r
     assert values["eth0"]["receive_packets_total"] == 19739
 
 
-def test_a_link_tells_its_speed_state_and_number() -> None:
+def test_a_link_reports_its_speed_state_and_number() -> None:
     values = recorded("eth0")
     link = ("ifindex", "carrier_changes_total", "speed_bytes_per_second", "mtu_bytes", "carrier", "operstate")
     assert [values[name] for name in link] == [4, 2, 25000, 1400, 1, "up"]
@@ -77,7 +77,7 @@ def test_a_speed_that_nobody_knows_is_missing(root: Path, speed: str) -> None:
 
 
 @pytest.mark.parametrize("sign", ["ifindex", "carrier_changes"])
-def test_a_link_is_asked_for_its_state_again_when_it_changes(root: Path, sign: str) -> None:
+def test_the_state_of_a_link_is_read_again_when_it_changes(root: Path, sign: str) -> None:
     collector, folder = of(root), root / "sys/class/net/eth0"
     assert speed_of(collector) == 25000
     (folder / "speed").write_text("100000\n")
@@ -86,7 +86,7 @@ def test_a_link_is_asked_for_its_state_again_when_it_changes(root: Path, sign: s
     assert speed_of(collector) == 100000
 
 
-def test_a_link_is_asked_for_its_state_again_after_a_while(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_state_of_a_link_is_read_again_after_a_while(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     collector = of(root)
     assert speed_of(collector) == 25000
     (root / "sys/class/net/eth0/speed").write_text("100000\n")
@@ -100,7 +100,7 @@ def speed_of(collector: NetworkCollector) -> object:
     return eth0.values["speed_bytes_per_second"]
 
 
-def test_while_no_link_is_announced_a_line_that_stands_gives_the_very_same_row(root: Path) -> None:
+def test_while_no_link_is_announced_an_unchanged_line_gives_the_very_same_row(root: Path) -> None:
     collector, dev = quiet(root), root / "proc/net/dev"
     lo, ifb0, _, eth0 = collector.read_rows()
     dev.write_text(dev.read_text().replace("466641190", "466641191"))

@@ -38,7 +38,7 @@ def test_bytes_of_programs_and_of_the_server_are_distinguished() -> None:
     ]
 
 
-def test_an_operation_tells_how_often_how_much_and_for_how_long() -> None:
+def test_an_operation_reports_how_often_how_much_and_for_how_long() -> None:
     values = read(TREE)["/data/my\\040set"]
     assert {name.removeprefix("write_"): value for name, value in values.items() if name.startswith("write_")} == {
         "operations_total": 513,
@@ -71,7 +71,7 @@ def test_a_time_that_fell_below_zero_in_the_kernel_is_missing() -> None:
     assert values["access_round_trip_seconds_total"] == 1667
 
 
-def test_the_node_tells_its_calls_by_version() -> None:
+def test_the_node_reports_its_calls_by_version() -> None:
     node = read(TREE)["all"]
     assert [node[f"rpc_{name}_total"] for name in ("calls", "retransmissions", "auth_refreshes")] == [
         *(386800393, 17, 386800410)

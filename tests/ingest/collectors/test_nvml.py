@@ -117,7 +117,7 @@ def test_the_drivers_load_is_an_epoch(tmp_path: Path) -> None:
     assert sample.values["driver_epoch"] == (tmp_path / "module" / "nvidia").stat().st_ino
 
 
-def test_pcie_is_asked_for_only_where_wanted() -> None:
+def test_pcie_is_read_only_where_wanted() -> None:
     driver = FakeNvml(H100)
     assert "pcie_transmit_bytes_per_second" not in values(driver)
     assert driver.calls["nvmlDeviceGetPcieThroughput"] == 0
@@ -125,7 +125,7 @@ def test_pcie_is_asked_for_only_where_wanted() -> None:
     assert (shown["pcie_transmit_bytes_per_second"], shown["pcie_receive_bytes_per_second"]) == (12_345, 54_321)
 
 
-def test_what_a_model_does_not_know_is_missing_and_asked_for_again_after_a_minute() -> None:
+def test_what_a_model_does_not_know_is_missing_and_tried_again_after_a_minute() -> None:
     driver, now = FakeNvml(H100), Now()
     watched = NvmlCollector(NvmlSession(library(driver), now))
     for _ in range(10):
@@ -204,7 +204,7 @@ def test_where_the_c_library_is_missing_the_source_says_so(tmp_path: Path) -> No
         list(NvmlCollector(NvmlSession(proc=tmp_path), tmp_path).read())
 
 
-def test_a_part_that_mig_made_tells_of_its_memory_alone() -> None:
+def test_a_part_that_mig_made_reports_its_memory_alone() -> None:
     part = {
         "nvmlDeviceGetUUID": PART.encode(),
         "nvmlDeviceGetName": b"NVIDIA H100 80GB HBM3 MIG 1g.10gb",

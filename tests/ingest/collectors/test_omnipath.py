@@ -30,7 +30,7 @@ def test_names_with_a_comma_fill_their_columns() -> None:
     assert (port["rc_resends_total"], port["dma_waits_total"]) == (2079, 50646)
 
 
-def test_what_all_of_the_adapter_waits_for_stands_in_the_device_s_row() -> None:
+def test_what_all_of_the_adapter_waits_for_is_in_the_device_s_row() -> None:
     [device] = [dict(sample.values) for sample in OmnipathCollector(SYSFS).read() if sample.device == "hfi1_0"]
     assert device.pop("registration") == (SYSFS / "class/infiniband/hfi1_0").stat().st_ino
     assert device == {

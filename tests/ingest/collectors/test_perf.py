@@ -271,7 +271,7 @@ def child() -> Iterator[subprocess.Popen[str]]:
 
 
 @needs(KERNEL, "perf_event_open is refused", unless=PerfCollector().available())
-def test_faults_and_switches_of_a_process_its_threads_and_children_are_those_that_getrusage_tells() -> None:
+def test_faults_and_switches_of_a_process_its_threads_and_children_are_those_that_getrusage_has() -> None:
     with child() as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -24,7 +24,7 @@ def test_each_protocol_is_a_device() -> None:
     assert set(protocols(TREE)) == {"ip", "tcp", "udp"}
 
 
-def test_tcp_tells_of_segments_sent_again() -> None:
+def test_tcp_reports_segments_sent_again() -> None:
     assert {name: value for name, value in protocols(TREE)["tcp"].items() if value} == {
         "active_opens_total": 403,
         "passive_opens_total": 351,

@@ -47,7 +47,7 @@ def read(kernel: Kernel, *sweeps: Sequence[bytes]) -> list[dict[str, dict[str, o
     return [{sample.device: dict(sample.values) for sample in collector.read()} for _ in sweeps]
 
 
-def test_a_queue_tells_what_it_sent_dropped_and_holds_back(kernel: Kernel) -> None:
+def test_a_queue_reports_what_it_sent_dropped_and_holds_back(kernel: Kernel) -> None:
     [devices] = read(kernel, [qdisc("tbf", basic(10**12, 700), queue(7, 9000, 240, 0, 13808))])
     assert devices == {
         f"{NAME} 8001:": {
@@ -133,7 +133,7 @@ def test_a_torn_message_is_malformed(kernel: Kernel, torn: bytes) -> None:
 
 
 @in_a_namespace
-def test_real_congestion_shows_in_the_queue_and_not_in_the_interface_as_tc_tells_it() -> None:
+def test_real_congestion_shows_in_the_queue_and_not_in_the_interface_as_in_tc() -> None:
     setup = """
 ip link add v0 type veth peer name v1; ip link set v0 up; ip link set v1 up
 tc qdisc add dev v0 root handle 1: tbf rate 50mbit burst 64kb latency 1ms"""

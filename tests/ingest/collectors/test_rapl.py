@@ -20,7 +20,7 @@ def test_each_zone_is_a_device_once_and_a_subzone_names_its_package() -> None:
     assert devices == ["package-0", "package-0/dram", "package-1", "package-1/dram", "psys"]
 
 
-def test_energy_stands_beside_the_range_after_which_it_begins_anew() -> None:
+def test_energy_is_next_to_the_range_after_which_it_begins_anew() -> None:
     rows = {sample.device: sample for sample in RaplCollector(RECORDED).read()}
     assert dict(rows["package-0"].values) == {
         "energy_joules_total": 196428813147,

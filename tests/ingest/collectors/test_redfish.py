@@ -180,13 +180,13 @@ def test_a_chassis_shows_its_totals_and_every_sensor_that_reads_in_base_units(se
     assert read(service) == EXPECTED
 
 
-def test_a_service_that_expands_is_asked_once_for_all_sensors(service: Service) -> None:
+def test_a_service_that_expands_is_queried_once_for_all_sensors(service: Service) -> None:
     service.can_expand = True
     assert read(service) == EXPECTED
     assert [path for path in service.asked if "/Sensors/" in path] == []
 
 
-def test_a_service_older_than_sensors_tells_by_power_and_thermal(service: Service) -> None:
+def test_a_service_older_than_sensors_is_read_by_power_and_thermal(service: Service) -> None:
     service.resources = OLDER
     assert read(service) == {
         "1U/System Input Power": {"power_watts": 344.0},
@@ -199,7 +199,7 @@ def test_a_service_older_than_sensors_tells_by_power_and_thermal(service: Servic
     }
 
 
-def test_only_the_chassis_named_are_asked(service: Service) -> None:
+def test_only_the_chassis_named_are_queried(service: Service) -> None:
     collector = made(SOURCE, Host(), Options("redfish", {"url": service.url, "chassis": ["1U"]}))
     assert len(list(collector.read())) == len(EXPECTED)
     assert CHASSIS not in service.asked
@@ -217,7 +217,7 @@ def test_user_and_password_are_sent_as_the_file_says_now(service: Service, tmp_p
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
-def test_a_password_that_others_may_read_is_refused_and_nothing_is_asked(
+def test_a_password_that_others_may_read_is_refused_and_nothing_is_sent(
     service: Service, tmp_path: Path, mode: int
 ) -> None:
     (tmp_path / "secret").write_text("word")

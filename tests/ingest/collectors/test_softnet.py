@@ -39,7 +39,7 @@ def test_every_place_goes_to_its_column_and_the_core_is_named_by_its_number(tmp_
     }
 
 
-def test_an_older_kernel_tells_neither_the_core_nor_its_backlog(tmp_path: Path) -> None:
+def test_an_older_kernel_reports_neither_the_core_nor_its_backlog(tmp_path: Path) -> None:
     cores = list(written(tmp_path, line(*range(11)), line(*range(11))).read())
     assert [core.device for core in cores] == ["cpu0", "cpu1"]
     assert "backlog_packets" not in cores[0].values

@@ -77,7 +77,7 @@ def test_hostile_device_names_stay_inside_their_quotes(device: str, written: str
     assert f'crosswind_made_up_things_total{{device="{written}"}} 3' in text.splitlines()
 
 
-def test_a_device_that_stands_twice_is_exposed_once() -> None:
+def test_a_device_that_is_repeated_is_exposed_once() -> None:
     [source] = made_up({"a": (3,)}, COUNT).values()
     twice = replace(source, rows=replace(source.rows, rows=[("a", 3), ("a", 4)]))
     assert samples({"made_up": twice})['crosswind_made_up_things_total{device="a"}'] == "3"
@@ -179,7 +179,7 @@ def test_gpus_of_both_vendors_share_their_names() -> None:
     }
 
 
-def test_the_agent_tells_of_itself_where_it_is_given() -> None:
+def test_the_agent_reports_itself_where_it_is_given() -> None:
     own = {"cpu_seconds_total": 1.5, "missed_ticks_total": 2, "dropped_rows_total": 3, "shipped_bytes_total": 4}
     latest = {"agent": shown(AGENT, [("agent", *map(own.get, (column.name for column in AGENT.columns)))])}
     exposed = samples(latest)
@@ -201,5 +201,5 @@ def test_the_agent_tells_of_itself_where_it_is_given() -> None:
         ("application/openmetrics-text;q=lots", PLAIN),
     ],
 )
-def test_the_format_is_the_one_asked_for(accept: str, media_type: str) -> None:
+def test_the_format_is_the_one_requested(accept: str, media_type: str) -> None:
     assert media_type_for(accept) == media_type

@@ -130,7 +130,7 @@ def test_connections_that_drip_are_cut_so_that_others_are_served(
     assert is_served
 
 
-def test_what_cannot_be_written_is_a_500_that_tells_nothing(stop: threading.Event) -> None:
+def test_what_cannot_be_written_is_a_500_that_reveals_nothing(stop: threading.Event) -> None:
     def broken() -> dict[str, LatestReading]:
         raise RuntimeError("secret")
 
@@ -152,7 +152,7 @@ def test_callers_beyond_the_limit_are_turned_away_and_the_next_is_served(port: i
         assert time.monotonic() < until
 
 
-def test_the_thread_ends_when_it_is_asked_to(latest: dict[str, LatestReading], stop: threading.Event) -> None:
+def test_the_thread_ends_on_request(latest: dict[str, LatestReading], stop: threading.Event) -> None:
     port = free_port()
     thread = serve(f"127.0.0.1:{port}", lambda: latest, stop)
     stop.set()

@@ -277,7 +277,7 @@ def ahead(source):
 @pytest.mark.parametrize(
     ("body", "steps"), [("learn(batch)", 6), ("model(batch).sum().backward(); i == 1 or optimizer.step()", 4)]
 )
-def test_whoever_asks_one_batch_ahead_loses_no_step_and_has_none_between_epochs(
+def test_a_loop_that_fetches_one_batch_ahead_loses_no_step_and_has_none_between_epochs(
     forks: TorchForks, tmp_path: Path, body: str, steps: int
 ) -> None:
     trained(forks, tmp_path, f"{AHEAD}for _ in 'ab':\n for i, batch in enumerate(ahead(data)): {body}\n time.sleep(1)")
@@ -345,7 +345,7 @@ def test_spawned_workers_of_a_loader_are_no_ranks(tmp_path: Path) -> None:
     assert len(records(spool, "rank", "rank")) == 1
 
 
-def test_ranks_that_start_again_leave_what_was_recorded_and_are_a_run_beside_it(
+def test_ranks_that_start_again_leave_what_was_recorded_and_are_a_run_next_to_it(
     forks: TorchForks, tmp_path: Path
 ) -> None:
     for restart, world_size in enumerate((2, 1)):
@@ -371,7 +371,7 @@ def test_it_is_off_where_that_was_said_and_where_no_run_was_given(
     assert (injected({"CROSSWIND_INJECT": "0"}), list(tmp_path.iterdir())) == ({}, [])
 
 
-def test_the_wrapper_can_be_asked_to_leave_programs_alone(tmp_path: Path) -> None:
+def test_an_option_makes_the_wrapper_leave_programs_alone(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "crosswind.cli.main", "run", "--no-ingest", "--no-agent"]
     code = "import os; print(os.environ.get('CROSSWIND_INJECT'), os.environ.get('PYTHONPATH'))"
     inherited = {name: text for name, text in os.environ.items() if name not in ("PYTHONPATH", "CROSSWIND_INJECT")}

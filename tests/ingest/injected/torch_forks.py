@@ -62,7 +62,7 @@ def next_program() -> str | None:
 
 def become(environment: Mapping[str, str], files: list[str]) -> None:
     """Makes this fork a rank of its own."""
-    from crosswind.ingest.injected.hooks import install  # noqa: PLC0415 - whoever starts this process has no torch
+    from crosswind.ingest.injected.hooks import install  # noqa: PLC0415 - the parent of this process has no torch
 
     for fd, file in enumerate((os.devnull, *files)):
         opened = os.open(file, os.O_RDWR | os.O_CREAT)

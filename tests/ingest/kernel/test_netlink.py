@@ -63,7 +63,7 @@ def test_the_socket_is_kept_and_each_question_has_a_number(kernel: Kernel) -> No
 
 
 @pytest.mark.parametrize("first", [message(b"torn", flags=0x12) + done(), message(b"torn") + done(flags=0x12)])
-def test_a_table_that_changed_while_being_read_is_asked_for_again(kernel: Kernel, first: bytes) -> None:
+def test_a_table_that_changed_while_being_read_is_read_again(kernel: Kernel, first: bytes) -> None:
     assert table_of(kernel, first, message(b"whole", sequence=2) + done(sequence=2)) == [b"whole"]
 
 

@@ -61,7 +61,7 @@ def test_the_attributes_are_those_of_the_first_published_layout() -> None:
     )
 
 
-def test_a_group_tells_two_times_and_each_value_under_its_id() -> None:
+def test_a_group_reports_two_times_and_each_value_under_its_id() -> None:
     content = struct.pack("=7Q", 2, 5000, 4000, 77, 9, 2**63 + 1, 8)
     assert decoded(content, {8: "cycles", 9: "instructions"}) == Counts(
         {"instructions": 77, "cycles": 2**63 + 1}, enabled=5000, running=4000

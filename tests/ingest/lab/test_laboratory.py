@@ -98,7 +98,7 @@ def test_every_rank_recorded_every_step_and_its_collectives(measured: Measured) 
     assert counted.to_numpy().tolist() == [[0, STEPS, STEPS], [1, STEPS, STEPS]]
 
 
-def test_the_truth_tells_what_was_done_from_when_to_when(measured: Measured) -> None:
+def test_the_truth_reports_what_was_done_from_when_to_when(measured: Measured) -> None:
     run = measured.runs[1]
     [slow] = [injection for injection in measured.injections if injection.kind == "slow_input"]
     assert (slow.run_id, slow.strength, slow.unit) == (run.run_id, DELAY_MS, "ms a batch")
@@ -142,7 +142,7 @@ def test_agents_saw_each_hosts_own_network_and_processes(measured: Measured) -> 
     }
 
 
-def test_a_run_whose_worker_dies_has_failed_and_tells_what_was_done_until_then(measured: Measured) -> None:
+def test_a_run_whose_worker_dies_has_failed_and_reports_what_was_done_until_then(measured: Measured) -> None:
     run = measured.runs[2]
     assert run.state is RunState.FAILED
     assert run.started_ns is not None

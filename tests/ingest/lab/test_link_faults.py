@@ -31,7 +31,7 @@ def test_after_a_rate_cap_the_link_is_as_fast_as_it_was_made() -> None:
 
 
 @in_a_lab
-def test_of_lost_packets_about_the_asked_share_is_missing_both_ways(target: Target) -> None:
+def test_of_lost_packets_about_the_requested_share_is_missing_both_ways(target: Target) -> None:
     host, other = target.host, target.neighbours[0]
     with at_work("packet_loss", target, 20):
         # 4000 draws at 20 %: a standard deviation of 25 packets, of which five are allowed.

@@ -71,7 +71,7 @@ def throttled(folder: Path) -> int:
 
 
 @in_a_lab
-def test_memory_traffic_runs_beside_the_ranks_core(target: Target) -> None:
+def test_memory_traffic_runs_next_to_the_ranks_core(target: Target) -> None:
     with at_work("memory_traffic", target, 1):
         [pid] = [pid for pid in running_companions() if Path("/proc", str(pid)).stat().st_uid == 65534]
         assert os.sched_getaffinity(pid) == (os.sched_getaffinity(0) - {first_core()} or {first_core()})

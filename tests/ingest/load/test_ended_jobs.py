@@ -19,7 +19,7 @@ def test_jobs_that_ended_are_reported_and_those_in_doubt_are_not() -> None:
     assert commands[1][-1] == "--jobs=20,21,22,23"
 
 
-def test_nothing_is_asked_about_what_is_no_job_and_nothing_known_without_slurm() -> None:
+def test_nothing_is_queried_about_what_is_no_job_and_nothing_known_without_slurm() -> None:
     assert ended_jobs(["node 7"], lambda _: "7|COMPLETED") == frozenset()
     assert ended_jobs(["12", "13_1"], lambda _: "") == frozenset()
 

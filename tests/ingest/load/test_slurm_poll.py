@@ -96,7 +96,7 @@ def test_the_next_look_begins_before_the_last_end_that_was_seen(store: Store) ->
     assert answers.asked[0][0] == NOW - 600 - OVERLAP_SECONDS
 
 
-def test_a_cluster_where_nothing_ends_is_asked_about_the_last_day(store: Store) -> None:
+def test_a_cluster_where_nothing_ends_is_queried_about_the_last_day(store: Store) -> None:
     poller(store, Answers()).poll()
     assert reached(store) == pytest.approx(NOW - LATE_SECONDS - OVERLAP_SECONDS, abs=60)
 
@@ -118,7 +118,7 @@ def test_a_job_that_is_listed_in_several_windows_is_stored_once(store: Store) ->
     assert states(store) == [("1", "RUNNING")]
 
 
-def test_a_failed_question_keeps_what_was_answered_and_is_asked_again(store: Store) -> None:
+def test_a_failed_query_keeps_earlier_answers_and_is_repeated(store: Store) -> None:
     answers = Answers([job(1, NOW - 7 * 86_400 + 100, NOW - 7 * 86_400 + 200), job(2, NOW - 90, NOW - 60)], fails_at=3)
     with pytest.raises(UnavailableError, match="no answer in 600 s"):
         poller(store, answers).poll()
@@ -153,7 +153,7 @@ def program(folder: Path, script: str) -> Sacct:
     return Sacct(str(path), timeout_seconds=5)
 
 
-def test_sacct_is_asked_for_everybodys_jobs_of_the_span_in_utc(tmp_path: Path) -> None:
+def test_sacct_is_queried_for_everybodys_jobs_of_the_span_in_utc(tmp_path: Path) -> None:
     program(tmp_path, 'echo "$TZ $SLURM_TIME_FORMAT $@"').answer(1_767_225_600, 1_767_312_000, tmp_path / "answer")
     words = (tmp_path / "answer").read_text().split()
     assert words[:2] == ["UTC", "%s"]

@@ -4,7 +4,7 @@ import pytest
 
 from crosswind.ingest.occupancy.environment import KEPT, MAX_VARIABLES, NOBODY, Identity, identity_of
 
-# A task of `sbatch -N2 -n4 --array=3` under Slurm 22.05, as /proc/<pid>/environ has it, cut to what tells something.
+# A task of `sbatch -N2 -n4 --array=3` under Slurm 22.05, as /proc/<pid>/environ has it, cut to the useful part.
 SRUN = (
     b"PATH=/usr/bin\0HOME=/root\0SLURMD_NODENAME=node2\0SLURM_ARRAY_JOB_ID=1\0SLURM_ARRAY_TASK_ID=3\0"
     b"SLURM_CLUSTER_NAME=crosswind\0SLURM_CPUS_ON_NODE=2\0SLURM_JOB_ID=1\0SLURM_LOCALID=1\0SLURM_NTASKS=4\0"

@@ -202,7 +202,7 @@ def test_an_announcement_after_the_environment_makes_one_placement_of_both(
     withdraw(tmp_path, task.pid)
 
 
-def test_a_job_file_tells_start_and_end_and_is_removed_once_the_end_was_taken(tmp_path: Path) -> None:
+def test_a_job_file_reports_start_and_end_and_is_removed_once_the_end_was_taken(tmp_path: Path) -> None:
     path = tmp_path / "5.json"
     path.write_text(json.dumps({"job_id": "5", "node": "n1", "uid": 7, "started_ns": 100}))
     occupancy = Occupancy("n1", job_directory=tmp_path)

@@ -80,7 +80,7 @@ def test_a_disk_is_known_by_its_mount_point(tmp_path: Path) -> None:
     assert mount_point(Path("/proc/self")) == "/proc"
 
 
-def test_a_processor_has_a_name_even_where_the_kernel_tells_none(tmp_path: Path) -> None:
+def test_a_processor_has_a_name_even_where_the_kernel_has_none(tmp_path: Path) -> None:
     assert processor(tmp_path / "missing") == os.uname().machine
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: Fast 9000\nmodel name\t: Fast 9000\n")
     assert processor(tmp_path / "cpuinfo") == "Fast 9000"

@@ -40,7 +40,7 @@ def test_a_batch_script_waits_for_nobody_and_says_how_to_measure_all(step: Mappi
     assert meet(60.0, {**from_nodes, **step, "SLURM_JOB_NUM_NODES": "1"}).note == ""
 
 
-def test_ranks_that_nothing_tells_where_to_meet_stay_alone_and_say_so() -> None:
+def test_ranks_without_an_address_to_meet_at_stay_alone_and_say_so() -> None:
     peers = meet(60.0, {"RANK": "1", "WORLD_SIZE": "2", "CROSSWIND_NODE": "n2"})
     assert isinstance(peers, Alone)
     assert "set MASTER_ADDR and MASTER_PORT" in peers.note

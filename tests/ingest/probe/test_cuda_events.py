@@ -108,7 +108,7 @@ def lone_rank(tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("lone_rank")
-def test_a_backward_pass_tells_by_marks_when_the_last_gradient_was_there(
+def test_a_backward_pass_reports_by_marks_when_the_last_gradient_was_there(
     capturing: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Real gradients and a real reduction, on the CPU; only the marks are those of a device."""

@@ -150,7 +150,7 @@ def test_what_is_marked_is_so_where_the_device_stood_still_for_it(timeline: Time
     assert phases(row) == {"compute": 56, "checkpoint": 30, "other": 4}
 
 
-def test_what_was_asked_for_ahead_is_waited_for_where_the_queue_needs_it(timeline: Timeline, gpu: Gpu) -> None:
+def test_what_was_requested_ahead_is_waited_for_where_the_queue_needs_it(timeline: Timeline, gpu: Gpu) -> None:
     timeline.begin_step()
     timeline.batch_arrived()
     early = receive(timeline)
@@ -195,7 +195,7 @@ def test_one_that_outlasts_its_step_gets_its_row_when_it_ends(timeline: Timeline
     assert (row["step"], row["duration_seconds"]) == (0, 40)
 
 
-def test_what_the_host_waits_for_beside_the_device_is_among_its_times(
+def test_what_the_host_waits_for_next_to_the_device_is_among_its_times(
     timeline: Timeline, gpu: Gpu, clock: Clock
 ) -> None:
     timeline.begin_step()
@@ -339,7 +339,7 @@ def test_gradients_of_a_device_are_computed_in_a_thread_of_their_own(gpu: Gpu) -
     assert [arrival is not None for arrival in arrivals] == [True, False]
 
 
-def test_collectives_are_numbered_as_they_were_asked_for(timeline: Timeline, gpu: Gpu, clock: Clock) -> None:
+def test_collectives_are_numbered_as_they_were_requested(timeline: Timeline, gpu: Gpu, clock: Clock) -> None:
     """The device comes to the first long after the host has come to the second."""
     timeline.begin_step()
     timeline.batch_arrived()
@@ -357,7 +357,7 @@ def test_collectives_are_numbered_as_they_were_asked_for(timeline: Timeline, gpu
     assert operations == {0: "all_reduce", 1: "barrier"}
 
 
-def test_many_marks_within_one_step_are_asked_for_before_its_end(timeline: Timeline, gpu: Gpu) -> None:
+def test_many_marks_within_one_step_are_requested_before_its_end(timeline: Timeline, gpu: Gpu) -> None:
     timeline.begin_step()
     for _ in range(3 * LOOKED_AT):
         assert timeline.mark() is not None

@@ -74,7 +74,7 @@ def test_a_broken_element_is_skipped_and_the_others_are_read(
     assert [(skipped.line, skipped.reason) for skipped in report.quoted] == [(broken, reason)]
 
 
-def test_where_the_document_breaks_off_is_said_and_what_stands_before_is_read(path: Path) -> None:
+def test_where_the_document_breaks_off_is_said_and_what_comes_before_is_read(path: Path) -> None:
     text = json.dumps(DOCUMENT, indent=2)
     path.write_text(text[: text.index("]}9")])
     elements, report = read(path)
@@ -85,7 +85,7 @@ def test_where_the_document_breaks_off_is_said_and_what_stands_before_is_read(pa
     assert skipped.reason == expected
 
 
-def test_damaged_gzip_gives_what_stands_before_the_damage(path: Path) -> None:
+def test_damaged_gzip_gives_what_comes_before_the_damage(path: Path) -> None:
     content = json.dumps({"jobs": [{"number": number * 7919 % 10007} for number in range(9000)]}).encode()
     path.write_bytes(gzip.compress(content)[:-4000])
     elements, report = read(path)

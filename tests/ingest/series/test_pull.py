@@ -224,7 +224,7 @@ def test_a_pull_that_was_killed_is_taken_up_without_doubling(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("status", [503, 504])
-def test_a_question_that_takes_too_long_is_asked_for_less(tmp_path: Path, status: int) -> None:
+def test_a_query_that_takes_too_long_is_repeated_for_less(tmp_path: Path, status: int) -> None:
     def slow(path: str, form: dict[str, list[str]]) -> tuple[int, object]:
         code, body = one_a_second(path, form)
         return (status, {"error": "query timed out in expression evaluation"}) if code == 422 else (code, body)
@@ -236,7 +236,7 @@ def test_a_question_that_takes_too_long_is_asked_for_less(tmp_path: Path, status
         assert sum(length > 10_000 for length in lengths) < 5  # it does not try so much again and again
 
 
-def test_a_server_that_says_nothing_is_asked_for_less(tmp_path: Path) -> None:
+def test_a_server_that_says_nothing_is_queried_for_less(tmp_path: Path) -> None:
     over = threading.Event()
 
     def silent(path: str, form: dict[str, list[str]]) -> tuple[int, object]:

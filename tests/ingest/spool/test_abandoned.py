@@ -22,7 +22,7 @@ def shared(tmp_path: Path) -> Path:
     return path
 
 
-def test_where_nobody_tells_the_file_system_it_may_be_shared(tmp_path: Path) -> None:
+def test_where_the_file_system_is_unknown_it_may_be_shared(tmp_path: Path) -> None:
     assert not is_abandoned_in(tmp_path, "n1", tmp_path / "none")(left_open(tmp_path, "run-rank0"))
 
 
@@ -57,7 +57,7 @@ def test_a_living_writer_of_this_node_keeps_its_file_however_silent(tmp_path: Pa
     assert len(sealed_segments(tmp_path / "spool")) == 1
 
 
-def test_a_node_name_stands_in_the_origin_as_the_agent_writes_it(tmp_path: Path, shared: Path) -> None:
+def test_a_node_name_is_in_the_origin_as_the_agent_writes_it(tmp_path: Path, shared: Path) -> None:
     path = left_open(tmp_path, "agent.gpu_07")
     assert is_abandoned_in(tmp_path, "gpu/07", shared)(path)
 

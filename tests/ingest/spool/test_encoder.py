@@ -52,7 +52,7 @@ def test_a_row_is_held_against_the_set_again_when_the_set_is_another() -> None:
     assert rows_of(encoder, still) == [["a", 1, None]]
 
 
-def test_a_row_that_does_not_fit_beside_one_that_stays_is_refused() -> None:
+def test_a_row_that_does_not_fit_next_to_one_that_stays_is_refused() -> None:
     encoder, still = SweepEncoder(), ("a", 1, None)
     rows_of(encoder, still)
     with pytest.raises(MalformedError, match="column turns"):

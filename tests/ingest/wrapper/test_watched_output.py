@@ -87,7 +87,7 @@ def test_without_durations_the_time_between_lines_counts(tmp_path: Path) -> None
     assert all(isinstance(ns, int) and 150_000_000 < ns < 2_000_000_000 for _, ns in timed)  # a busy machine is late
 
 
-def test_a_rank_that_tells_of_its_steps_itself_has_them_once_with_the_values_of_its_lines(tmp_path: Path) -> None:
+def test_a_rank_that_reports_its_steps_itself_has_them_once_with_the_values_of_its_lines(tmp_path: Path) -> None:
     code = f"import crosswind\nwith crosswind.run() as run:\n    for _ in run.steps('abc'): pass\n{TRAINS}"
     watched(tmp_path, "megatron", *python(code))
     assert [step for (step,) in rows(tmp_path, "step", ("step",))] == [0, 1, 2]
@@ -138,7 +138,7 @@ def test_a_slow_reader_gets_everything_and_the_exit_code_waits_for_it(tmp_path: 
         assert process.wait(20) == 3
 
 
-def test_a_child_that_keeps_the_output_open_holds_nobody_up_and_is_still_heard(tmp_path: Path) -> None:
+def test_a_child_that_keeps_the_output_open_holds_nobody_up_and_is_still_read(tmp_path: Path) -> None:
     script = "(sleep 3; echo late) & echo now; exit 4"
     line, environment = words(tmp_path, "tqdm", "sh", "-c", script)
     with subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:

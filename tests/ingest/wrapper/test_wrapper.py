@@ -213,7 +213,7 @@ def test_stop_and_continue_reach_the_program_and_stop_the_wrapper_with_it(
 
 
 def test_a_child_that_keeps_the_output_open_holds_nobody_up(tmp_path: Path) -> None:
-    with pytest.raises(subprocess.TimeoutExpired):  # whoever waits for the end of the output waits for the child
+    with pytest.raises(subprocess.TimeoutExpired):  # the end of the output is that of the child
         crosswind_run(tmp_path, "sh", "-c", "sleep 4 & exit 4", timeout=3)
     [_, ended] = runs(tmp_path)
     assert ended.exit_code == 4
@@ -307,7 +307,7 @@ def test_a_spool_that_is_deleted_meanwhile_leaves_the_exit_code_alone(
     assert "the end of this run is not recorded" in caplog.text
 
 
-def test_the_node_is_sampled_beside_the_program(tmp_path: Path) -> None:
+def test_the_node_is_sampled_next_to_the_program(tmp_path: Path) -> None:
     launch(Launch(("sleep", "0.2"), tmp_path, agent_seconds=0.05))
     assert {"cpu", "memory", "network", "collector"} <= sampled_sets(tmp_path)
 

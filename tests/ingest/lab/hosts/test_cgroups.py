@@ -21,7 +21,7 @@ def test_a_quota_in_version_2_is_a_group_below_the_root_with_a_maximum(tmp_path:
     assert (quota.folder / "cgroup.procs").read_text() == "42"
 
 
-def test_in_a_container_the_group_stands_below_what_is_mounted(tmp_path: Path) -> None:
+def test_in_a_container_the_group_is_below_what_is_mounted(tmp_path: Path) -> None:
     (tmp_path / "42").mkdir()
     (tmp_path / "42" / "cgroup").write_text("3:cpu,cpuacct:/docker/0123/job\n")
     (tmp_path / "job").mkdir()

@@ -41,7 +41,7 @@ def test_every_host_reaches_every_other_one(net: tuple[Host, ...]) -> None:
 
 @in_a_lab
 @pytest.mark.host
-def test_a_link_is_as_fast_as_it_was_asked_to_be() -> None:
+def test_a_link_is_as_fast_as_requested() -> None:
     with hosts(2, megabits=200) as (first, second):
         assert megabits(first, second) == pytest.approx(200, rel=0.15)  # headers take 1 %, a busy machine more
 
@@ -53,7 +53,7 @@ def test_a_host_sees_its_own_device_and_the_control_groups_of_the_machine(net: t
 
 
 @in_a_lab
-def test_what_stands_on_the_machines_mount_point_is_still_there_inside(net: tuple[Host, ...]) -> None:
+def test_what_is_on_the_machines_mount_point_is_still_there_inside(net: tuple[Host, ...]) -> None:
     script = "import os; print(sorted(os.listdir('/mnt')), os.path.ismount('/mnt'))"
     assert output_of(net[0], script) == f"{names_in('/mnt')} {os.path.ismount('/mnt')}\n"
 

@@ -18,7 +18,7 @@ FORKED = Path(__file__).with_name("forked.py")
 THIS_PYTHON = Path(sys.executable)
 RUN_ID = "trained"
 LONGEST_SECONDS = 300  # DeepSpeed compiles a part of itself once
-ENDING_SECONDS = 10  # for which whoever started ranks may take to end them
+ENDING_SECONDS = 10  # for a launcher to end its ranks
 
 
 class Launch(Protocol):

@@ -26,7 +26,7 @@ def said(month: int, day: int, time: str, text: str, prefix: str = "") -> str:
     return f"I{prefix}{month:02d}{day:02d} {time}.000000  9709 solver.cpp:219] {text}\n"
 
 
-def test_the_seconds_of_a_line_are_shared_by_as_many_steps_as_its_rate_tells(tmp_path: Path) -> None:
+def test_the_seconds_of_a_line_are_shared_by_as_many_steps_as_its_rate_says(tmp_path: Path) -> None:
     text = (RECORDED / "traffic.txt").read_text()
     log = read_text(READER, tmp_path, text)
     first = ns(2026, 11, 9, 10, 34, 34) + 280_992_000
@@ -79,14 +79,14 @@ def test_the_loss_of_the_trained_net_is_no_step(tmp_path: Path) -> None:
     assert (log.values(90), log.runs[0].state) == ({"loss": 0.5, "final_loss": 0.25}, RunState.COMPLETED)
 
 
-def test_outputs_of_one_name_are_told_apart_by_their_place(tmp_path: Path) -> None:
+def test_outputs_of_one_name_are_distinguished_by_their_place(tmp_path: Path) -> None:
     text = said(1, 2, "10:00:00", "Iteration 0, loss = 1") + said(1, 2, "10:00:00", "Iteration 0, Testing net (#0)")
     for place, value in enumerate((0.25, 0.75)):
         text += said(1, 2, "10:00:01", f"    Test net output #{place}: accuracy = {value}")
     assert read_text(READER, tmp_path, text).values(0) == {"loss": 1, "test_accuracy": 0.25, "test_accuracy_1": 0.75}
 
 
-def test_the_hour_that_comes_twice_is_told(tmp_path: Path) -> None:
+def test_the_hour_that_comes_twice_is_reported(tmp_path: Path) -> None:
     text = said(10, 26, "02:30:00", "Iteration 0, loss = 1", prefix="2025")
     log = read_text(READER, tmp_path, text, context=Context("test", ZoneInfo("Europe/Berlin")))
     assert log.report.notes[1].startswith("1 times, 2025-10-26T02:30:00 first, come twice or never")

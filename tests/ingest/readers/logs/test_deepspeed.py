@@ -64,7 +64,7 @@ def test_a_timer_of_micro_steps_names_no_step() -> None:
     assert log.values(49)["samples_per_second"] == 83.73838805358588
 
 
-def test_the_throughput_timer_names_the_step_it_tells_of() -> None:
+def test_the_throughput_timer_names_the_step_it_is_for() -> None:
     log = read_log(READER, RECORDED / "timers.txt")
     assert [(step, duration) for _, step, duration in log.steps()] == [(34, 3_768 * MS)]
     assert log.values(33)["backward_allreduce_seconds"] == 0.1626
@@ -76,7 +76,7 @@ def test_the_throughput_timer_names_the_step_it_tells_of() -> None:
     }
 
 
-def test_groups_of_unequal_rates_are_told_apart(tmp_path: Path) -> None:
+def test_groups_of_unequal_rates_are_distinguished(tmp_path: Path) -> None:
     log = read_text(READER, tmp_path, report(10, 0, "0.1, 0.2"))
     assert log.values(9) == {"skipped_steps": 0, "learning_rate_0": 0.1, "learning_rate_1": 0.2}
 

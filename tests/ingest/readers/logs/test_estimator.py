@@ -61,6 +61,6 @@ def test_an_evaluation_is_of_the_newest_step(tmp_path: Path) -> None:
     assert read_text(READER, tmp_path, text).values(5) == {"loss": 9.5, "eval_accuracy": 0.25, "eval_loss": 1.5}
 
 
-def test_a_log_of_rates_alone_tells_no_steps(tmp_path: Path) -> None:
+def test_a_log_of_rates_alone_has_no_steps(tmp_path: Path) -> None:
     log = read_text(READER, tmp_path, "INFO:tensorflow:global_step/sec: 1.73561\n")
     assert (log.runs, log.report.notes) == ([], ["no line has a step"])

@@ -14,7 +14,7 @@ MS = 1_000_000
 ELAPSED = "ELAPSED TIME = 0.4800s, THROUGHPUT = 400.00 samples/s\n"
 
 
-def test_the_mean_step_is_told_by_the_throughput_and_the_size_of_a_batch(tmp_path: Path) -> None:
+def test_the_mean_step_comes_from_the_throughput_and_the_size_of_a_batch(tmp_path: Path) -> None:
     log = read_text(READER, tmp_path, (RECORDED / "alexnet.txt").read_text())
     assert log.steps() == [(CHANGED - 160 * MS, 2, 160 * MS)]
     assert log.values(1) == {"accuracy": 1.0, "sparse_categorical_crossentropy": 2.302133}

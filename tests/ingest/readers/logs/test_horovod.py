@@ -25,7 +25,7 @@ def events(*entries: tuple[str, str, int]) -> str:
     return NAMED + ",".join(json.dumps({"ph": ph, "name": name, "ts": ts, "pid": 1}) for ph, name, ts in entries)
 
 
-def test_each_rank_arrives_when_rank_0_heard_that_it_is_ready() -> None:
+def test_each_rank_arrives_when_rank_0_was_notified_that_it_is_ready() -> None:
     log = read_log(READER, RECORDED / "timeline.json")
     assert [
         (
@@ -49,7 +49,7 @@ def test_each_rank_arrives_when_rank_0_heard_that_it_is_ready() -> None:
     assert run.tags["steps_from"] == "turns of each tensor: Horovod knows no steps"
 
 
-def test_who_came_last_to_a_collective_can_be_asked(tmp_path: Path) -> None:
+def test_who_came_last_to_a_collective_can_be_queried(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         load_file(store, RECORDED / "timeline.json", READER, Loaded(), context=HERE)
         with store.catalog.read() as session:

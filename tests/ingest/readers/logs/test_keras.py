@@ -16,7 +16,7 @@ READER = KerasReader()
 MS = 1_000_000
 
 
-def test_an_epoch_is_a_row_with_the_mean_that_the_last_bar_before_the_validation_told() -> None:
+def test_an_epoch_is_a_row_with_the_mean_of_the_last_bar_before_the_validation() -> None:
     log = read_log(READER, RECORDED / "keras3.txt", changed_ns=CHANGED)
     assert log.steps() == [
         (CHANGED - 2 * SECOND - 12 * MS, 7, 12 * MS),
@@ -45,7 +45,7 @@ def test_bars_that_tell_a_steps_time_only_at_the_end_have_the_validation_in_it()
     assert log.report.notes[-1].startswith("bars of Keras before 2.4 call samples steps")
 
 
-def test_a_bar_that_tells_no_time_of_a_step_may_count_samples_and_is_skipped(tmp_path: Path) -> None:
+def test_a_bar_without_a_time_of_a_step_may_count_samples_and_is_skipped(tmp_path: Path) -> None:
     text = "Epoch 1/2\n50000/50000 [==============================] - 678s - loss: 1.7646 - acc: 0.3460\n"
     [skipped] = read_text(READER, tmp_path, text).report.quoted
     assert (skipped.line, skipped.reason) == (2, "no time of a step, such as 30ms/step: the bar may count samples")

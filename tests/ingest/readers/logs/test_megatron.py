@@ -167,7 +167,7 @@ def test_a_validation_is_of_the_newest_step(tmp_path: Path) -> None:
     assert values == {"validation_loss": 7.084, "validation_perplexity": 1192.0}
 
 
-def test_a_log_that_grew_tells_what_it_told_and_more(tmp_path: Path) -> None:
+def test_a_log_that_grew_gives_the_same_and_more(tmp_path: Path) -> None:
     begun = "[before the start of training step] datetime: 2024-04-06 02:59:36 \n" + iteration(1)
     before = read_text(READER, tmp_path, begun)
     after = read_text(READER, tmp_path, begun + iteration(2))

@@ -216,7 +216,7 @@ def test_a_diverged_loss_is_a_row_without_a_value(log: Path) -> None:
     assert (rows[-1]["name"], rows[-1]["step"], rows[-1]["value"]) == ("train_loss", 3, None)
 
 
-def test_the_description_beside_a_tree_of_results_tells_the_size(tmp_path: Path) -> None:
+def test_the_description_next_to_a_tree_of_results_has_the_size(tmp_path: Path) -> None:
     folder = tmp_path / "results" / "storm_n2" / "strong" / "bert"
     folder.mkdir(parents=True)
     (tmp_path / "systems").mkdir()

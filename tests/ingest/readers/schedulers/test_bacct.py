@@ -41,7 +41,7 @@ def ns(*moment: int, zone: ZoneInfo = ZURICH) -> int:
     return int(datetime(*moment, tzinfo=zone).timestamp()) * 10**9  # type: ignore[misc, arg-type]
 
 
-def test_a_job_has_everything_that_its_block_tells(tmp_path: Path) -> None:
+def test_a_job_has_everything_of_its_block(tmp_path: Path) -> None:
     jobs, report = read(saved(tmp_path))
     assert jobs[0] == Job(
         system="test",
@@ -93,7 +93,7 @@ def test_what_was_cut_at_the_end_of_a_line_is_one_text_again(tmp_path: Path) -> 
     assert (job.name, job.fields["cwd"], job.fields["errFile"]) == ("test155", "$HOME/gaussian", "test155.e%J")
 
 
-def test_a_year_that_is_told_is_taken_and_slots_are_those_of_the_allocation() -> None:
+def test_a_given_year_is_taken_and_slots_are_those_of_the_allocation() -> None:
     [job], report = read(RECORDED / "bacct-UF-with-year.txt")
     assert (job.submitted_ns, job.ended_ns) == (ns(2026, 4, 12, 17, 23, 38), ns(2026, 4, 12, 17, 24, 14))
     assert (job.nodes, job.cpu_count) == (("nodes-2.example.com", "nodes-1.example.com"), 4)

@@ -48,7 +48,7 @@ def test_a_list_of_lines_gives_its_jobs() -> None:
     assert (report.read, report.skipped, report.notes) == (2, 0, [])
 
 
-def test_a_job_has_everything_that_is_told_of_it() -> None:
+def test_a_job_has_everything_in_its_record() -> None:
     assert read(RECORDED / "jobs.json")[0][1] == Job(
         system="test",
         job_id="ƒ6cnJ1WeT",

@@ -80,7 +80,7 @@ def test_a_job_has_everything_that_is_kept_of_it() -> None:
     assert (report.read, report.skipped, report.notes) == (3, 0, [])
 
 
-def test_a_folder_of_a_job_tells_what_its_line_tells() -> None:
+def test_a_folder_of_a_job_has_the_same_as_its_line() -> None:
     assert read(FOLDER)[0] == read(LINES)[0][:1]
 
 
@@ -220,7 +220,7 @@ def test_a_bad_job_is_skipped_with_its_line_and_reason(tmp_path: Path, values: d
         (["start"], "event is of type list; expected an object"),
     ],
 )
-def test_an_event_that_is_none_is_told(tmp_path: Path, bad: Any, reason: str) -> None:
+def test_an_event_that_is_none_is_reported(tmp_path: Path, bad: Any, reason: str) -> None:
     jobs, report = changed(tmp_path, eventlog=[*EVENTS[:6], bad])
     assert (jobs[0].state, len(jobs), report.skipped) == ("RUNNING", 2, 1)
     assert report.quoted[0].reason.startswith(reason)

@@ -47,7 +47,7 @@ def test_all_records_of_a_job_become_one_in_its_newest_state() -> None:
         "4413086.tern-pbs": ("CANCELLED", None, 15),  # deleted while it ran: Exit_status=271
         "4420000[1].tern-pbs": ("TIMEOUT", None, None),  # Exit_status=-29
         "4400521.tern-pbs": ("REQUEUED", None, None),  # Exit_status=-3, and not started again
-        "4421332.tern-pbs": ("CANCELLED", None, None),  # nothing but its deletion is told
+        "4421332.tern-pbs": ("CANCELLED", None, None),  # only its deletion is recorded
         "4421334.tern-pbs": ("SUSPENDED", None, None),
     }
     assert (report.read, report.skipped) == (6, 0)
@@ -60,7 +60,7 @@ def test_all_records_of_a_job_become_one_in_its_newest_state() -> None:
     ]
 
 
-def test_a_job_has_everything_that_its_end_tells() -> None:
+def test_a_job_has_everything_of_its_end() -> None:
     assert read(RECORDED / "torque.txt")[0]["11923.reed"] == Job(
         system="test",
         job_id="11923.reed",
@@ -102,7 +102,7 @@ def test_nodes_and_cpus_of_a_chunk_are_counted_together() -> None:
     assert (job.account, job.elapsed_seconds) == ("SCSG0001", 3624.0)
 
 
-def test_a_deletion_tells_who_asked_for_it() -> None:
+def test_a_deletion_names_who_requested_it() -> None:
     jobs = read(RECORDED / "openpbs-23.txt")[0]
     assert jobs["4413086.tern-pbs"].fields["requestor"] == "vera@tern-login1.example.org"
     assert jobs["4413086.tern-pbs"].ended_ns == 1744820388 * SECOND
@@ -115,7 +115,7 @@ def test_a_job_that_never_ran_ended_when_its_last_record_was_written_in_the_serv
     assert aborted.fields["reason"] == "Job deleted as result of dependency on job 4386762.tern-pbs"
 
 
-def test_torque_tells_of_a_queued_job_only_its_queue_and_when() -> None:
+def test_torque_has_of_a_queued_job_only_its_queue_and_time() -> None:
     queued = read(RECORDED / "torque.txt")[0]["409.ign1.example.org"]
     assert queued == Job(
         system="test",
@@ -139,7 +139,7 @@ def test_values_with_blanks_are_quoted_or_follow_their_name(tmp_path: Path) -> N
     assert (job.fields["project"], job.fields["Resource_List.place"]) == ('say "hi" there', "scatter excl")
 
 
-def test_of_a_value_told_twice_the_first_holds() -> None:
+def test_of_a_repeated_value_the_first_counts() -> None:
     assert pbs_values.pairs("user=ada Resource_Request=-L tasks=1 user=root") == {
         "user": "ada",
         "Resource_Request": "-L",
@@ -162,7 +162,7 @@ def test_deleting_a_jobs_history_does_not_end_it_again(tmp_path: Path) -> None:
     assert "1 records of deletions come after their job's end" in report.notes
 
 
-def test_a_job_told_twice_and_one_that_ends_before_it_starts_are_remarked(tmp_path: Path) -> None:
+def test_a_repeated_job_and_one_that_ends_before_it_starts_are_remarked(tmp_path: Path) -> None:
     backwards = END.replace("end=1700000020", "end=1700000005")
     jobs, report = read(log(tmp_path, f"E;1.s;{END}", f"E;1.s;{backwards}"))
     assert jobs["1.s"].ended_ns == 1700000005 * SECOND
@@ -219,7 +219,7 @@ def test_a_day_that_no_calendar_has_is_skipped(tmp_path: Path) -> None:
     assert skipped.reason.startswith("time '2023-13-14T22:13:20' is no time")
 
 
-def test_jobs_beyond_those_remembered_are_told_as_far_as_they_are_known(tmp_path: Path) -> None:
+def test_jobs_beyond_those_remembered_are_reported_as_far_as_they_are_known(tmp_path: Path) -> None:
     path = log(tmp_path, "Q;1.s;queue=q", "Q;2.s;queue=q", f"E;1.s;{END}")
     report = Report(str(path), "pbs")
     jobs = [(job.job_id, job.state) for job in PbsReader(waiting_limit=1000).read(path, report, Context("test"))]
@@ -313,7 +313,7 @@ ASKED, ASKED_LATER = (DAY.format(second, "D", "requestor=root@s") for second in 
         ((RAN, ASKED), ("CANCELLED", None, None)),
     ],
 )
-def test_a_deletion_on_another_day_than_the_end_tells_what_it_tells_on_the_same(
+def test_a_deletion_on_another_day_than_the_end_counts_as_on_the_same_day(
     tmp_path: Path, days: tuple[str, ...], expected: tuple[str, int | None, int | None]
 ) -> None:
     jobs = stored(tmp_path, *days)

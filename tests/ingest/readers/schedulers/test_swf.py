@@ -43,7 +43,7 @@ def test_each_line_is_a_job_and_parts_of_a_job_are_none() -> None:
     assert report.notes == ["2 lines of parts of jobs: another line has the whole"]
 
 
-def test_a_job_has_everything_that_its_line_tells() -> None:
+def test_a_job_has_everything_of_its_line() -> None:
     assert read(RECORDED / "ipsc.swf")[0][2] == Job(
         system="test",
         job_id="3",

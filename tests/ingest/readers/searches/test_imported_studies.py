@@ -50,7 +50,7 @@ def test_an_imported_study_gives_a_configuration_that_nobody_has_tried(store: St
         assert space.key(record.trial.configuration) not in {space.key(configuration) for configuration in tried}
 
 
-def test_studies_of_one_name_are_told_apart(store: Store) -> None:
+def test_studies_of_one_name_are_distinguished(store: Store) -> None:
     load(store, RECORDINGS / "kernel_tuner/scale.json")
     load(store, RECORDINGS / "kernel_tuner/scale-open.json")
     with store.catalog.read() as session:

@@ -112,7 +112,7 @@ def test_what_is_to_be_maximised_is_stored_with_the_sign_turned(tmp_path: Path) 
     assert report.notes[:1] == ["GFLOP/s is to be maximised: stored with the sign turned"]
 
 
-def test_a_device_tells_that_times_are_in_milliseconds(tmp_path: Path) -> None:
+def test_a_device_reports_that_times_are_in_milliseconds(tmp_path: Path) -> None:
     [history], _ = read(rewritten(tmp_path, device_name="NVIDIA RTX A4000", problem_size=[4096, 4096]))
     assert history.study.unit == "ms"
     assert history.study.name.startswith("scale-NVIDIA_RTX_A4000-4096x4096-")
@@ -128,6 +128,6 @@ def test_a_device_tells_that_times_are_in_milliseconds(tmp_path: Path) -> None:
         ({"cache": []}, "cache is list; expected an object"),
     ],
 )
-def test_what_tells_no_search_is_refused(tmp_path: Path, changes: dict[str, object], reason: str) -> None:
+def test_what_is_no_search_is_refused(tmp_path: Path, changes: dict[str, object], reason: str) -> None:
     with pytest.raises(MalformedError, match=reason):
         read(rewritten(tmp_path, **changes))

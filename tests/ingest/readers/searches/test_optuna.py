@@ -85,7 +85,7 @@ def test_a_study_of_two_objectives_is_refused_and_the_others_are_read(path: Path
     assert report.read == 12
 
 
-def test_times_of_databases_have_no_zone_and_are_of_the_one_that_is_told() -> None:
+def test_times_of_databases_have_no_zone_and_are_of_the_given_one() -> None:
     reader, report = OptunaReader(), Report(str(DATABASE), "optuna")
     [berlin, _] = reader.read(DATABASE, report, Context("lab", zone=ZoneInfo("Europe/Berlin")))
     [utc, _], _ = read(DATABASE)

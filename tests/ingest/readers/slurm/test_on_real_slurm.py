@@ -1,4 +1,4 @@
-"""The same jobs of a real Slurm, told by all of its programs: what was asked is what each reader makes of them.
+"""The same jobs of a real Slurm, reported by all of its programs: the readers of all of them agree.
 
 Needs root and Debian's Slurm packages.
 """
@@ -63,7 +63,7 @@ def test_states_are_those_that_the_jobs_came_to(slurm: JobsBySource, source: str
 
 
 @pytest.mark.parametrize("source", [*ACCOUNTING, *LIVE])
-def test_names_users_and_places_are_those_that_were_asked_for(slurm: JobsBySource, source: str) -> None:
+def test_names_users_and_places_are_those_that_were_requested(slurm: JobsBySource, source: str) -> None:
     for name in ("too slow", "stopped", "ok", "three|bars", "two nodes", "again", "never"):
         job = job_of(slurm, source, name)
         assert (job.job_id, job.name) == (slurm.ids[name], name)
@@ -87,7 +87,7 @@ def test_the_json_of_this_version_loses_exit_codes_and_they_are_unknown(slurm: J
 
 
 @pytest.mark.parametrize("source", ["sacct_json", "sync", *LIVE])
-def test_times_are_the_same_whoever_tells_them(slurm: JobsBySource, source: str) -> None:
+def test_times_are_the_same_from_every_program(slurm: JobsBySource, source: str) -> None:
     for name in STATES:
         job, accounted = job_of(slurm, source, name), job_of(slurm, "sacct", name)
         assert job.submitted_ns == accounted.submitted_ns, name
@@ -129,7 +129,7 @@ def test_what_sync_keeps_is_what_an_export_gives(slurm: JobsBySource) -> None:
         assert job_of(slurm, "sync", name) == job_of(slurm, "sacct", name)
 
 
-def test_a_requeued_job_is_told_as_it_is_now(slurm: JobsBySource) -> None:
+def test_a_requeued_job_is_reported_as_it_is_now(slurm: JobsBySource) -> None:
     for source in ("scontrol", "squeue_json"):
         assert job_of(slurm, source, "again").fields["Restarts"] == "1"
     jobs = [job_of(slurm, source, "again") for source in ACCOUNTING]

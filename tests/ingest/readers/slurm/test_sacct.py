@@ -52,7 +52,7 @@ def test_a_real_export_becomes_its_jobs() -> None:
     ]
 
 
-def test_a_job_has_everything_that_its_line_tells() -> None:
+def test_a_job_has_everything_of_its_line() -> None:
     job = read(RECORDED / "slurm-22.05.txt")[0][6]
     assert job == Job(
         system="test",
@@ -83,7 +83,7 @@ def test_a_job_has_everything_that_its_line_tells() -> None:
     )
 
 
-def test_who_cancelled_a_job_is_kept_beside_its_state() -> None:
+def test_who_cancelled_a_job_is_kept_next_to_its_state() -> None:
     never = read(RECORDED / "slurm-22.05.txt")[0][1]
     assert (never.state, never.fields["State"]) == ("CANCELLED", "CANCELLED by 0")
     assert (never.nodes, never.started_ns, never.node_count) == ((), None, 2)

@@ -31,7 +31,7 @@ def changed(path: Path, tmp_path: Path, job_id: int, change: dict[str, Any]) -> 
     return read(victim)
 
 
-def test_slurm_22_tells_every_job() -> None:
+def test_slurm_22_reports_every_job() -> None:
     jobs, report = read(OLD)
     assert [(job.fields["JobID"], job.job_id, job.name, job.state, job.exit_code, job.signal) for job in jobs] == [
         ("10", "10", "again", "REQUEUED", 0, None),
@@ -49,7 +49,7 @@ def test_slurm_22_tells_every_job() -> None:
     assert report.notes == [lost]
 
 
-def test_a_job_has_everything_that_is_told_of_it() -> None:
+def test_a_job_has_everything_in_its_record() -> None:
     assert read(OLD)[0][4] == Job(
         system="test",
         job_id="5",
@@ -105,7 +105,7 @@ def test_later_versions_tell_the_same_and_exit_codes_too() -> None:
         assert {name: text for name, text in job.fields.items() if name != "energy_from"} == before.fields
 
 
-def test_the_energy_is_of_the_numbered_steps_and_of_no_batch_beside_them() -> None:
+def test_the_energy_is_of_the_numbered_steps_and_not_of_the_batch_step() -> None:
     energies = {job.job_id: (job.energy_joules, job.fields.get("energy_from")) for job in read(NEW)[0]}
     assert energies["5"] == (320.0, "steps")
     assert energies["3"] == (None, None)
@@ -155,7 +155,7 @@ def test_a_step_that_is_not_understood_hides_the_sums_of_its_job(tmp_path: Path)
     assert [skipped.reason for skipped in report.quoted] == [expected]
 
 
-def test_what_stands_in_the_list_and_is_no_job_is_skipped(tmp_path: Path) -> None:
+def test_what_is_in_the_list_and_is_no_job_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "odd.json"
     path.write_text('{"jobs": [5, [], null]}')
     assert [skipped.reason for skipped in read(path)[1].quoted] == [

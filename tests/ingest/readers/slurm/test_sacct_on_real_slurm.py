@@ -62,7 +62,7 @@ def test_every_line_of_a_real_export_is_understood(jobs: dict[str, list[Job]], r
         ("too slow", 0, None),
     ],
 )
-def test_a_job_ends_as_it_was_told_to(
+def test_a_job_ends_on_request(
     jobs: dict[str, list[Job]], asked: Mapping[str, str], name: str, exit_code: int, signal: int | None
 ) -> None:
     [job] = jobs[name]

@@ -60,7 +60,7 @@ TIMES = {
 
 
 @pytest.mark.parametrize("name", [name for name in READERS if "0.0.41" not in name])
-def test_every_program_tells_of_the_same_states(name: str) -> None:
+def test_every_program_reports_the_same_states(name: str) -> None:
     jobs, report = read(name)
     assert {shown: job.state for shown, job in jobs.items() if shown in STATES} == STATES
     assert (report.read, report.skipped) == (len(jobs), 0)
@@ -78,7 +78,7 @@ def test_what_is_only_expected_is_no_time(name: str) -> None:
     assert {shown: seconds(job) for shown, job in jobs.items() if shown in TIMES} == TIMES
 
 
-def test_scontrol_tells_everything_of_a_job() -> None:
+def test_scontrol_has_everything_of_a_job() -> None:
     jobs, report = read("scontrol/slurm-22.05.txt")
     assert jobs["6_2"] == Job(
         system="test",
@@ -110,7 +110,7 @@ def test_how_often_a_job_was_requeued_is_kept() -> None:
         assert {shown: job.fields.get("Restarts") for shown, job in read(name)[0].items()}["10"] == "1"
 
 
-def test_later_json_tells_the_same() -> None:
+def test_later_json_reports_the_same() -> None:
     old, new = read("squeue_json/slurm-22.05.json")[0], read("squeue_json/data_parser-0.0.41.json")[0]
     completing = new.pop("3")
     assert (completing.state, completing.fields["State"]) == ("COMPLETING", "FAILED COMPLETING")
@@ -283,7 +283,7 @@ def test_lines_of_no_job_are_reported(tmp_path: Path) -> None:
         ("JOBID|STATE|START_TIME|NODELIST|END_TIME", "5|CANCELLED|1795299690||1795299690", None),
     ],
 )
-def test_only_a_job_of_which_it_is_told_that_it_never_ran_has_no_start(
+def test_only_a_job_that_is_known_never_to_have_run_has_no_start(
     tmp_path: Path, heading: str, line: str, started: int | None
 ) -> None:
     path = tmp_path / "queue.txt"

@@ -40,7 +40,7 @@ def test_the_caller_may_name_the_node_and_tags_may_be_missing(tmp_path: Path) ->
     assert read(path)[0][0][1] is None
 
 
-def test_whole_numbers_that_are_rounded_are_told(tmp_path: Path) -> None:
+def test_whole_numbers_that_are_rounded_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "points.lp"
     path.write_text(f"net bytes=9007199254740993i {TIME}\n")
     assert read(path)[1].notes == ["1 whole numbers from 2^53 on were rounded"]

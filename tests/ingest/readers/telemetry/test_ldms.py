@@ -181,7 +181,7 @@ def test_lists_of_interfaces_become_rows(tmp_path: Path) -> None:
     assert [(row["device"], row["netdev_list_tx_colls"]) for row in rows["ldms_procnetdev2"]] == [("0", 13), ("1", 113)]
 
 
-def test_the_header_may_stand_beside_the_file(tmp_path: Path) -> None:
+def test_the_header_may_be_next_to_the_file(tmp_path: Path) -> None:
     rolled, packed = tmp_path / "fans.1763762400", tmp_path / "pumps.gz"
     rolled.write_text(ROW)
     packed.write_bytes(gzip.compress(ROW.encode()))
@@ -315,7 +315,7 @@ def test_the_caller_may_name_the_node_of_rows_that_name_none(fans: Path) -> None
     assert [row["node"] for row in read(fans, node="n9")[0]["ldms_fans"]] == ["n9"]
 
 
-def test_names_that_fall_together_are_told_apart(fans: Path) -> None:
+def test_names_that_fall_together_are_distinguished(fans: Path) -> None:
     fans.write_text(
         "#Time,Time_usec,ProducerName,Active(anon),active_anon,node,class,a,a\n1763762400.0,0,n1,1,2,3,4,5,6\n"
     )

@@ -32,11 +32,11 @@ def test_readings_are_rows_of_the_node_that_the_file_is_named_after() -> None:
     assert read(RECORDED, "n7")[0][0][1] == "n7"
 
 
-def test_it_is_told_from_a_result_log() -> None:
+def test_it_is_distinguished_from_a_result_log() -> None:
     assert reader_for(RECORDED).name == "mlperf_power"
 
 
-def test_host_kind_and_efficiency_may_be_told(tmp_path: Path) -> None:
+def test_host_kind_and_efficiency_may_be_given(tmp_path: Path) -> None:
     path = tmp_path / "sw_0.txt"
     path.write_text(
         f":::MLLOG {START}\n"

@@ -55,7 +55,7 @@ def test_what_our_set_has_goes_there_and_the_rest_to_series() -> None:
     assert report.notes == ["time_zone: 2 times have no zone and were read as Europe/Berlin"]
 
 
-def test_a_gpu_is_its_uuid_where_that_was_asked_for(log: Path) -> None:
+def test_a_gpu_is_its_uuid_where_that_was_requested(log: Path) -> None:
     log.write_text(
         "timestamp, index, uuid, power.draw [W], power.draw.instant [W], enforced.power.limit [W], power.limit [W], "
         "clocks.current.sm [MHz], clocks_event_reasons.active\n"
@@ -84,7 +84,7 @@ def test_nounits_keeps_the_units_in_the_header(log: Path) -> None:
     assert (row["device"], row["power_watts"], row["memory_used_bytes"]) == ("gpu0", 15210, 7 * 2**20)
 
 
-def test_what_is_not_there_is_missing_and_texts_are_told(log: Path) -> None:
+def test_what_is_not_there_is_missing_and_texts_are_reported(log: Path) -> None:
     log.write_text(
         "timestamp, index, fan.speed [%], power.draw [W], pstate, compute_mode\n"
         "2026/01/02 03:04:05.678, 0, [N/A], [Not Supported], N/A, Default\n"
@@ -126,7 +126,7 @@ def test_a_number_that_no_column_holds_hinders_no_other_row(log: Path) -> None:
     assert report.quoted[0].reason == "memory.used: '999999999999999999' is more than memory_used_bytes can be"
 
 
-def test_an_hour_that_comes_twice_is_told(log: Path) -> None:
+def test_an_hour_that_comes_twice_is_reported(log: Path) -> None:
     log.write_text("timestamp, index, temperature.gpu\n2026/10/25 02:30:00.000, 0, 40\n")
     change = "come twice or never when clocks change in that zone; of two, the earlier was taken"
     assert read(log)[1].notes[-1] == f"1 times, 2026-10-25T02:30:00 first, {change}"
@@ -141,7 +141,7 @@ def test_rows_without_times_or_names_are_refused_with_what_to_ask_for(log: Path)
         read(log)
 
 
-def test_rows_of_an_unnamed_node_are_told(log: Path) -> None:
+def test_rows_of_an_unnamed_node_are_reported(log: Path) -> None:
     log.write_text("timestamp, index, temperature.gpu\n2026/01/02 03:04:05.678, 0, 40\n")
     rows, report = read(log, Context("lab"))
     assert "node" not in rows["gpu"][0]

@@ -67,7 +67,7 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("source", ["cpu", "network", "disk", "pressure"])
-def test_what_node_exporter_shows_stands_in_our_sets_as_our_own_collectors_read_it(source: str) -> None:
+def test_what_node_exporter_shows_is_in_our_sets_as_our_own_collectors_read_it(source: str) -> None:
     sets, report = read(FILES / "node_exporter-1.5.txt")
     shown = of_sources(recorded_tree("two_cores"), [source])[source].rows
     names = [column.name for column in shown.metric_set.columns][len(NODE_KEYS) :]
@@ -79,7 +79,7 @@ def test_what_node_exporter_shows_stands_in_our_sets_as_our_own_collectors_read_
         assert present == {name: own[row["device"]][name] for name in present}
 
 
-def test_each_scrape_has_the_time_that_it_tells_itself() -> None:
+def test_each_scrape_has_its_own_time() -> None:
     sets, _ = read(FILES / "node_exporter-1.5.txt")
     loads = [(row["ts_ns"], row["node"], row["load1"], row["load15"]) for row in sets["cpu"] if row["device"] == "all"]
     assert loads == [(1795299598810088000, "n1", 1.1, 0.6), (1795299599846383000, "n1", 1.1, 0.6)]
@@ -158,7 +158,7 @@ def test_a_scrape_may_begin_where_a_block_does(tmp_path: Path) -> None:
     assert [row["ts_ns"] for row in table.to_pylist() if row["name"] == "y"] == times
 
 
-def test_scrapes_that_end_in_eof_are_told_apart(tmp_path: Path) -> None:
+def test_scrapes_that_end_in_eof_are_distinguished(tmp_path: Path) -> None:
     text = "".join(f"# TYPE x gauge\nx {n}\nnode_time_seconds 178999999{n}\n# EOF\n" for n in range(4))
     sets, _ = read(written(tmp_path, text))
     rows = [(row["ts_ns"] // 10**9 - 1789999990, row["value"]) for row in sets["series"] if row["name"] == "x"]
@@ -225,7 +225,7 @@ def test_what_is_no_sample_is_skipped_with_its_line_and_reason(tmp_path: Path) -
     assert reasons == {number: reason for number, (_, reason) in enumerate(bad, 2)}
 
 
-def test_a_time_in_the_future_is_left_out_and_told(tmp_path: Path) -> None:
+def test_a_time_in_the_future_is_left_out_and_reported(tmp_path: Path) -> None:
     with Store.open(tmp_path / "home") as store:
         loaded = Loaded()
         path = written(tmp_path, 'b{x="1"} 1 9100000000\nb{x="2"} 2 1789999999\n')
@@ -241,7 +241,7 @@ def test_a_value_that_our_column_cannot_hold_exactly_stays_in_series(tmp_path: P
     assert series(sets) == [("node_memory_MemTotal_bytes", "{}", 1025.0, "gauge", None)]
 
 
-def test_fields_of_dcgm_that_are_nvmls_stand_beside_our_own(tmp_path: Path) -> None:
+def test_fields_of_dcgm_that_are_nvmls_are_next_to_our_own(tmp_path: Path) -> None:
     labels = 'gpu="0",UUID="GPU-1",device="nvidia0",modelName="H200",Hostname="g07"'
     text = (
         "# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\n"

@@ -195,14 +195,14 @@ def test_history_without_a_time_is_refused(tmp_path: Path) -> None:
     assert report.quoted[0].reason == "record 2: history without a step or a time: 0, None"
 
 
-def test_where_the_record_of_the_run_is_lost_the_files_name_tells_its_id(tmp_path: Path) -> None:
+def test_where_the_record_of_the_run_is_lost_the_files_name_has_its_id(tmp_path: Path) -> None:
     history = fragment(1, step(1, loss="1"))
     rows, [run], _ = read(written(tmp_path, history))
     assert rows == [(1, "loss", 1.0)]
     assert (run.workload, run.run_id) == ("unknown", read(written(tmp_path, fragment(1, RUN), history))[1][0].run_id)
 
 
-def test_a_file_that_no_longer_tells_its_run_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_no_longer_names_its_run_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, fragment(1, step(1, loss="1"))).rename(tmp_path / "x.wandb")
     with pytest.raises(MalformedError, match="no record has a run"):
         read(path)

@@ -1,4 +1,4 @@
-"""Hugging Face's Trainer with a callback that opens the runs; the Trainer tells no callback of a failure."""
+"""Hugging Face's Trainer with a callback that opens the runs; the Trainer reports no failure to callbacks."""
 
 import tempfile
 

@@ -1,4 +1,4 @@
-"""Keras' fit with a callback that opens the runs; Keras tells no callback of a failure."""
+"""Keras' fit with a callback that opens the runs; Keras reports no failure to callbacks."""
 
 from typing import Any
 
