@@ -19,7 +19,7 @@ def gaps_of(run: Run, segments: Segments | None) -> tuple[str, ...]:
         sentences.append(f"{recorded}: time lost by one of the others counts as the fabric's")
     if _is_missing(segments, (*THREAD,)):
         sentences.append(
-            "no CPU time of the loop's thread was recorded: slow computing and contention cannot be told apart"
+            "no CPU time of the loop's thread was recorded: slow computing and contention cannot be distinguished"
         )
     if _is_missing(segments, SAMPLED_COLUMNS):
         sentences.append(

@@ -109,7 +109,7 @@ class Trials:
         return self._told
 
 
-def test_measured_runs_are_judged_by_the_store_at_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_measured_runs_are_judged_by_the_local_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Store.open(tmp_path / "home") as store:
         load_lab_samples(store)
         runs = [run for run in all_runs(store) if run.tags.get("split") in {"train", "calibrate"}]

@@ -125,7 +125,7 @@ def test_a_signal_is_no_exit_code(tmp_path: Path) -> None:
     [job] = read_line(tmp_path, V10_1.replace(" 65280 ", " 9 "))[0]
     assert (job.exit_code, job.signal) == (None, 9)
     [job] = read_line(tmp_path, V10_1.replace(" 65280 ", " 36608 "))[0]
-    assert (job.exit_code, job.signal) == (143, 15)  # as its shell told it
+    assert (job.exit_code, job.signal) == (143, 15)  # as its shell reported it
 
 
 def test_an_element_of_an_array_is_named_as_lsf_names_it(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_all_records_of_a_job_become_one_in_its_newest_state() -> None:
         "4413086.tern-pbs": ("CANCELLED", None, 15),  # deleted while it ran: Exit_status=271
         "4420000[1].tern-pbs": ("TIMEOUT", None, None),  # Exit_status=-29
         "4400521.tern-pbs": ("REQUEUED", None, None),  # Exit_status=-3, and not started again
-        "4421332.tern-pbs": ("CANCELLED", None, None),  # nothing but its deletion is told
+        "4421332.tern-pbs": ("CANCELLED", None, None),  # only its deletion is recorded
         "4421334.tern-pbs": ("SUSPENDED", None, None),
     }
     assert (report.read, report.skipped) == (6, 0)

@@ -1,4 +1,4 @@
-"""The same jobs of a real Slurm, told by all of its programs: what was asked is what each reader makes of them.
+"""The same jobs of a real Slurm, reported by all of its programs: each reader gives what was submitted.
 
 Needs root and Debian's Slurm packages.
 """

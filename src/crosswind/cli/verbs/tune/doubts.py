@@ -1,7 +1,7 @@
 """Doubts about what a trial came to: where a known external cause took of its run's time, it is measured again.
 
 A neighbour, a full file system or a hot node says nothing of the configuration. What no run was spared in the end is
-told with the share that was lost, as an outcome.
+reported with the share that was lost, as an outcome.
 """
 
 import sys
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 REPEATS = 2  # of a trial at most: a site may be disturbed all day
 LOST = "disturbed_ratio"  # the outcome that tells what was lost of a run that is believed in the end
 
-Judge = Callable[[str], "Disturbance | None"]  # of a run's id; None where nothing can be told
+Judge = Callable[[str], "Disturbance | None"]  # of a run's id; None where it cannot be judged
 
 
 @dataclass

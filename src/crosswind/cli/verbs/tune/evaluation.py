@@ -1,4 +1,4 @@
-"""One trial evaluated: its program runs, is recorded and watched, and what came of it is told."""
+"""One trial evaluated: its program runs, is recorded and watched, and its result is reported."""
 
 import re
 import sys
@@ -142,7 +142,7 @@ class Evaluation:
         return ended
 
     def _attempt(self, record: TrialRecord, run_id: str, doubts: Doubts | None) -> Ended | None:
-        """Runs the program once; None where it is to be measured again, and nothing is told yet."""
+        """Runs the program once; None where it is to be measured again, and nothing is reported yet."""
         with self._giving_back(record):
             watch = self._watch(record, run_id)
         with watch.noting_signals():
@@ -240,7 +240,7 @@ class Evaluation:
         return TrialResult(self.study.name, record.trial_id, None, owner=record.owner, checkpoint=checkpoint)
 
     def _tell(self, tell: TrialResult) -> None:
-        """Tells the service once; what it cannot be told now is kept for the next call."""
+        """Reports to the service once; what it does not take now is kept for the next call."""
         with self._telling:
             if tell.trial_id in self._told:
                 return
@@ -248,11 +248,11 @@ class Evaluation:
             try:
                 tell.to(self.service)
             except UnavailableError as error:
-                _say(f"{error}: kept in {self.outbox.keep(tell)}, told by the next call")
+                _say(f"{error}: kept in {self.outbox.keep(tell)}, reported by the next call")
             except InvalidInputError as error:  # a measurement that a later service may yet take
-                _say(f"not told: {error}: kept in {self.outbox.keep(tell)}")
+                _say(f"not reported: {error}: kept in {self.outbox.keep(tell)}")
             except (ConflictError, NotFoundError) as error:
-                _say(f"not told: {error}")
+                _say(f"not reported: {error}")
 
 
 def _believed(ended: Ended, doubts: Doubts) -> Ended:

@@ -69,7 +69,7 @@ def program_of(arguments: argparse.Namespace, settings: Settings) -> Program:
 
 
 def _evaluate(arguments: argparse.Namespace, settings: Settings, program: Program, answer: Path | None) -> int:
-    """Evaluates trials one after another; the other ranks of the step, if there are any, are told of them."""
+    """Evaluates trials one after another; the other ranks of the step, if there are any, get them too."""
     place = place_of(arguments)
     try:
         with asking_process(arguments.lease) as holder, service_at(place, settings) as service:
@@ -82,7 +82,7 @@ def _evaluate(arguments: argparse.Namespace, settings: Settings, program: Progra
             if not arguments.no_ingest:
                 records = records_of(place, settings, service, study)
                 evaluation.store = records.keep
-                if answer is None and not arguments.believe:  # other ranks are told of one run alone
+                if answer is None and not arguments.believe:  # other ranks learn of one run alone
                     evaluation.doubts = lambda: Doubts(records.judge)
             suggest = suggesting(program.context, place, settings) if program.context else service.suggest
             return _one_after_another(evaluation, _handed_out(evaluation, ahead, suggest, first), arguments, answer)

@@ -70,7 +70,7 @@ class Outbox:
         try:
             return spool_text(self.folder, content)
         except OSError as error:
-            raise UnavailableError(f"{self.folder}: {error.strerror}: the trial is not told: {content}") from error
+            raise UnavailableError(f"{self.folder}: {error.strerror}: the trial is not reported: {content}") from error
 
     def send(self, service: StudyService) -> list[str]:
         """Tells what waits for this service, oldest first; what the service refuses is put aside.

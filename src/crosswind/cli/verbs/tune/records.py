@@ -67,7 +67,7 @@ def stored_judge(store: Callable[[], AbstractContextManager["Store"]], service: 
 
 
 def _careful(judge: Judge) -> Judge:
-    """The same, which says why where nothing can be told."""
+    """The same, which says why where it cannot judge."""
 
     def careful(run_id: str) -> "Disturbance | None":
         try:

@@ -71,14 +71,14 @@ def _beat(arguments: argparse.Namespace, service: StudyService) -> int:
 
 
 def _told(arguments: argparse.Namespace, service: StudyService, outbox: Outbox) -> int:
-    """Tells; what nobody takes now is kept and told by the next call."""
+    """Reports; what is not taken now is kept and reported by the next call."""
     tell = TELLS[arguments.action](arguments)
     try:
         for problem in outbox.send(service):
             sys.stderr.write(f"crosswind: {problem}\n")
         tell.to(service)
     except UnavailableError as error:
-        sys.stderr.write(f"crosswind: {error}: kept in {outbox.keep(tell)}, told by the next call\n")
+        sys.stderr.write(f"crosswind: {error}: kept in {outbox.keep(tell)}, reported by the next call\n")
         return OK
     _say([service.trial(arguments.study, arguments.trial)], arguments)
     return OK
