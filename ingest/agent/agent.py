@@ -82,10 +82,10 @@ def run_agent(settings: AgentSettings, stop: threading.Event, reload: Reload | N
         LOG.info("node %s: a sweep every %g s into %s", _node(settings), settings.interval_seconds, settings.spool)
         begin, used = time.monotonic(), time.process_time()
         running.agent.run(stop, at_tick)
-        _tell_end(running.agent, time.monotonic() - begin, time.process_time() - used)
+        _report_end(running.agent, time.monotonic() - begin, time.process_time() - used)
 
 
-def _tell_end(agent: Agent, seconds: float, cpu_seconds: float) -> None:
+def _report_end(agent: Agent, seconds: float, cpu_seconds: float) -> None:
     tally, up = agent.tally, agent.sweeper.up()
     share = cpu_seconds / max(seconds, 1e-9)
     LOG.info(

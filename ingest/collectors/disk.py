@@ -79,13 +79,13 @@ class DiskCollector:
         if not samples:
             raise UnavailableError(f"{path}: expected a disk, found none")
         if samples.keys() != self._disks.keys():
-            self._tell_apart(list(samples))
+            self._distinguish(list(samples))
         sequences = {disk: self._sequence(disk) for disk in set(self._disks.values()) if disk}
         for name, values in samples.items():
             disk = self._disks[name]
             yield Sample(name, values | ({DISK.name: disk} | sequences[disk] if disk else {}))
 
-    def _tell_apart(self, names: list[str]) -> None:
+    def _distinguish(self, names: list[str]) -> None:
         try:
             disks = {folder.name.replace("!", "/") for folder in (self.sysfs / "block").iterdir()}
         except OSError:  # a sandbox hides it: partitions cannot be recognised

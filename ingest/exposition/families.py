@@ -56,14 +56,14 @@ class Families:
         """Return the families of the last readings, sorted by name; of two equal samples the first stays."""
         families: dict[str, Family] = {}
         if agent := latest.get(AGENT):
-            _tell_of_sweep(families, agent.rows.ts_ns)
+            _add_sweep(families, agent.rows.ts_ns)
         for source, shown in latest.items():
-            _tell_of_source(families, source, shown)
+            _add_source(families, source, shown)
             if shown.reason is None:
-                self._tell_rows(families, source, shown.rows)
+                self._add_rows(families, source, shown.rows)
         return [families[name] for name in sorted(families)]
 
-    def _tell_rows(self, families: dict[str, Family], source: str, rows: SweepRows) -> None:
+    def _add_rows(self, families: dict[str, Family], source: str, rows: SweepRows) -> None:
         plan = self._plan(source, rows.metric_set)
         for row in rows.rows:
             named = _NamedRow(Row(str(row[0]), {name: row[place] for place, name in plan.facts}))
@@ -93,13 +93,13 @@ class _NamedRow:
         return tuple(sorted((*own, *name.labels))) if own is not None and name.labels else own
 
 
-def _tell_of_sweep(families: dict[str, Family], ts_ns: int) -> None:
+def _add_sweep(families: dict[str, Family], ts_ns: int) -> None:
     family = Family("collector_last_sweep_timestamp_seconds", "gauge", "when the last sweep ended, since 1970")
     family.samples[()] = repr(ts_ns / 10**9)
     families[family.name] = family
 
 
-def _tell_of_source(families: dict[str, Family], source: str, shown: LatestReading) -> None:
+def _add_source(families: dict[str, Family], source: str, shown: LatestReading) -> None:
     labels = (("source", source),)
     gauges = (
         ("collector_capability", "1 when the source could be read, else 0", str(int(shown.reason is None))),

@@ -174,7 +174,7 @@ class _Taken:
     runs: list[Run] = field(default_factory=list)
     histories: list[History] = field(default_factory=list)
     stored: dict[str, int] = field(default_factory=dict)  # rows of each set that are new
-    told_ns: int = field(default_factory=time.time_ns)
+    reported_ns: int = field(default_factory=time.time_ns)
 
     def read(self, records: Iterable[Record]) -> None:
         """Take the tables and records of a reader."""
@@ -209,7 +209,7 @@ class _Taken:
         before = self.rows.get(name, 0)
         self.rows[name] = before + len(table)
         if name == JOB.name:  # later accounts of a job replace earlier ones
-            times = np.arange(self.told_ns + before, self.told_ns + self.rows[name])
+            times = np.arange(self.reported_ns + before, self.reported_ns + self.rows[name])
             table = table.set_column(0, table.schema.field("ts_ns"), pa.array(times))
         else:
             table = table.slice(max(0, self.earlier_rows.get(name, 0) - before))
@@ -250,7 +250,7 @@ class _Taken:
     def _credible(self, name: str, table: pa.Table) -> pa.Table:
         """Return the rows of credible times: rows of a clock that is wrong by years would hamper every query."""
         times = table["ts_ns"].to_numpy()
-        wrong = (times < 0) | (times > self.told_ns + AHEAD_NS)
+        wrong = (times < 0) | (times > self.reported_ns + AHEAD_NS)
         if not wrong.any():
             return table
         first = np.datetime64(int(times[wrong][0]), "ns")

@@ -204,7 +204,7 @@ class Occupancy:
         for name, file in files.items():
             if self._filed.get(name) != file.allocation:
                 has_ended = file.allocation.ended_ns is not None
-                self._tell("allocation", file.allocation, file if has_ended else None)
+                self._record("allocation", file.allocation, file if has_ended else None)
         self._filed = {name: file.allocation for name, file in files.items()}
 
     def _find_ranks(self, now_ns: int) -> None:
@@ -225,10 +225,10 @@ class Occupancy:
             earlier = self._placed.get(key)
             merged = placement if earlier is None else merge_places(earlier, placement)
             if merged != earlier:
-                self._tell("placement", merged)
+                self._record("placement", merged)
             now[key] = merged
         for key in self._placed.keys() - now.keys():
-            self._tell("placement", replace(self._placed[key], ended_ns=now_ns))
+            self._record("placement", replace(self._placed[key], ended_ns=now_ns))
         self._placed = now
 
     def _trusted(self) -> dict[int, Process]:
@@ -298,10 +298,10 @@ class Occupancy:
             earlier = self._jobs.get(key)
             now[key] = allocation if earlier is None else merge_places(earlier, allocation)
             if now[key] != earlier:
-                self._tell("allocation", now[key])
+                self._record("allocation", now[key])
         for key in self._jobs.keys() - now.keys():
             if key[1] not in filed:
-                self._tell("allocation", replace(self._jobs[key], ended_ns=now_ns))
+                self._record("allocation", replace(self._jobs[key], ended_ns=now_ns))
         self._jobs = now
 
     def _first_processes(self, filed: Collection[str]) -> dict[AllocationKey, Process]:
@@ -342,7 +342,7 @@ class Occupancy:
         garbled = self._garbled_announcements + (self._job_files.garbled if self._job_files else 0)
         self.seen = Seen(tuple(sorted(jobs)), len(self._placed), self._processes.hidden, garbled, self._lost_records)
 
-    def _tell(self, record: str, place: Allocation | Placement, file: JobFile | None = None) -> None:
+    def _record(self, record: str, place: Allocation | Placement, file: JobFile | None = None) -> None:
         if len(self._news) >= MAX_NEWS:
             self._lose(f"{MAX_NEWS} wait for the spool")
             return
