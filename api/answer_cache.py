@@ -13,7 +13,7 @@ from crosswind.data.schema.answers.explanations import Explanation
 from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
 from crosswind.models.explain.explain import explain_runs
-from crosswind.models.next_run.cases import jobs_stand
+from crosswind.models.next_run.cases import jobs_revision
 
 EXPLANATIONS_MAX = 5000  # each is some kilobytes
 ANSWERS_MAX = 64  # one about thousands of nodes is some megabytes
@@ -84,7 +84,7 @@ class AnswerCache:
         """Return the answer. Raises: as the question, whose errors are not cached."""
         key = key_of_question(question, *args, **kwargs)
         with self._question_locks[hash(key) % LOCKS]:
-            revision, cached = (_revision(store), jobs_stand(store)), self._cached(key)
+            revision, cached = (_revision(store), jobs_revision(store)), self._cached(key)
             if cached is None or not self._is_valid(cached, revision):
                 began = self._clock()
                 cached = _Answer(question(store, *args, **kwargs), revision, began, self._clock() - began)

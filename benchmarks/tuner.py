@@ -1,8 +1,7 @@
-"""Time that one suggestion takes, beside random search: over a listed space, one too big to list, and at a service.
+"""Time of one suggestion, compared with random search: over a listed space, one too big to list, and at a service.
 
 Figures of the service are processor time, also as multiples of a fixed loop, since other work on the machine shows
-less in them: the first ask of a study (its search is made), and later ones, with and without two other studies from
-which to start.
+less in them: the first suggestion of a study (its search is made), and later ones, with and without two prior studies.
 """
 
 import json
@@ -14,10 +13,10 @@ from pathlib import Path
 
 from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.data.store.store import Store
-from crosswind.models.tuner.evidence.for_study import StoredEarlier
+from crosswind.models.tuner.evidence.stored_prior_studies import StoredPriorStudies
 from crosswind.models.tuner.search.every_tuner import TUNERS
-from crosswind.models.tuner.search.search import Earlier
-from crosswind.models.tuner.search.search_cache import FindEarlier, nothing_earlier
+from crosswind.models.tuner.search.search import PriorStudies
+from crosswind.models.tuner.search.search_cache import FindPriorStudies, no_prior_studies
 from crosswind.models.tuner.search.tuner import Tuner
 from crosswind.models.tuner.service.catalog import CatalogStudyService, Lease
 from crosswind.models.tuner.space.space import Space
@@ -76,7 +75,7 @@ def objective(configuration: Configuration) -> float:
     return 1 + float(LARGE.coordinates([configuration]).sum())
 
 
-def asked(service: CatalogStudyService, name: str) -> tuple[float, TrialRecord]:
+def timed_suggestion(service: CatalogStudyService, name: str) -> tuple[float, TrialRecord]:
     """Milliseconds of processor time for one more trial, and the trial."""
     begin = time.process_time()
     [record] = service.suggest(name, 1, LEASE)
@@ -85,16 +84,16 @@ def asked(service: CatalogStudyService, name: str) -> tuple[float, TrialRecord]:
 
 def add_study(store: Store, name: str, n_known: int, seed: int) -> None:
     """A study over 46,656 configurations with so many trials done."""
-    study = Study(name, name, LARGE.as_json(), "step_p50_seconds", "s", 0, 1, details={"workload": name[-4:]})
+    study = Study(name, name, LARGE.as_json(), "step_p50_seconds", "s", 0, 1, workload=name[-4:])
     with store.catalog.write() as session:
         session.studies.add(study)
         for place, configuration in enumerate(LARGE.random(n_known, seed=seed)):
             done = Trial(configuration, TrialState.DONE, objective(configuration), f"{name}-{place:05d}")
-            session.studies.add_trial(name, done, owner="bench", lease_expires_ns=0)
+            session.leases.add(TrialRecord(done, name, owner="bench"))
 
 
 def through_service() -> dict[str, float]:
-    """Milliseconds of processor time of asks over SQLite: the first, and the median and longest after it."""
+    """Milliseconds of processor time of suggestions over SQLite: the first, and the median and longest after it."""
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder)) as store:
         for n_known in LARGE_KNOWN:
@@ -103,11 +102,11 @@ def through_service() -> dict[str, float]:
         for seed in (2, 3):
             add_study(store, f"source_{seed}_warm", 200, seed)
         for name in (f"{n_known}_{kind}" for n_known in LARGE_KNOWN for kind in ("cold", "warm")):
-            service = CatalogStudyService(store.catalog, find_earlier=_two_sources(store, name))
-            first, _ = asked(service, name)
+            service = CatalogStudyService(store.catalog, find_prior_studies=_two_sources(store, name))
+            first, _ = timed_suggestion(service, name)
             taken = []
             for _ in range(SERVICE_ROUNDS):
-                milliseconds, record = asked(service, name)
+                milliseconds, record = timed_suggestion(service, name)
                 taken.append(milliseconds)
                 service.complete(name, record.trial.trial_id, objective(record.trial.configuration))
             summary = {"first": first, "median": statistics.median(taken), "longest": max(taken)}
@@ -115,12 +114,12 @@ def through_service() -> dict[str, float]:
     return figures
 
 
-def _two_sources(store: Store, name: str) -> FindEarlier:
+def _two_sources(store: Store, name: str) -> FindPriorStudies:
     """Return nothing for a cold study to start from, and two studies of 200 trials for a warm one."""
     if name.endswith("cold"):
-        return nothing_earlier
-    stored = StoredEarlier(store)
-    return lambda study: Earlier(tuple(source for source in stored(study).sources if "source" in source.name))
+        return no_prior_studies
+    stored = StoredPriorStudies(store)
+    return lambda study: PriorStudies(tuple(source for source in stored(study).sources if "source" in source.name))
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The naive forecasts that every model must beat: a cohort's next run from its earlier runs."""
+"""Naive forecasts that every model must beat: a cohort's next run from its earlier runs."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -34,7 +34,7 @@ class AlwaysMedian:
 
 @dataclass(frozen=True)
 class Last:
-    """The run before."""
+    """The value of the run before."""
 
     name: ClassVar[str] = "last"
 
@@ -54,7 +54,7 @@ class Ewma:
         """The weighted mean of the earlier values, in their unit. Raises: InvalidInputError."""
         logs = np.log(_positive(seconds))
         weights = self.newest_weight * (1 - self.newest_weight) ** np.arange(len(logs))[::-1]
-        weights[0] /= self.newest_weight  # the oldest run starts the mean and keeps what the others leave
+        weights[0] /= self.newest_weight  # the oldest run starts the mean, with the weight that the others leave
         return float(np.exp(weights @ logs))
 
 
@@ -68,7 +68,7 @@ def one_step_errors(baseline: Baseline, seconds: Floats) -> Floats:
 
 
 def distribution(forecast: float, errors: Floats) -> Prediction:
-    """Quantiles of the next value, shape (1, n_levels): the forecast spread by the ratios it has missed by so far.
+    """Quantiles of the next value, shape (1, n_levels): the forecast spread by the ratios of its past misses.
 
     errors: (n,) earlier log ratios, two at least; `promised_coverage(n)` is what they can promise.
     Raises: InvalidInputError.

@@ -1,4 +1,4 @@
-"""Scores of a predicted distribution, once the truth is known."""
+"""Scores of a predicted distribution against the truth."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ def pinball_loss(prediction: Prediction, y: Floats) -> float:
 
 
 def mean_pinball(quantiles: Floats, y: Floats, levels: Sequence[float]) -> float:
-    """The same of bare arrays: (n_rows, n_levels) and (n_rows,)."""
+    """Return the mean pinball loss of quantiles (n_rows, n_levels) against y (n_rows,)."""
     return float(np.mean(pinball(y[:, None] - quantiles, levels)))
 
 
@@ -36,7 +36,7 @@ def coverage(prediction: Prediction, y: Floats, *, low: float, high: float) -> f
 
 
 def skill(loss: float, baseline_loss: float) -> float:
-    """1 - loss / baseline loss: 1 is perfect, 0 no better than the baseline, negative worse.
+    """Return 1 - loss / baseline loss: 1 is perfect, 0 no better than the baseline, negative worse.
 
     Raises: InvalidInputError when the baseline is perfect, for then there is nothing to win.
     """

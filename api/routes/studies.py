@@ -25,7 +25,7 @@ from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import TRIALS_MAX, Study, TrialState
 from crosswind.models.tuner.service.service import StudyStatus
 from crosswind.models.tuner.space.expression import LENGTH_MAX
-from crosswind.models.tuner.space.parameter_json import DESCRIPTION_MAX
+from crosswind.models.tuner.space.parameter import DESCRIPTION_MAX
 from crosswind.models.tuner.space.requirements import CONSTRAINTS_MAX
 from crosswind.models.tuner.space.space import is_wrapped
 
@@ -117,7 +117,7 @@ class StudyView(View):
     @classmethod
     def of(cls, study: Study) -> Self:
         """The study as it looks on the wire."""
-        return cls.model_validate(study_fields(study))
+        return cls.model_validate(_fields(study))
 
 
 class StudyStatusView(StudyView):
@@ -143,7 +143,7 @@ class StudyStatusView(StudyView):
         best = TrialView.of(status.best) if status.best else None
         return cls.model_validate(
             {
-                **study_fields(status.study),
+                **_fields(status.study),
                 "trials": status.counts,
                 "best": best,
                 "front": [TrialView.of(record) for record in status.front],
@@ -185,18 +185,8 @@ def get_study(study_id: Id, service: StudyServiceOf) -> StudyStatusView:
 
 def new_study(body: StudyRequest) -> Study:
     """Return the study of a request, under a fresh id."""
-    space = _plain(body.space)
-    return Study(
-        new_ulid(),
-        body.name,
-        space,
-        body.objective,
-        body.unit,
-        body.seed,
-        time.time_ns(),
-        body.trials_max,
-        body.details,
-    )
+    fields = {**body.model_dump(), "space": _plain(body.space)}
+    return Study.from_json({**fields, "study_id": new_ulid(), "created_ns": time.time_ns()})
 
 
 def _plain(space: dict[str, DomainBody] | SpaceBody) -> dict[str, object]:
@@ -205,6 +195,5 @@ def _plain(space: dict[str, DomainBody] | SpaceBody) -> dict[str, object]:
     return {name: domain.model_dump(exclude_none=True) for name, domain in space.items()}
 
 
-def study_fields(study: Study) -> dict[str, Any]:
-    """The study's fields, with its time as text beside the number."""
-    return {**vars(study), "created_at": rfc3339(study.created_ns)}
+def _fields(study: Study) -> dict[str, Any]:
+    return {**study.as_json(), "created_at": rfc3339(study.created_ns)}

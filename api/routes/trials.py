@@ -9,10 +9,11 @@ from crosswind.api.dependencies import StudyServiceOf
 from crosswind.api.idempotency import RequestKeyOf
 from crosswind.api.wire import Id, Name, RequestBody, Value, View, refuse_unknown_query
 from crosswind.data.schema.answers.fields import rfc3339
+from crosswind.data.schema.context import NUMBERS_MAX
 from crosswind.data.schema.trial import TrialRecord, TrialState
 from crosswind.models.tuner.service.rules import OUTCOMES_MAX, TEXT_MAX
 from crosswind.models.tuner.service.service import COUNT_MAX, LEASE_SECONDS_MAX, Lease
-from crosswind.models.tuner.variants.contexts import NUMBERS_MAX, choosing_by
+from crosswind.models.tuner.variants.for_context import tuner_for_context
 
 router = APIRouter(prefix="/v1/studies/{study_id}", tags=["trials"], dependencies=[Depends(refuse_unknown_query)])
 Seconds = Annotated[float, Field(gt=0, le=LEASE_SECONDS_MAX, allow_inf_nan=False)]
@@ -88,9 +89,7 @@ class TrialView(View):
     @classmethod
     def of(cls, record: TrialRecord) -> Self:
         """The trial as it looks on the wire."""
-        fields = {name: value for name, value in vars(record).items() if name != "trial"}
-        expires_at = rfc3339(record.lease_expires_ns)
-        return cls.model_validate({**vars(record.trial), **fields, "lease_expires_at": expires_at})
+        return cls.model_validate({**record.as_json(), "lease_expires_at": rfc3339(record.lease_expires_ns)})
 
 
 class TrialList(View):
@@ -117,8 +116,9 @@ def suggest(study_id: Id, body: SuggestRequest, service: StudyServiceOf, request
     With a context, earlier trials of the study decide that were told with theirs, as outcomes `context.NAME`.
     """
     lease = Lease(body.owner, body.lease_seconds, body.job)
-    asks = service.choosing(choosing_by(body.context, service.trials(study_id))) if body.context else service
-    return TrialList.of(asks.suggest(study_id, body.count, lease, request=request))
+    if body.context:
+        service = service.with_tuner(tuner_for_context(body.context, service.trials(study_id)))
+    return TrialList.of(service.suggest(study_id, body.count, lease, request=request))
 
 
 @router.get("/trials/{trial_id}")

@@ -24,7 +24,7 @@ from crosswind.data.store.store import Store
 from crosswind.models.baseline import BASELINES, distribution, one_step_errors
 from crosswind.models.conditions import conditions_at_start
 from crosswind.models.scores import coverage, pinball_loss, skill
-from crosswind.models.spread import TELLING, CohortSpread
+from crosswind.models.spread import PREDICTIVE, CohortSpread
 from crosswind.models.surrogate import LEVELS
 
 OUTCOMES = {"run time": "run_seconds", "median step": "step_p50_seconds"}
@@ -122,7 +122,7 @@ def row(lab: Samples, outcome: str, asked: Sequence[int], split: str) -> Row:
         "oracle_of_faults_before": forecast(lab, seconds, truth(lab, late=False), asked),
         "oracle_of_all_faults": forecast(lab, seconds, truth(lab, late=True), asked),
     }
-    ours = figures(forecast(lab, seconds, lab.conditions[list(TELLING)], asked))
+    ours = figures(forecast(lab, seconds, lab.conditions[list(PREDICTIVE)], asked))
     low, high = ASKED_COVERAGE
     return Row(
         task=f"lab, before the run: {outcome}",

@@ -12,8 +12,8 @@ import pandas as pd
 from benchmarks.accuracy import vtrain
 from benchmarks.accuracy.row import Row
 from crosswind.data.schema.prediction import Floats, Prediction
-from crosswind.models.analytic.prior import AnalyticPrior
-from crosswind.models.analytic.transformer import Transformer
+from crosswind.models.analytic.networks.transformer import Transformer
+from crosswind.models.analytic.prior.prior import AnalyticPrior
 from crosswind.models.scores import coverage
 from crosswind.models.surrogate.xgboost_quantile import XgboostQuantileSurrogate
 

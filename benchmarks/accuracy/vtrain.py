@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.row import Row
 from crosswind.data.schema.prediction import Floats, Prediction
-from crosswind.models.analytic.corrected import CorrectedPrior
+from crosswind.models.analytic.prior.corrected import CorrectedPrior
 from crosswind.models.scores import coverage
 from crosswind.models.surrogate.xgboost_quantile import XgboostQuantileSurrogate
 

@@ -96,7 +96,7 @@ def race(racer: Racer, tasks: Sequence[Task], seeds: Sequence[int]) -> Floats:
 
 
 def _one_thread() -> None:
-    """SearchCache beside each other take a core each."""
+    """Searches side by side take a core each."""
     threadpool_limits(1)
     if has("torch"):
         importlib.import_module("torch").set_num_threads(1)

@@ -26,7 +26,7 @@ from crosswind.models.tuner.space.space import Space
 
 MakeTuner = Callable[[Space, int], Tuner]
 LEASE_SECONDS = 600.0
-SMALLEST, POSTERIOR = "smallest", "posterior"  # measurement of all, or what `crosswind tune best` tells beside it
+SMALLEST, POSTERIOR = "smallest", "posterior"  # measurement of all, or the second answer of `crosswind tune best`
 
 
 class Ongoing:
@@ -73,7 +73,7 @@ def study_all(plan: Plan, measure: Measure, kept: Kept) -> list[Studied]:
 
 
 def has_neighbour(seed: int) -> bool:
-    """Return whether the study runs beside somebody else's load."""
+    """Return whether the study shares the machine with somebody else's load."""
     return seed % 2 == 1
 
 

@@ -14,7 +14,6 @@ from crosswind.data.schema.trial import Configuration, Study, TrialRecord, Trial
 from crosswind.models.tuner.service.catalog import CatalogStudyService
 from crosswind.models.tuner.service.rules import status_of
 from crosswind.models.tuner.service.service import OPEN, StudyStatus
-from crosswind.models.tuner.study.aim import Aim
 
 STUDIES, SHOWN, MOST_SHOWN = 100, 20, 500
 
@@ -69,11 +68,10 @@ def view(client: Local, query: PageQuery) -> StudiesView:
         return EMPTY
     records = CatalogStudyService(client.store.catalog).trials(study.study_id)
     status = status_of(study, records, time.time_ns)
-    aim = Aim.of(study)
-    chart = trial_values(records, study.objective, _unit(study), is_maximised=aim.is_maximised)
+    chart = trial_values(records, study.objective, _unit(study), is_maximised=study.is_maximised)
     best = status.best
     running = status.counts.get(TrialState.LEASED, 0)
-    rows = _rows(records, best, -1.0 if aim.is_maximised else 1.0)
+    rows = _rows(records, best, -1.0 if study.is_maximised else 1.0)
     return StudiesView(
         sentence=_sentence(study, status, rows),
         studies=tuple(sorted({recent.name for recent in newest} | {study.name})),
@@ -115,7 +113,7 @@ def _rows(records: Sequence[TrialRecord], best: TrialRecord | None, sign: float)
             value=None if record.trial.objective is None else sign * record.trial.objective,
             owner=record.owner,
             run_id=record.run_id,
-            reason=record.reason,
+            reason=record.as_json()["reason"],
             is_best=record.trial.trial_id == best_id,
         )
         for number, record in enumerate(records, 1)

@@ -1,17 +1,12 @@
-"""Leases of trials: the owner who evaluates each, and until when."""
+"""Trials with their leases: the owner who evaluates each, and until when."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import fields
-from typing import Any
+from collections.abc import Collection
 
 from sqlalchemy import Connection, func, select
 
 from crosswind.data.catalog import rows, tables
-from crosswind.data.catalog.studies import study_of
 from crosswind.data.schema.errors import NotFoundError
-from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
-
-LEASE_COLUMNS = tuple(field.name for field in fields(TrialRecord) if field.name != "trial")
+from crosswind.data.schema.trial import TrialRecord, TrialState
 
 
 class Leases:
@@ -20,18 +15,19 @@ class Leases:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def lock(self, study: str) -> Study:
-        """The study of this id or name; until this session ends, nobody else gets past this call for it.
+    def add(self, record: TrialRecord) -> None:
+        """Store a new trial."""
+        rows.add(self._connection, tables.trials, record.as_json())
 
-        Raises: NotFoundError.
-        """
-        return study_of(self._connection, study, is_held=True)
+    def change(self, record: TrialRecord) -> None:
+        """Store what has become of a trial."""
+        rows.change(self._connection, tables.trials, {"trial_id": record.trial_id}, **record.as_json())
 
     def records(self, study_id: str, states: Collection[TrialState] = tuple(TrialState)) -> list[TrialRecord]:
-        """The study's trials, oldest first; those in these states."""
+        """Return the study's trials, oldest first; those in these states."""
         table = tables.trials
         query = select(table).where(table.c.study_id == study_id, table.c.state.in_(states)).order_by(table.c.trial_id)
-        return [_record(dict(row)) for row in self._connection.execute(query).mappings()]
+        return [TrialRecord.from_json(dict(row)) for row in self._connection.execute(query).mappings()]
 
     def count(self, study_id: str) -> int:
         """Return how many trials the study has."""
@@ -39,20 +35,8 @@ class Leases:
         return int(self._connection.execute(query).scalar_one())
 
     def record(self, study_id: str, trial_id: str) -> TrialRecord:
-        """One trial. Raises: NotFoundError."""
+        """Return one trial. Raises: NotFoundError."""
         row = rows.fetch(self._connection, tables.trials, study_id=study_id, trial_id=trial_id)
         if row is None:
             raise NotFoundError(f"trial {trial_id!r} is not in study {study_id!r}")
-        return _record(row)
-
-    def change(self, record: TrialRecord) -> None:
-        """Stores what has become of a trial: state, objective, and everything about its lease."""
-        trial = record.trial
-        values = {name: getattr(record, name) for name in LEASE_COLUMNS if name != "study_id"}
-        values |= {"state": trial.state, "objective": trial.objective, "outcomes": dict(record.outcomes)}
-        rows.change(self._connection, tables.trials, {"trial_id": trial.trial_id}, **values)
-
-
-def _record(row: Mapping[str, Any]) -> TrialRecord:
-    trial = Trial(row["configuration"], TrialState(row["state"]), row["objective"], row["trial_id"])
-    return TrialRecord(trial, **{name: row[name] for name in LEASE_COLUMNS})
+        return TrialRecord.from_json(row)

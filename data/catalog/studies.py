@@ -1,27 +1,27 @@
-"""Studies and their trials in the catalog."""
+"""Studies, and how many trials there are, in the catalog."""
 
-from dataclasses import asdict
+from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, func, or_, select
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.schema.errors import ConflictError, NotFoundError
-from crosswind.data.schema.trial import History, Study, Trial
+from crosswind.data.schema.trial import History, Study, TrialRecord
 
 
 class Studies:
-    """Studies and trials, over one connection."""
+    """Studies, over one connection."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def add(self, study: Study) -> None:
-        """Stores a new study. Raises: ConflictError when its name is taken."""
-        if not rows.add_unless_there(self._connection, tables.studies, asdict(study)):
+        """Store a new study. Raises: ConflictError when its name is taken."""
+        if not rows.add_unless_there(self._connection, tables.studies, study.as_json()):
             raise ConflictError(f"study name {study.name!r} is taken: choose another")
 
     def merge(self, history: History) -> None:
-        """Stores a search that another tool made; of one that is known, what its trials have come to since.
+        """Store a search that another tool made, or what has become of its trials since it was stored.
 
         Raises: ConflictError when another study has its name.
         """
@@ -32,16 +32,23 @@ class Studies:
         else:
             rows.change(self._connection, tables.studies, {"study_id": study.study_id}, space=dict(study.space))
         for trial in history.trials:
-            rows.upsert(self._connection, tables.trials, asdict(trial) | {"study_id": study.study_id})
+            row = TrialRecord(trial, study.study_id).as_json()
+            columns = ("trial_id", "study_id", "configuration", "state", "objective")
+            rows.upsert(self._connection, tables.trials, {name: row[name] for name in columns})
 
-    def get(self, study_id: str) -> Study:
-        """A study by id or by name. Raises: NotFoundError."""
-        return study_of(self._connection, study_id)
+    def get(self, study: str) -> Study:
+        """Return the study of this id or name. Raises: NotFoundError."""
+        return self._study(study, _named(study))
+
+    def lock(self, study: str) -> Study:
+        """Return the study; until this session ends, nobody else gets past this call for it. Raises: NotFoundError."""
+        # SQLite has no row locks: there a session that writes has the whole database to itself.
+        return self._study(study, _named(study).with_for_update())
 
     def all(self) -> list[Study]:
-        """Every study, newest first."""
+        """Return every study, newest first."""
         query = select(tables.studies).order_by(tables.studies.c.created_ns.desc())
-        return [Study(**row) for row in self._connection.execute(query).mappings()]
+        return [Study.from_json(dict(row)) for row in self._connection.execute(query).mappings()]
 
     def counts(self) -> tuple[int, int]:
         """Return how many trials are stored, and of how many studies."""
@@ -49,20 +56,13 @@ class Studies:
         trials, studies = self._connection.execute(select(func.count(), func.count(ids.distinct()))).one()
         return int(trials), int(studies)
 
-    def add_trial(
-        self, study_id: str, trial: Trial, *, owner: str, lease_expires_ns: int, job: str | None = None
-    ) -> None:
-        """Stores a new trial with its lease."""
-        lease = {"study_id": study_id, "owner": owner, "lease_expires_ns": lease_expires_ns, "job": job}
-        rows.add(self._connection, tables.trials, asdict(trial) | lease)
+    def _study(self, study: str, query: Select[Any]) -> Study:
+        row = self._connection.execute(query).mappings().first()
+        if row is None:
+            raise NotFoundError(f"study {study!r} is not in the catalog")
+        return Study.from_json(dict(row))
 
 
-def study_of(connection: Connection, study: str, *, is_held: bool = False) -> Study:
-    """The study of this id or name; a held one is the session's alone until that ends. Raises: NotFoundError."""
+def _named(study: str) -> Select[Any]:
     table = tables.studies
-    query = select(table).where((table.c.study_id == study) | (table.c.name == study))
-    # SQLite has no row locks: there a session that writes has the whole database to itself.
-    row = connection.execute(query.with_for_update() if is_held else query).mappings().first()
-    if row is None:
-        raise NotFoundError(f"study {study!r} is not in the catalog")
-    return Study(**row)
+    return select(table).where(or_(table.c.study_id == study, table.c.name == study))

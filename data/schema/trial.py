@@ -1,10 +1,22 @@
-"""Configurations, trials and studies: the words of the tuner."""
+"""Configurations, trials and studies: the words of the tuner, and their form in JSON.
 
-from collections.abc import Mapping
+A study and a trial have one flat form in JSON: that of the catalog's rows, of `/v1` and of files. Facts without a key
+there are packed into `details`, `reason` and `outcomes`; only `from_json` and `as_json` know how.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, Self
+
+from crosswind.data.schema.context import outcomes_with, reason_with, split_outcomes, split_reason
+from crosswind.data.schema.errors import InvalidInputError
 
 TRIALS_MAX = 5_000  # of a study; the tuner answers within seconds up to there, and others wait for it
+HOURS_MAX = 100 * 366 * 24.0
+HOUR_NS = 3600 * 1_000_000_000
+REPEATS_MAX = 0.5
+MAXIMISE = "maximise"
 
 Parameter = int | float | str | bool
 Configuration = Mapping[str, Parameter]
@@ -27,20 +39,55 @@ ENDED = frozenset({TrialState.DONE, TrialState.PRUNED, TrialState.INFEASIBLE, Tr
 
 @dataclass(frozen=True)
 class Trial:
-    """One configuration, evaluated or being evaluated; `objective` is lower-is-better, None unless done."""
+    """One configuration, evaluated or being evaluated.
+
+    Args:
+        configuration: Values of the space's parameters that apply.
+        state: WAITING, LEASED and RELEASED are open; the others are ends.
+        objective: The measured number, lower is better; None unless DONE.
+        trial_id: Unique among all studies; empty outside of them.
+        context: Numbers that describe the input for which the configuration was chosen, by name; empty without one.
+    """
 
     configuration: Configuration
     state: TrialState = TrialState.WAITING
     objective: float | None = None
     trial_id: str = ""
+    context: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Study:
-    """One search over a space: its name, the space as JSON values, the objective and its unit.
+    """One search over a space of configurations.
 
-    `trials_max` is the budget: so many trials are begun at most, None for no limit. `details` are what else was
-    written down about the search, as JSON values, for those who know these words.
+    Args:
+        study_id: Unique among studies.
+        name: As unique, for people.
+        space: The space as JSON values, which `Space.from_json` reads.
+        objective: An outcome, or an expression of outcomes and parameters; the first one of several.
+        unit: The objective's unit.
+        seed: Of everything random in the search.
+        created_ns: Nanoseconds since 1970, UTC.
+        trials_max: The budget: no more trials are begun; None for no limit.
+        direction: `maximise` where larger is better: services keep the objective negated then. Else smaller is better.
+        objectives: All objectives as `Objective.parse` reads them, where there are several to trade off.
+        limits: Bounds of outcomes as `Limit.parse` reads them, such as `power_watts <= 300`.
+        hours: From the creation on; no trial is leased later. None for no limit.
+        repeats: Share of the trials that may measure a close rival again, up to REPEATS_MAX.
+        command: Words of the program that evaluates a trial, with `{parameter}`.
+        workload: Name of the program; studies of other workloads are no prior studies.
+        system: Name of the cluster on which it runs.
+        world_size: Ranks of a run.
+        node_count: Nodes of a run.
+        details: The rest that was written down about the search, as JSON values; nothing here is interpreted.
+
+    Raises:
+        InvalidInputError: For hours or repeats out of bounds.
+
+    Example:
+        >>> space = {"threads": {"kind": "int", "low": 1, "high": 8}}
+        >>> Study("s1", "threads", space, "step_p50_seconds", "s", 0, 0, hours=2).ends_ns
+        7200000000000
     """
 
     study_id: str
@@ -51,16 +98,100 @@ class Study:
     seed: int
     created_ns: int
     trials_max: int | None = None
+    direction: str | None = None
+    objectives: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+    hours: float | None = None
+    repeats: float | None = None
+    command: tuple[str, ...] = ()
+    workload: str | None = None
+    system: str | None = None
+    world_size: float | None = None
+    node_count: float | None = None
     details: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_positive("hours", self.hours, HOURS_MAX)
+        _check_positive("repeats", self.repeats, REPEATS_MAX)
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+        """Return the study that `as_json` wrote; further keys are ignored.
+
+        Raises: KeyError for a key that is missing; InvalidInputError that names word, value and expectation.
+        """
+        details = dict(fields.get("details") or {})
+        typed = {word: details.pop(word) for word, is_fit in _DETAILS.items() if is_fit(details.get(word))}
+        typed |= {word: _texts(word, typed[word]) for word in _LISTS if word in typed}
+        return cls(
+            study_id=fields["study_id"],
+            name=fields["name"],
+            space=fields["space"],
+            objective=fields["objective"],
+            unit=fields["unit"],
+            seed=fields["seed"],
+            created_ns=fields["created_ns"],
+            trials_max=fields.get("trials_max"),
+            **typed,
+            details=details,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the study as plain JSON values, its facts without a key of their own among `details`."""
+        facts: dict[str, object] = {
+            "direction": self.direction,
+            "objectives": list(self.objectives),
+            "limits": list(self.limits),
+            "hours": self.hours,
+            "repeats": self.repeats,
+            "command": list(self.command),
+            "workload": self.workload,
+            "system": self.system,
+            "world_size": self.world_size,
+            "node_count": self.node_count,
+        }
+        return {
+            "study_id": self.study_id,
+            "name": self.name,
+            "space": dict(self.space),
+            "objective": self.objective,
+            "unit": self.unit,
+            "seed": self.seed,
+            "created_ns": self.created_ns,
+            "trials_max": self.trials_max,
+            "details": {**self.details, **{word: value for word, value in facts.items() if value not in (None, [])}},
+        }
+
+    @property
+    def is_maximised(self) -> bool:
+        """Return whether larger is better: services keep the objective negated then."""
+        return self.direction == MAXIMISE
+
+    @property
+    def ends_ns(self) -> int | None:
+        """Return when the hours since the study's creation are over; None without a limit."""
+        return None if self.hours is None else self.created_ns + round(float(self.hours) * HOUR_NS)
+
+    def is_over(self, now_ns: int) -> bool:
+        """Return whether the hours are over."""
+        return self.ends_ns is not None and now_ns >= self.ends_ns
 
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """A trial with its lease: the owner may evaluate it until `lease_expires_ns` on the server's clock.
+    """A trial with its lease, as a service keeps it.
 
-    Once the lease has ended, `owner` is who held it last and `lease_expires_ns` is None. `job` is the batch job of the
-    owner, `checkpoint` where the work of the one before can be resumed, `outcomes` what else was measured,
-    by name, `losses` how often a lease ran out without a word.
+    Args:
+        trial: The configuration and what came of it.
+        study_id: The trial's study.
+        owner: Who holds the lease, or held it last.
+        lease_expires_ns: Until then the owner may evaluate it, on the server's clock; None once the lease has ended.
+        run_id: The run that measured it.
+        reason: Why it has no objective.
+        job: The owner's batch job.
+        checkpoint: Where the work of an earlier holder can be resumed.
+        outcomes: The numbers that were measured besides the objective, by name.
+        losses: How often a lease of it ran out without a word.
     """
 
     trial: Trial
@@ -79,6 +210,57 @@ class TrialRecord:
         """The trial's id."""
         return self.trial.trial_id
 
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+        """Return the record that `as_json` wrote, flat or nested; further keys are ignored.
+
+        Raises: KeyError for a key that is missing, ValueError for a state that is none, TypeError.
+        """
+        fields = {**fields, **fields.get("trial", {})}
+        outcomes, context = split_outcomes(fields.get("outcomes") or {})
+        reason = fields.get("reason")
+        if reason and not fields.get("outcomes"):
+            reason, context = split_reason(reason)
+        state = TrialState(fields["state"])
+        return cls(
+            Trial(dict(fields["configuration"]), state, fields["objective"], str(fields["trial_id"]), context),
+            fields["study_id"],
+            owner=fields.get("owner"),
+            lease_expires_ns=fields.get("lease_expires_ns"),
+            run_id=fields.get("run_id"),
+            reason=reason,
+            job=fields.get("job"),
+            checkpoint=fields.get("checkpoint"),
+            outcomes=outcomes,
+            losses=int(fields.get("losses") or 0),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the record and its trial as one object of JSON values, the context among outcomes or reason."""
+        trial = self.trial
+        is_done = trial.state is TrialState.DONE
+        return {
+            "trial_id": trial.trial_id,
+            "study_id": self.study_id,
+            "configuration": dict(trial.configuration),
+            "state": trial.state,
+            "objective": trial.objective,
+            "owner": self.owner,
+            "lease_expires_ns": self.lease_expires_ns,
+            "run_id": self.run_id,
+            "reason": reason_with(self.reason or "", trial.context) if trial.context and not is_done else self.reason,
+            "job": self.job,
+            "checkpoint": self.checkpoint,
+            "outcomes": outcomes_with(self.outcomes, trial.context if is_done else {}),
+            "losses": self.losses,
+        }
+
+    def as_nested_json(self) -> dict[str, Any]:
+        """Return the same with the trial as an object of its own, `trial`."""
+        fields = self.as_json()
+        trial = {name: fields.pop(name) for name in ("configuration", "state", "objective", "trial_id")}
+        return {"trial": trial, **fields}
+
 
 @dataclass(frozen=True)
 class History:
@@ -86,3 +268,47 @@ class History:
 
     study: Study
     trials: tuple[Trial, ...]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_given(value: object) -> bool:
+    return value is not None
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list | tuple) and len(value) > 0 and all(isinstance(text, str) for text in value)
+
+
+# Words of `details` that are fields of a study where their value fits; it stays in `details` where it does not.
+_DETAILS: Mapping[str, Callable[[object], bool]] = {
+    "direction": _is_text,
+    "objectives": bool,
+    "limits": bool,
+    "hours": _is_given,
+    "repeats": _is_given,
+    "command": _are_texts,
+    "workload": _is_text,
+    "system": _is_text,
+    "world_size": _is_number,
+    "node_count": _is_number,
+}
+_LISTS = ("objectives", "limits", "command")
+
+
+def _texts(word: str, value: object) -> tuple[str, ...]:
+    if not _are_texts(value) or not isinstance(value, Sequence):
+        raise InvalidInputError(f"details: {word} is {value!r:.80}, expected a list of texts")
+    return tuple(value)
+
+
+def _check_positive(name: str, value: object, most: float) -> None:
+    is_fit = value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= most)
+    if not is_fit:
+        raise InvalidInputError(f"{name} is {value!r:.80}, expected a number above 0 up to {most:g}")

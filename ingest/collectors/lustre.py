@@ -67,11 +67,11 @@ class LustreCollector:
     metric_set: ClassVar[MetricSet] = LUSTRE
 
     def available(self) -> bool:
-        """Return whether a Lustre file system is mounted and shows its counters."""
+        """Return whether Lustre is mounted and shows its counters."""
         return self.stats.are_readable()
 
     def read(self) -> Iterator[Sample]:
-        """Yield a sample for every file system. Raises: UnavailableError, MalformedError."""
+        """Yield a sample for every file system, or target. Raises: UnavailableError, MalformedError."""
         yield from (Sample(device, values) for device, values in self.stats.read())
 
 

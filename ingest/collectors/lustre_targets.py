@@ -1,11 +1,10 @@
 """Lustre targets: requests of this client to each of them, and how long the answers took."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crosswind.data.schema.metric import MetricSet, Sample
-from crosswind.ingest.collectors.lustre import ADVICE
+from crosswind.data.schema.metric import MetricSet
+from crosswind.ingest.collectors.lustre import ADVICE, LustreCollector
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.kernel.lustre_stats import INSTANCE, STAMPS, Lines, LustreStats, calls, moved, seconds
 
@@ -36,22 +35,13 @@ LINES = Lines(
 
 
 @dataclass(frozen=True)
-class LustreTargetsCollector:
+class LustreTargetsCollector(LustreCollector):
     """Counters since the mount, or since somebody cleared them with `lctl set_param osc.*.stats=clear`.
 
     Source: lustre/ptlrpc/lproc_ptlrpc.c; https://wiki.lustre.org/Lustre_IO_Monitoring
     """
 
-    stats: LustreStats
     metric_set: ClassVar[MetricSet] = LUSTRE_TARGETS
-
-    def available(self) -> bool:
-        """Return whether there are targets that show their counters."""
-        return self.stats.are_readable()
-
-    def read(self) -> Iterator[Sample]:
-        """Yield a sample for every target. Raises: UnavailableError, MalformedError."""
-        yield from (Sample(device, values) for device, values in self.stats.read())
 
 
 SOURCE = Source(

@@ -147,7 +147,7 @@ def _labels_by(keys: tuple[str, ...]) -> LabelsOf:
 
 def _add(families: dict[str, Family], shown: _Shown, row: _NamedRow, value: Scalar) -> None:
     for name in shown.names:
-        labels, family_name = row.labels(name), _family_name(name, row.row.device)
+        labels, family_name = row.labels(name), name.family_of(row.row.device)
         if labels is None or family_name is None:
             continue
         text = _number(value, shown.column, is_raw=name.is_raw)
@@ -162,13 +162,6 @@ def _family(families: dict[str, Family], family_name: str, name: Name, column: C
         kind = name.kind or KINDS[column.kind]
         family = families[family_name] = Family(family_name, kind, name.help or column.description)
     return family
-
-
-def _family_name(name: Name, device: str) -> str | None:
-    if name.part is None:
-        return name.family
-    part = name.part(device)
-    return None if part is None else name.family.replace("{part}", part)
 
 
 def _number(value: Scalar, column: Column, *, is_raw: bool) -> str | None:

@@ -45,3 +45,10 @@ class Name:
     is_raw: bool = False
     part: Callable[[str], str | None] | None = None
     help: str = ""
+
+    def family_of(self, device: str) -> str | None:
+        """Return the family of a device's row; None if the name does not fit the device."""
+        if self.part is None:
+            return self.family
+        part = self.part(device)
+        return None if part is None else self.family.replace("{part}", part)

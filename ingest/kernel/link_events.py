@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from crosswind.ingest.kernel.netlink import close_all
+
 RTMGRP_LINK: Final = 1
 MOST: Final = 1000  # announcements taken at once; where there are more, a new socket begins with none
 ENOUGH_BYTES: Final = 64  # of an announcement: its content does not matter
@@ -34,7 +36,7 @@ class LinkEvents:
     def __init__(self, connect: Connect = link_socket) -> None:
         self._connect = connect
         self._open: list[socket.socket] = []  # one, or none
-        weakref.finalize(self, _close, self._open)
+        weakref.finalize(self, close_all, self._open)
 
     def happened(self) -> bool:
         """Return whether a change was announced, or may have been: at first, and after too many announcements."""
@@ -48,7 +50,7 @@ class LinkEvents:
                     return taken > 0
         except OSError:  # such as ENOBUFS: some announcements were lost
             pass
-        _close(self._open)
+        close_all(self._open)
         return True
 
     def _taken(self) -> bool:
@@ -58,8 +60,3 @@ class LinkEvents:
         except BlockingIOError:
             return False
         return True
-
-
-def _close(sockets: list[socket.socket]) -> None:
-    while sockets:
-        sockets.pop().close()

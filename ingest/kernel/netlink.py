@@ -42,7 +42,7 @@ class Netlink:
         self._open: list[socket.socket] = []  # one, or none
         self._sequence = 0
         self._buffer = bytearray(DATAGRAM_BYTES)
-        weakref.finalize(self, _close, self._open)
+        weakref.finalize(self, close_all, self._open)
 
     def table(self, request: int, body: bytes) -> list[bytes]:
         """Return the content of each message of a table, read again if it changed meanwhile.
@@ -64,7 +64,7 @@ class Netlink:
 
     def close(self) -> None:
         """Close the socket; the next query opens another."""
-        _close(self._open)
+        close_all(self._open)
 
     def _asked(self, request: int, body: bytes) -> list[bytes] | None:
         if not self._open:
@@ -119,7 +119,8 @@ def attributes(content: bytes, begin: int, end: int) -> dict[int, tuple[int, int
     return places
 
 
-def _close(sockets: list[socket.socket]) -> None:
+def close_all(sockets: list[socket.socket]) -> None:
+    """Close these sockets, and forget them."""
     while sockets:
         sockets.pop().close()
 

@@ -1,6 +1,5 @@
 """The README of exported runs: what was measured, how, on which machine, and its limits."""
 
-import os
 import platform
 import re
 from collections import Counter
@@ -15,6 +14,7 @@ from crosswind.ingest.lab.laboratory import LINK_MEGABITS
 from crosswind.ingest.lab.node_agents import INTERVAL_SECONDS
 from crosswind.ingest.lab.plans.plan import SHARES, STEPS
 from crosswind.ingest.lab.workers.order import STEPS_A_CHECKPOINT
+from crosswind.ingest.preflight.measure import cores
 
 TITLE = "# Training runs under known faults"
 CARD = """{title}
@@ -82,7 +82,7 @@ def data_card(runs: Sequence[Run], injections: Iterable[Injected], tables: Mappi
         torch=next((run.software["torch"] for run in runs if "torch" in run.software), ""),
         steps=STEPS,
         checkpoint=STEPS_A_CHECKPOINT,
-        cores=_cores(),
+        cores=cores(),
         kernel=platform.release(),
         machine=platform.machine(),
         megabits=LINK_MEGABITS,
@@ -112,7 +112,3 @@ def _split(planned: Sequence[Run]) -> str:
 
 def _minute(time_ns: int) -> str:
     return f"{datetime.fromtimestamp(time_ns * 1e-9, tz=UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))

@@ -1,11 +1,11 @@
 """Ranks that mpirun or srun started, communicating over MPI."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.preflight.peers import named
+from crosswind.ingest.preflight.peers import named, timed
 from crosswind.ingest.probe.place import Place
 
 POLL_SECONDS = 0.01
@@ -57,13 +57,13 @@ class MpiPeers:
                 self._world.Recv(buffer, peer)
                 self._world.Send(buffer, peer)
 
-        return [seconds / 2 for seconds in _timed(to_and_fro, count)]
+        return [seconds / 2 for seconds in timed(to_and_fro, count)]
 
     def all_reduce(self, n_bytes: int, count: int) -> list[float]:
         """Return the seconds of each."""
         give, take = (bytearray(max(4, n_bytes // 4 * 4)) for _ in range(2))
         kind = self._mpi.FLOAT
-        return _timed(lambda: self._world.Allreduce([give, kind], [take, kind]), count)
+        return timed(lambda: self._world.Allreduce([give, kind], [take, kind]), count)
 
     def gather(self, value: object, seconds: float) -> list[Any] | None:
         """Gather point to point, so that a rank that hangs can be named. Raises: UnavailableError."""
@@ -93,12 +93,3 @@ class MpiPeers:
             if time.monotonic() > ends:
                 raise UnavailableError(f"rank {self.place.rank}: not all ranks came within {seconds:.0f} s")
             time.sleep(POLL_SECONDS)
-
-
-def _timed(action: Callable[[], object], count: int) -> list[float]:
-    times = []
-    for _ in range(count):
-        began = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - began)
-    return times

@@ -1,12 +1,11 @@
 """The network between the nodes of an allocation: messages of every pair, and all-reduces of all ranks."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from crosswind.data.schema.checks import ALL_REDUCE, MESSAGE, Measured
 from crosswind.ingest.preflight.peers import Peers
-from crosswind.ingest.preflight.tournament import rounds
 
 MESSAGE_BYTES = (8, 1024, 16 * 1024, 128 * 1024, 1024 * 1024, 8 * 1024 * 1024)
 NEEDED_SIZES = 4  # measured by every pair, even a slow one: latency and bandwidth need short and long ones
@@ -15,11 +14,29 @@ ALL_REDUCE_BYTES = tuple(1024 * ALL_REDUCE_GROWTH**power for power in range(5)) 
 WARM_UP, LEAST, MOST = 2, 5, 200  # messages of one size
 REPEATS = 5
 FIRST_SECONDS = 1e-4  # the expected time of the shortest message
+Pair = tuple[int, int]
 
 
 def leaders(nodes: tuple[str, ...]) -> list[int]:
     """Return the first rank of every node."""
     return [rank for rank, node in enumerate(nodes) if node not in nodes[:rank]]
+
+
+def rounds(players: Sequence[int]) -> list[list[Pair]]:
+    """Return rounds in which nobody has two opponents, and after which all have met: n - 1 of them, n if n is odd.
+
+    Source: the circle method of round-robin tournaments (Kirkman 1850): one stays, the others turn.
+    """
+    if len(players) < 2:
+        return []
+    circle: list[int | None] = [*players, *([None] if len(players) % 2 else [])]
+    half = len(circle) // 2
+    made = []
+    for _ in range(len(circle) - 1):
+        facing = zip(circle[:half], reversed(circle[half:]), strict=True)
+        made.append([(min(a, b), max(a, b)) for a, b in facing if a is not None and b is not None])
+        circle = [circle[0], circle[-1], *circle[1:-1]]
+    return made
 
 
 def pairs(peers: Peers, seconds: float) -> Iterator[Measured]:

@@ -1,6 +1,7 @@
 """The protocol of communication among the ranks of an allocation."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from crosswind.data.schema.errors import UnavailableError
@@ -81,3 +82,13 @@ def named(ranks: Sequence[int], nodes: Sequence[str] = ()) -> str:
     labels = [f"{rank} ({nodes[rank]})" if rank < len(nodes) else str(rank) for rank in ranks[:8]]
     more = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
     return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(labels)}{more}"
+
+
+def timed(action: Callable[[], object], count: int) -> list[float]:
+    """Return the seconds of each of so many repetitions."""
+    times = []
+    for _ in range(count):
+        began = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - began)
+    return times

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
-from crosswind.ingest.preflight.peers import named
+from crosswind.ingest.preflight.peers import named, timed
 from crosswind.ingest.probe.place import Place
 
 POLL_SECONDS = 0.05
@@ -178,15 +178,7 @@ class TorchPeers:
             self._torch.cuda.synchronize(self._device)
 
     def _timed(self, action: Callable[[], None], count: int) -> list[float]:
-        def turns() -> list[float]:
-            times = []
-            for _ in range(count):
-                began = time.perf_counter()
-                action()
-                times.append(time.perf_counter() - began)
-            return times
-
-        return self._talk(turns)
+        return self._talk(lambda: timed(action, count))
 
     def _talk(self, action: Callable[[], Talked]) -> Talked:
         try:

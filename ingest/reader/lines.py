@@ -83,6 +83,14 @@ def plain_head(head: bytes) -> str:
     return head.removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
 
 
+def changed_ns(path: Path) -> int:
+    """Return the time of a file's last change. Raises: UnavailableError."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError as error:
+        raise UnavailableError(f"{path}: {error.strerror}") from error
+
+
 def head_of(path: Path) -> bytes:
     """Return the first HEAD_BYTES of a file as stored. Raises: UnavailableError."""
     try:

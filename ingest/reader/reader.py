@@ -1,18 +1,21 @@
 """The protocol of readers: another tool's file becomes our records, in a stream; nothing is dropped silently."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
+from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import History
 
 QUOTED = 20  # skipped lines that a report quotes; the rest are counted
+Value = TypeVar("Value")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,23 @@ class Report:
         self.skipped += 1
         if len(self.quoted) < QUOTED:
             self.quoted.append(Skipped(line, text[:200], reason))
+
+    def remark(self, counts: Mapping[str, int]) -> None:
+        """Note what was counted, unless it never happened."""
+        self.notes += [f"{count} {text}" for text, count in counts.items() if count]
+
+
+def converted(
+    records: Iterable[tuple[int, str, Value]], convert: Callable[[Value], Result], report: Report
+) -> Iterator[Result]:
+    """Yield the results of records with their line numbers and texts; malformed ones go to the report."""
+    for number, text, value in records:
+        try:
+            result = convert(value)
+        except MalformedError as error:
+            report.skip(number, text, str(error))
+        else:
+            yield result
 
 
 @dataclass(frozen=True)

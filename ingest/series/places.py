@@ -71,7 +71,7 @@ class _Target:
         own = {label: value for label, value in labels.items() if label not in fixed and label not in TARGET_LABELS}
         for device in _devices(own):
             expected = self.name.of(Row(device, _facts(own)))
-            if expected is not None and dict(expected) == own and _family(self.name, device) == family:
+            if expected is not None and dict(expected) == own and self.name.family_of(device) == family:
                 return Place(self.metric_set, self.column, device, 1.0 if self.name.is_raw else self.column.scale)
         return None
 
@@ -100,13 +100,6 @@ def _facts(own: Mapping[str, str]) -> dict[str, int]:
     return {"index": int(index)} if index.isdecimal() and index.isascii() else {}
 
 
-def _family(name: Name, device: str) -> str | None:
-    if name.part is None:
-        return name.family
-    part = name.part(device)
-    return None if part is None else name.family.replace("{part}", part)
-
-
 @cache
 def _targets() -> Mapping[str, list[tuple[Labels, _Target]]]:
     """Return the possible columns of a family name, by the labels that distinguish them."""
@@ -127,6 +120,6 @@ def _sets() -> Iterator[tuple[MetricSet, Mapping[str, Name]]]:
 
 def _families(name: Name) -> Iterator[str]:
     for device in WITHOUT_LABELS if name.part else ("",):
-        family = _family(name, device)
+        family = name.family_of(device)
         if family is not None:
             yield family

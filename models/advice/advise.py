@@ -1,4 +1,4 @@
-"""Advice on a run to come, with the answer that it rests on."""
+"""Advice on the next run, with the answer that it is based on."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -58,7 +58,7 @@ def _check_carbon(price: Price, energies: Sequence[EnergyForecast | None]) -> No
 
 
 def _with_carbon(price: Price, intensity: CarbonIntensity | None) -> Price:
-    """The price with the site's carbon, where whoever asks names none."""
+    """The price with the site's carbon intensity, where it has none of its own."""
     if intensity is None or price.carbon_grams_per_kilowatt_hour is not None:
         return price
     grams = intensity.grams_per_kilowatt_hour * intensity.power_usage_effectiveness

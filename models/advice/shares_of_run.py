@@ -101,7 +101,7 @@ def _check_independent(run: Run) -> None:
 
 
 def _present(run: Run, ranks: int) -> tuple[float, str]:
-    """Samples a step of all ranks together, and the parameters that tell them. Raises: InvalidInputError."""
+    """Samples a step of all ranks together, and the parameters they follow from. Raises: InvalidInputError."""
     counts = {
         name: _count(run, name) for name in (*GLOBAL, *A_RANK, *MICRO, *ACCUMULATION) if name in run.configuration
     }
@@ -142,7 +142,7 @@ def _shares(per_sample: Floats, batch: int) -> list[int]:
 
 
 def _judged(per_sample: Floats, rest: Floats, batch: int) -> tuple[Floats, Floats]:
-    """Each step's seconds with equal shares, and with shares from the steps of all other blocks; both (n_steps,)."""
+    """Seconds of the steps with equal shares, and with shares from the steps of all other blocks; (n_steps,) each."""
     equal = np.array(_equal(batch, per_sample.shape[1]))
     new = np.empty(len(rest))
     for block in np.array_split(np.arange(len(rest)), BLOCKS):
@@ -152,7 +152,7 @@ def _judged(per_sample: Floats, rest: Floats, batch: int) -> tuple[Floats, Float
 
 
 def _interval(old: Floats, new: Floats, seed: int) -> tuple[float, float]:
-    """Of the gain, by resampling blocks of neighbouring steps (Kuensch 1989): steps near each other are alike."""
+    """The 90 % interval of the gain, by resampling blocks of neighbouring steps, which are alike (Kuensch 1989)."""
     length = math.ceil(math.sqrt(len(old)))
     draw = np.random.default_rng(seed)
     starts = draw.integers(0, len(old) - length + 1, (RESAMPLES, math.ceil(len(old) / length)))

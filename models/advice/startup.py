@@ -1,4 +1,4 @@
-"""The time that a job takes beside the run in it: loading, connecting, ending."""
+"""The time of a job outside the run in it: loading, connecting, ending."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 
 RUNS = 50  # the newest
-HIGH = 0.9  # of a few jobs' overheads; a limit must hold for the slow ones too
+HIGH = 0.9  # quantile of a few jobs' overheads; a limit must hold for the slow ones too
 
 
 def measured_startup(store: Store, workload: str, system: str) -> float:
@@ -17,13 +17,13 @@ def measured_startup(store: Store, workload: str, system: str) -> float:
     runs = [run for run in all_runs(store, wanted, limit=RUNS) if run.job_id and run.seconds]
     alone = _alone(runs)
     jobs = store.jobs.all_named([run.job_id for run in alone if run.job_id])
-    beside = [
+    overheads = [
         job.seconds - run.seconds
         for run in alone
         for job in jobs.get(run.job_id or "", [])
         if job.system == system and job.seconds and run.seconds and job.seconds >= run.seconds
     ]
-    return float(np.quantile(beside, HIGH)) if beside else 0.0
+    return float(np.quantile(overheads, HIGH)) if overheads else 0.0
 
 
 def _alone(runs: list[Run]) -> list[Run]:

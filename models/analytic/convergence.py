@@ -1,4 +1,4 @@
-"""The steps that training needs, and so the time it takes."""
+"""The number of steps that training needs, and its time to accuracy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from crosswind.models.analytic.checks import require_not_negative, require_posit
 
 BATCHES_MIN = 2  # different ones, for two constants
 SPREAD_MIN = 1e-3
-SPREAD_GUESS, GUESS_WEIGHT = 0.1, 1.0  # of log steps from seed to seed, worth one more run
+SPREAD_GUESS, GUESS_WEIGHT = 0.1, 1.0  # of log steps from seed to seed, a prior with the weight of one run
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class StepsToTarget:
 
     @classmethod
     def fit(cls, batches: Floats, steps: Floats) -> Self:
-        """From runs, (n,) each: log residuals by soft L1, covariance by Gauss-Newton. Raises: InvalidInputError."""
+        """Fit to runs, (n,) each: log residuals by soft L1, covariance by Gauss-Newton. Raises: InvalidInputError."""
         batches, steps = np.asarray(batches, np.float64), np.asarray(steps, np.float64)
         _check(batches, steps)
         scale = SPREAD_GUESS
@@ -69,7 +69,7 @@ class StepsToTarget:
         return np.asarray(np.sqrt(variance), np.float64)
 
     def interval(self, batches: Floats, *, level: float = 0.9) -> tuple[Floats, Floats]:
-        """Between which numbers of steps the next run reaches its target with this probability, (n,) each."""
+        """The interval of steps to target of the next run at this probability, (n,) each."""
         if not 0 < level < 1:
             raise InvalidInputError(f"level is {level}, expected between 0 and 1")
         reach = float(norm.ppf((1 + level) / 2)) * self.log_spread(batches)

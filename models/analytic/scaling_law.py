@@ -1,4 +1,4 @@
-"""Amdahl's law with what communication adds, for programs of which nothing but times at some scales is known."""
+"""Amdahl's law with communication, for programs known by their times at some scales alone."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -29,7 +29,7 @@ class ScalingLaw:
 
     @classmethod
     def fit(cls, ranks: Floats, seconds: Floats) -> Self:
-        """From times at some scales, (n,) each: non-negative least squares of relative errors, outliers weighed down.
+        """Fit to times at some scales, (n,) each: non-negative least squares of relative errors, outliers weighed down.
 
         Raises: InvalidInputError.
         """
@@ -45,7 +45,7 @@ class ScalingLaw:
         return cls(*(float(constant) for constant in constants))
 
     def seconds(self, ranks: Floats) -> Floats:
-        """The time at so many ranks, (n,)."""
+        """The times at numbers of ranks, (n,)."""
         constants = np.array([self.serial_seconds, self.parallel_seconds, self.tree_seconds, self.crosstalk_seconds])
         return np.asarray(_terms(np.asarray(ranks, np.float64)) @ constants, np.float64)
 

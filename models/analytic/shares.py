@@ -1,4 +1,4 @@
-"""Division of a batch among ranks that are not equally fast."""
+"""Division of a batch among ranks of unequal speed."""
 
 import heapq
 from collections.abc import Sequence
@@ -22,15 +22,15 @@ class Pace:
         require_not_negative(fixed_seconds=self.fixed_seconds)
 
     def seconds(self, samples: int) -> float:
-        """For so many samples."""
+        """Seconds for a number of samples."""
         return self.fixed_seconds + samples * self.seconds_a_sample if samples else 0.0
 
 
 def batch_shares(paces: Sequence[Pace], batch: int, *, allow_none: bool = False) -> list[int]:
-    """Whole samples a rank that sum to the batch and make the slowest rank as fast as possible.
+    """Return whole samples a rank that sum to the batch and make the slowest rank as fast as possible.
 
-    Every rank gets one at least, unless `allow_none`. The optimum: all ranks take what they finish within a time, the
-    shortest that is enough for the batch; what is too much then goes back from the ranks that would end last. Raises:
+    Every rank gets one at least, unless `allow_none`. The optimum: all ranks take the samples they finish within a
+    time, the shortest that suffices for the batch; the excess is then taken from the ranks that would end last. Raises:
     InvalidInputError.
     """
     require_count(batch=batch, ranks=len(paces))
@@ -42,7 +42,7 @@ def batch_shares(paces: Sequence[Pace], batch: int, *, allow_none: bool = False)
 
 
 def slowest_seconds(paces: Sequence[Pace], shares: Sequence[int]) -> float:
-    """Return how long the slowest rank takes."""
+    """Return the seconds of the slowest rank."""
     return max(pace.seconds(share) for pace, share in zip(paces, shares, strict=True))
 
 

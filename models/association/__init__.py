@@ -1,1 +1,1 @@
-"""Association: which of many columns go with slow runs, once drift and cohorts are taken out of both."""
+"""Association of many columns with slow runs, once drift and cohorts are taken out of both."""

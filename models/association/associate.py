@@ -1,6 +1,6 @@
-"""Columns against the excess of runs: partial rank correlation, effect, p by permutation, and how steady that is.
+"""Columns against the excess of runs: partial rank correlation, effect, p by permutation, and bootstrap replicates.
 
-Source: Spearman's rho of what a regression on the nuisance leaves of both ranks (partial Spearman).
+Source: Spearman's rho of the residuals of both ranks after a regression on drift and cohorts (partial Spearman).
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,9 +15,9 @@ from crosswind.models.association.bootstrap import Replicates, UnitSums, interva
 from crosswind.models.association.design import Design
 from crosswind.models.association.permutation import by_draws, by_moments, deviations, draws_for
 
-FAR = 6.0  # robust deviations: a run that lies further away pulls the effect no more than that
-LOG_RATIO_MAX = 50.0  # what is left of a column may be so little that a slope says nothing
-NOTHING = 1e-10  # of a column's own squares: what rounding leaves of one that trends and cohorts tell altogether
+FAR = 6.0  # robust deviations: the excess of a run further away is clipped to that
+LOG_RATIO_MAX = 50.0  # the residual of a column may be so small that its slope means nothing
+NOTHING = 1e-10  # of a column's own squares: rounding errors where trends and cohorts explain all of it
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Association:
     replicates: Floats
 
     def ratios(self, place: int) -> tuple[float, float, float]:
-        """Return how many times as long runs take by unit of dose of one column, and the interval of that."""
+        """Return the factor of time by unit of dose of one column, and its interval."""
         slopes = np.array([self.slope[place], self.slope_low[place], self.slope_high[place]])
         ratio, low, high = np.exp(np.clip(slopes, -LOG_RATIO_MAX, LOG_RATIO_MAX)).tolist()
         return ratio, low, high
@@ -49,13 +49,13 @@ class Association:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Of the columns of all parts, of which there is one at least."""
+        """Join the columns of one or more parts."""
         return cls(*(np.concatenate([getattr(part, field.name) for part in parts], axis=-1) for field in fields(cls)))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The excess of n runs in log seconds, told in the order of time: what is left of it, and of its ranks."""
+    """Residuals of the excess of n runs, in log seconds and as ranks, (n,) each, in the order of time."""
 
     design: Design
     log: Floats
@@ -63,16 +63,17 @@ class Outcome:
 
     @classmethod
     def of(cls, design: Design, log_excess: Floats) -> Self:
-        """From the excess of runs in the order that the design was made of."""
+        """Make them of log excess (n,), in the order of runs that the design was made of."""
         excess = log_excess[design.order]
         left = design.without(np.column_stack([_clipped(excess), scipy.stats.rankdata(excess)]))
         return cls(design, left[:, 0], left[:, 1])
 
 
 def associate(outcome: Outcome, chunks: Iterable[tuple[Floats, Floats]], columns: int, *, seed: int = 0) -> Association:
-    """Of columns that come in chunks, one at least: ranks and doses, each (n, m), in the order of time, without gaps.
+    """Associate columns with the outcome; they come in one or more chunks of ranks and doses, (n, m) each, no gaps.
 
-    columns: how many are tested together, here and elsewhere, which says how small p must be told apart from 0.
+    Rows are in the order of time. columns: the number tested together, here and elsewhere, which sets how small a p
+    must be resolved.
     """
     design, draws = outcome.design, draws_for(len(outcome.log), columns)
     sums, p = [], []
@@ -80,23 +81,23 @@ def associate(outcome: Outcome, chunks: Iterable[tuple[Floats, Floats]], columns
         x = _left(design, ranks)
         d = x if doses is ranks else _left(design, doses)
         by_law = by_moments(x.T @ outcome.ranks, deviations(design, x, outcome.ranks))
-        # What is left of drift makes the draws' far tail a little too thin: the larger of both is believed.
+        # Residual drift makes the far tail of the draws a little too thin: the larger of both p counts.
         p.append(np.maximum(by_law, by_draws(design, x, outcome.ranks, draws, seed=seed)) if draws else by_law)
         sums.append(UnitSums.of(x, outcome.ranks, d, outcome.log))
-    joined = UnitSums(*(_beside(sums, field.name) for field in fields(UnitSums)))
-    drawn_anew = Replicates.of(joined, seed=seed)
-    bands = (*interval(drawn_anew.rho), *interval(drawn_anew.slope))
+    joined = UnitSums(*(_stacked(sums, field.name) for field in fields(UnitSums)))
+    replicates = Replicates.of(joined, seed=seed)
+    bands = (*interval(replicates.rho), *interval(replicates.slope))
     low, high, slope_low, slope_high = (np.where(np.isnan(joined.rho), np.nan, band) for band in bands)
-    return Association(*(joined.rho, low, high, joined.slope, slope_low, slope_high), np.concatenate(p), drawn_anew.rho)
+    return Association(*(joined.rho, low, high, joined.slope, slope_low, slope_high), np.concatenate(p), replicates.rho)
 
 
 def _left(design: Design, columns: Floats) -> Floats:
-    """Return what is left of columns; exactly nothing where that is rounding alone."""
+    """Return the residuals of columns (n, m); exactly 0 where they are rounding errors."""
     left = design.without(columns)
     return np.where((left**2).sum(axis=0) > NOTHING * (columns**2).sum(axis=0), left, 0.0)
 
 
-def _beside(sums: Iterable[UnitSums], name: str) -> Floats:
+def _stacked(sums: Iterable[UnitSums], name: str) -> Floats:
     parts = [getattr(chunk, name) for chunk in sums]
     return parts[0] if name == "yy" else np.concatenate(parts, axis=1)
 

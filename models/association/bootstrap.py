@@ -1,4 +1,4 @@
-"""Luck of the draw in a ranking: intervals, and how often a column is among the first."""
+"""Bootstrap of a ranking: intervals, and the share of replicates in which a column is among the first."""
 
 import math
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class UnitSums:
 
     @classmethod
     def of(cls, x: Floats, y: Floats, d: Floats, log: Floats) -> Self:
-        """From residuals in the order of time: x and d (n, m), y and log (n,)."""
+        """Sum residuals in the order of time: x and d (n, m), y and log (n,)."""
         units = min(len(y), UNITS_MAX)
         stretches = summing(np.arange(len(y)) * units // len(y))
 
@@ -54,7 +54,7 @@ class UnitSums:
 
 @dataclass(frozen=True)
 class Replicates:
-    """Correlations and slopes when units are drawn anew, each (n_replicates, m)."""
+    """Correlations and slopes of bootstrap replicates, each (n_replicates, m)."""
 
     rho: Floats
     slope: Floats

@@ -1,4 +1,4 @@
-"""The terms taken out of columns and outcome before they are compared: drift in time, and what tells cohorts apart."""
+"""Nuisance terms taken out of columns and outcome before they are compared: drift in time, and cohorts."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -12,8 +12,8 @@ from sklearn.preprocessing import SplineTransformer
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 
-RUNS_MIN = 20  # below, two blocks cannot be told from luck
-BLOCK_RUNS = 10  # that follow each other: of any drift so short that it is alike for all of them
+RUNS_MIN = 20  # two blocks
+BLOCK_RUNS = 10  # consecutive runs, among which drift is taken to be constant
 RUNS_A_KNOT = 15
 KNOTS = (3, 12)  # at least, at most
 COHORTS_AT_ONCE = 100  # more would make a large basis
@@ -23,11 +23,11 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Design:
-    """n runs: `order` puts them in the order of time, and all else is told in that order.
+    """Design of n runs: `order` sorts them by time, and everything else is in that order.
 
-    `starts` are the places where blocks of runs begin, `blocks` (n_blocks, n) sums over each; `cohorts` (n_cohorts, n)
-    takes the mean of each cohort, `member` (n,) says which is a run's. `basis` (n, n_columns) is an orthonormal one of
-    smooth trends and, unless they are many, of cohorts, within blocks.
+    `starts` are the first places of blocks of runs, `blocks` (n_blocks, n) sums over each; `cohorts` (n_cohorts, n)
+    takes the mean of each cohort, `member` (n,) numbers the cohort of each run. `basis` (n, n_columns) is orthonormal,
+    of smooth trends and, unless they are many, of cohorts, within blocks.
     """
 
     order: Ints
@@ -39,7 +39,7 @@ class Design:
 
     @classmethod
     def of(cls, started_ns: Ints, cohort: Ints) -> Self:
-        """Of runs that began then, and whose cohorts have these numbers. Raises: InvalidInputError for too few runs."""
+        """Make the design of runs with these starts and cohort numbers, (n,). Raises: InvalidInputError for too few."""
         if len(started_ns) < RUNS_MIN:
             raise InvalidInputError(f"{len(started_ns)} runs: expected {RUNS_MIN} or more")
         order = np.argsort(started_ns, kind="stable").astype(np.int64)
@@ -56,7 +56,7 @@ class Design:
 
     @property
     def has_many_cohorts(self) -> bool:
-        """Return whether their means are taken out in turn with the rest, not at once."""
+        """Return whether cohort means are taken out in turn with the trends, not at once."""
         return bool(self.cohorts.shape[0] > COHORTS_AT_ONCE)
 
     @property
@@ -66,13 +66,13 @@ class Design:
 
     @property
     def freedom(self) -> float:
-        """The share of the freedom that blocks leave which trends and cohorts leave too."""
+        """The share of the degrees of freedom within blocks that trends and cohorts leave."""
         within = len(self.order) - len(self.starts)
         cohorts = self.cohorts.shape[0] - 1 if self.has_many_cohorts else 0
         return float(max(within - self.basis.shape[1] - cohorts, 1) / within)
 
     def without(self, columns: Floats) -> Floats:
-        """Columns (n, m), told in the order of time, less their trends and the means of cohorts and of blocks."""
+        """Residuals of columns (n, m) in the order of time, less trends and the means of cohorts and blocks."""
         left = self._within_blocks(np.asarray(columns, np.float64))
         left -= self.basis @ (self.basis.T @ left)
         for _ in range(SWEEPS if self.has_many_cohorts else 0):
@@ -91,7 +91,7 @@ class Design:
 
 
 def _orthonormal(columns: Floats) -> Floats:
-    """A basis of what columns (n, m) span, for n much larger than m."""
+    """An orthonormal basis of the span of columns (n, m), for n much larger than m."""
     sizes, directions = np.linalg.eigh(columns.T @ columns)
     kept = sizes > 1e-10 * sizes[-1]
     basis: Floats = columns @ (directions[:, kept] / np.sqrt(sizes[kept]))
@@ -106,7 +106,7 @@ def summing(member: Ints) -> scipy.sparse.csr_array:
 
 
 def ranks_in_cohorts(columns: Floats, member: Ints) -> Floats:
-    """The place of each value among its cohort's, from 0 to 1, of equal ones the mean; missing stays NaN. (n, m)."""
+    """Ranks of values (n, m) within their cohorts, scaled to 0 ... 1, ties by their mean; missing stays NaN."""
     table = pd.DataFrame(columns)
     by_cohort = table.groupby(member)
     places: Floats = ((by_cohort.rank() - 0.5) / by_cohort.transform("count")).to_numpy(np.float64)

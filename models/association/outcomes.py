@@ -18,9 +18,9 @@ from crosswind.models.spread.level import OWN_RUNS_MIN, level_of
 
 @dataclass(frozen=True)
 class Outcomes:
-    """The runs that can be compared, oldest first: log excess over the level of their cohort and its number, (n,).
+    """Comparable runs, oldest first: log excess over the level of their cohort, and the cohort's number, (n,) each.
 
-    `looked_at` counts the completed runs that were asked about; cohorts with fewer than four are left out.
+    `looked_at` counts the completed runs among which they were chosen; cohorts with fewer than four are left out.
     """
 
     system: str
@@ -37,7 +37,7 @@ class Outcomes:
 
     @property
     def usual_seconds(self) -> Floats:
-        """The seconds that each run would have taken without its excess, (n,)."""
+        """Seconds of the runs without their excess, (n,)."""
         seconds = np.array([run.seconds for run in self.runs], dtype=np.float64)
         usual: Floats = seconds * np.exp(-self.log_excess)
         return usual
@@ -51,7 +51,7 @@ class Outcomes:
 def outcomes(
     store: Store, workload: str | None = None, system: str | None = None, *, limit: int = EVERY_RUN
 ) -> Outcomes:
-    """Of the newest completed runs of a workload, or of all; without a system, of that of most of them.
+    """Outcomes of the newest completed runs of a workload, or of all, on a system; None is that of most of them.
 
     A run's time is its mean step without warm-up where all runs of its cohort recorded steps, so that runs of more
     steps are no slower; else its run time. Raises: InvalidInputError where no such run is stored.
@@ -68,7 +68,7 @@ def outcomes(
 
 
 def _excess(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with `log_excess`, NaN of runs that nothing compares with."""
+    """The table with `log_excess`, NaN for runs without a cohort to compare with."""
     steps = table["step_mean_seconds"].where(table["step_mean_seconds"] > 0)
     has_steps = steps.notna().groupby(table["cohort"]).transform("all")
     logs = pd.Series(np.log(steps.where(has_steps, table["run_seconds"]).to_numpy(np.float64)), index=table.index)

@@ -1,4 +1,4 @@
-"""P-values of many columns at once: how often chance alone goes as far, with every block of time kept."""
+"""P-values of many columns at once, by permutation within blocks of time."""
 
 import numpy as np
 import scipy.stats
@@ -6,9 +6,9 @@ import scipy.stats
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.association.design import Design
 
-PRODUCTS = 2e10  # multiplications that one ranking may cost: a second or two
+PRODUCTS = 2e10  # multiplications that one ranking may take: a second or two
 DRAWS_A_COLUMN = 200  # the least p is then a tenth of what the first discovery at q = 0.05 needs
-ENOUGH_A_COLUMN = 20  # below, the least p would forbid any discovery, and the moments answer
+ENOUGH_A_COLUMN = 20  # below, the least p would forbid any discovery, and moments are used
 DRAWS_MIN, DRAWS_MAX = 2_000, 200_000
 NUMBERS_AT_ONCE = 10_000_000
 
@@ -16,8 +16,8 @@ NUMBERS_AT_ONCE = 10_000_000
 def deviations(design: Design, columns: Floats, outcome: Floats) -> Floats:
     """The standard deviation of each column's product with the outcome over all permutations within blocks, (m,).
 
-    Both are centred within blocks; it is exact: sum over blocks of Sxx Syy / (n - 1). Source: Hoeffding 1951. What
-    trends and cohorts took from the outcome's variance is put back, or luck would look smaller than it is.
+    Both are centred within blocks; it is exact: sum over blocks of Sxx Syy / (n - 1). Source: Hoeffding 1951. The
+    variance that trends and cohorts took from the outcome is added back, or deviations would be too small.
     """
     spread = design.block_sums(columns**2) * design.block_sums(outcome[:, None] ** 2)
     deviation: Floats = np.sqrt((spread / np.maximum(design.sizes - 1, 1)[:, None]).sum(axis=0) / design.freedom)
@@ -25,7 +25,7 @@ def deviations(design: Design, columns: Floats, outcome: Floats) -> Floats:
 
 
 def draws_for(rows: int, columns: int) -> int:
-    """Return how many permutations are drawn; 0 where those that can be afforded would tell nothing."""
+    """Return the number of permutations to draw; 0 where too few for any discovery are affordable."""
     wanted = min(max(DRAWS_A_COLUMN * columns, DRAWS_MIN), DRAWS_MAX)
     drawn = int(min(wanted, PRODUCTS / max(rows * columns, 1)))
     return drawn if drawn >= max(ENOUGH_A_COLUMN * columns, DRAWS_MIN) else 0

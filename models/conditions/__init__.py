@@ -1,4 +1,4 @@
-"""Conditions: what was known before a run began that may tell how it will differ from its cohort's usual time."""
+"""Conditions before a run begins, by which its time may differ from its cohort's usual one."""
 
 from crosswind.models.conditions.conditions import conditions_at_start, conditions_now
 

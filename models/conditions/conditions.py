@@ -1,4 +1,4 @@
-"""All conditions of a run, known strictly before it began."""
+"""Conditions of a run, all known strictly before it began."""
 
 import time
 from collections.abc import Sequence
@@ -10,30 +10,30 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import EVERY_RUN, all_runs, summaries
 from crosswind.data.store.store import Store
-from crosswind.models.conditions.fortunes import COLUMNS as FORTUNES
-from crosswind.models.conditions.fortunes import fortunes_before, fortunes_of
 from crosswind.models.conditions.moment import Moment, places_of, starts_of
 from crosswind.models.conditions.neighbours import COLUMNS as NEIGHBOURS
 from crosswind.models.conditions.neighbours import neighbours
+from crosswind.models.conditions.node_history import COLUMNS as NODE_HISTORY
+from crosswind.models.conditions.node_history import history_before, node_history
 from crosswind.models.conditions.sampled import NAMES as SAMPLED
 from crosswind.models.conditions.sampled import sampled
 
 PREFIX = "condition."
-NAMES = tuple(f"{PREFIX}{name}" for name in (*SAMPLED, *NEIGHBOURS, *FORTUNES))
+NAMES = tuple(f"{PREFIX}{name}" for name in (*SAMPLED, *NEIGHBOURS, *NODE_HISTORY))
 LIVE_RUNS = 2000  # the newest of a system; older ones say little about now
 
 
 def conditions_at_start(store: Store, runs: Sequence[Run], *, names: Sequence[str] = NAMES) -> pd.DataFrame:
     """One row a run in the order given: columns `condition.<name>`, numbers known before it began, NaN where unknown.
 
-    Samples count from 30 s before a run to just before it; docs/models/conditions.md names every condition. What only
-    others than `names` need is not looked up. Raises: InvalidInputError for a run without a start, an unknown name.
+    Samples count from 30 s before a run to just before it; docs/models/conditions.md names every condition. Only what
+    `names` need is read. Raises: InvalidInputError for a run without a start, an unknown name.
     """
     return conditions_before(store, starts_of(runs), names=names)
 
 
 def conditions_before(store: Store, moments: Sequence[Moment], *, names: Sequence[str] = NAMES) -> pd.DataFrame:
-    """As `conditions_at_start`, of moments. Raises: InvalidInputError for an unknown name."""
+    """Return the same for moments, one row each. Raises: InvalidInputError for an unknown name."""
     return _conditions(store, moments, names, EVERY_RUN)
 
 
@@ -61,8 +61,8 @@ def _conditions(store: Store, moments: Sequence[Moment], names: Sequence[str], l
     runs = [run for system in systems for run in all_runs(store, RunFilter(system=system), limit=limit)]
     if wanted & set(NEIGHBOURS):
         parts.append(neighbours(runs, moments))
-    if wanted & set(FORTUNES):
-        parts.append(fortunes_before(fortunes_of(_ended(store, runs)), moments))
+    if wanted & set(NODE_HISTORY):
+        parts.append(history_before(node_history(_ended(store, runs)), moments))
     return pd.concat(parts, axis=1).add_prefix(PREFIX)[list(names)]
 
 

@@ -1,4 +1,4 @@
-"""The moments that conditions are asked of."""
+"""Moments at which conditions are read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ LOOK_BACK_NS = int(LOOK_BACK_SECONDS * 1e9)
 
 @dataclass(frozen=True)
 class Moment:
-    """Just before `at_ns`, in ns UTC, on these nodes of a system; `run_id` is the run that is about to begin there."""
+    """The time just before `at_ns`, in ns UTC, on nodes of a system; `run_id` is the run about to begin there."""
 
     at_ns: int
     nodes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Other runs at work when a run began, and how long its nodes had been idle, as the catalog tells."""
+"""Other runs in progress when a run began, and the idle time of its nodes, from the catalog."""
 
 from collections import defaultdict, deque
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ MONDAY_HOURS = 72  # 1970-01-01 was a Thursday: the week before it began as many
 
 @dataclass(frozen=True)
 class _Spans:
-    """The spans of a system's runs at work; the arrays have one entry a run, `ended_ns` NEVER_NS while it still is."""
+    """Times of a system's runs, (n_runs,) each; `ended_ns` is NEVER_NS of a run in progress."""
 
     runs: tuple[Run, ...]
     started_ns: NDArray[np.int64]
@@ -30,7 +30,7 @@ class _Spans:
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> Self:
-        """The runs of which start and end, or that they go on, are known."""
+        """Make them of the runs whose start and end are known, or that are still running."""
         kept = tuple(run for run in runs if _is_placed(run))
         ended = [NEVER_NS if run.ended_ns is None else run.ended_ns for run in kept]
         started = np.array([run.started_ns for run in kept], dtype=np.int64)
@@ -39,13 +39,13 @@ class _Spans:
 
 @dataclass
 class _Sweep:
-    """One system's runs in the order of time: who is at work just before `at_ns`, and when each node was last left.
+    """A pass over one system's runs in the order of time: runs in progress, and the last end of a run on each node.
 
-    A run is named by its place in `spans`.
+    Runs are numbered by their place in `spans`.
     """
 
     spans: _Spans
-    at_work: set[int] = field(default_factory=set)
+    in_progress: set[int] = field(default_factory=set)
     on_node: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     left_ns: dict[str, int] = field(default_factory=dict)
     _beginning: deque[int] = field(init=False)
@@ -56,29 +56,29 @@ class _Sweep:
         self._ending = deque(np.argsort(self.spans.ended_ns, kind="stable").tolist())
 
     def go_to(self, at_ns: int) -> None:
-        """Goes on to a time that is not before the last one: starts count before it, ends from it on."""
+        """Advances to a time not before the last one: starts count before it, ends from it on do not."""
         while self._beginning and self.spans.started_ns[self._beginning[0]] < at_ns:
             self._begin(self._beginning.popleft(), at_ns)
         while self._ending and self.spans.ended_ns[self._ending[0]] < at_ns:
             self._end(self._ending.popleft())
 
     def _begin(self, place: int, at_ns: int) -> None:
-        if self.spans.ended_ns[place] < at_ns:  # it came and went since the last time
+        if self.spans.ended_ns[place] < at_ns:  # it began and ended since the last time
             return
-        self.at_work.add(place)
+        self.in_progress.add(place)
         for node in self.spans.runs[place].nodes:
             self.on_node[node].add(place)
 
     def _end(self, place: int) -> None:
-        self.at_work.discard(place)
+        self.in_progress.discard(place)
         for node in self.spans.runs[place].nodes:
             self.on_node[node].discard(place)
             self.left_ns[node] = int(self.spans.ended_ns[place])
 
     def around(self, moment: Moment, own: int | None) -> tuple[float, float, float, float]:
-        """Return the `neighbours` of a moment, without its hour; `own` is the place of the run that begins then."""
+        """Return the columns of a moment without its hour; `own` is the place of the run that begins then."""
         sharing = sorted(set().union(*(self.on_node.get(node, ()) for node in moment.nodes)) - {own})
-        others = len(self.at_work) - (own in self.at_work)
+        others = len(self.in_progress) - (own in self.in_progress)
         ranks = sum(_ranks_on(self.spans.runs[place], moment.nodes) for place in sharing)
         return float(len(sharing)), float(ranks), float(others), 0.0 if sharing else self._idle_seconds(moment)
 
@@ -90,8 +90,8 @@ class _Sweep:
 def neighbours(runs: Sequence[Run], moments: Sequence[Moment]) -> pd.DataFrame:
     """One row a moment: other runs in progress then, and the hour of the week (UTC, 0 is Monday's first).
 
-    `neighbour_runs` and `neighbour_ranks` share a node with it, `system_runs` its system; `idle_seconds` is how long
-    ago the last run on its nodes ended, 0 while there are any and NaN before the first.
+    `neighbour_runs` and `neighbour_ranks` share a node with it, `system_runs` its system; `idle_seconds` is the time
+    since the last run on its nodes ended, 0 while one is in progress and NaN before the first.
     """
     rows = np.full((len(moments), len(COLUMNS)), np.nan)
     for system in {moment.system for moment in moments}:
@@ -102,7 +102,7 @@ def neighbours(runs: Sequence[Run], moments: Sequence[Moment]) -> pd.DataFrame:
 
 
 def _of_system(runs: Sequence[Run], moments: Sequence[Moment]) -> Floats:
-    """Shape (n_moments, n_columns); worked out in the order of time, returned in the order given."""
+    """Rows of COLUMNS, (n_moments, n_columns), in the order given."""
     sweep = _Sweep(_Spans.of(runs))
     places = {run.run_id: place for place, run in enumerate(sweep.spans.runs)}
     rows = np.empty((len(moments), len(COLUMNS)))

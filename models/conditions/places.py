@@ -1,4 +1,4 @@
-"""Places and times of the samples looked for: nodes and look-backs, what of them is fresh, and who shares a kernel."""
+"""Places of samples: nodes in look-backs, the time from which a sample is fresh, and nodes that share a kernel."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -32,15 +32,15 @@ select moment, at_node, two[1] - (two[1] - coalesce(two[2], two[1])) // 2 as fre
 _BOOTS = "select distinct node, boot_id from {} where ts_ns between ? and ? and boot_id is not null"
 
 
-class Asked(TypedDict):
-    """The keywords by which `Lake.counters` is asked for the rows of WITHIN."""
+class RowFilter(TypedDict):
+    """Keywords of `Lake.counters` for the rows of WITHIN."""
 
     parameters: list[object]
     within: Span
 
 
-def asked(places: pd.DataFrame) -> Asked:
-    """The parameters of WITHIN, and the time in which all of it lies."""
+def rows_within(places: pd.DataFrame) -> RowFilter:
+    """The parameters of WITHIN for places, and the time span of them all."""
     columns: list[object] = [places["at_node"].tolist(), places["from_ns"].tolist(), places["until_ns"].tolist()]
     return {"parameters": columns, "within": (int(places["from_ns"].min()), int(places["until_ns"].max()) - 1)}
 
@@ -54,12 +54,12 @@ class MemoryDatabase:
     @classmethod
     @contextmanager
     def opened(cls) -> Iterator[Self]:
-        """A database with nothing on it."""
+        """An empty database."""
         with duckdb.connect(":memory:", config={"threads": 1}) as connection:
             yield cls(connection)
 
     def answer(self, sql: str, samples: pd.DataFrame | pa.Table, places: pd.DataFrame) -> pd.DataFrame:
-        """Return what DuckDB answers of these two tables, by these names."""
+        """Return the rows of a query over `samples` and `places`."""
         self.connection.register("samples", samples)
         self.connection.register("places", places)
         table: pd.DataFrame = self.connection.execute(sql).df()
@@ -67,25 +67,25 @@ class MemoryDatabase:
 
 
 def swept_set(stored: Collection[str]) -> str | None:
-    """The set that tells when nodes were swept."""
+    """The stored set from which the times of sweeps are read."""
     return next((name for name in SWEPT if name in stored), None)
 
 
 def with_sweeps(lake: Lake, database: MemoryDatabase, places: pd.DataFrame, swept: str | None) -> pd.DataFrame:
-    """The places with `fresh_ns`: what was seen since then was there in the node's newest sweep."""
+    """The places with `fresh_ns`: samples from then on are of the node's newest sweep."""
     if swept is None:
         return places.assign(fresh_ns=places["from_ns"])
-    rows = lake.counters(swept, ["node"], where=WITHIN, **asked(places))
+    rows = lake.counters(swept, ["node"], where=WITHIN, **rows_within(places))
     fresh = database.answer(_SWEEPS, rows.select(["node", "ts_ns"]), places)
     joined = places.merge(fresh, on=["moment", "at_node"], how="left")
     return joined.assign(fresh_ns=joined["fresh_ns"].astype("Int64").fillna(joined["from_ns"]).astype("int64"))
 
 
 def of_kernels(lake: Lake, places: pd.DataFrame, swept: str | None) -> pd.DataFrame:
-    """The places and, of every moment, the other nodes of the same boot: containers that are nodes of one machine."""
+    """The places and, for every moment, the other nodes of the same boot: containers on one machine."""
     if swept is None:
         return places
-    within = asked(places)["within"]
+    within = rows_within(places)["within"]
     boots = lake.frame(_BOOTS.format(swept), within, within=within)
     mates = boots.merge(boots, on="boot_id", suffixes=("", "_mate"))[["node", "node_mate"]].drop_duplicates()
     joined = places.merge(mates, left_on="at_node", right_on="node")

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Over(StrEnum):
-    """Ways in which devices of a node, or nodes of a run, become one number; the value is SQL's name of it."""
+    """An aggregate over the devices of a node, or the nodes of a run; the value is its name in SQL."""
 
     SUM = "sum"
     MEAN = "avg"
@@ -19,7 +19,7 @@ class Reading:
 
     Counters become rates a second, of the newest two samples (`name`) and of the whole look-back (`name_recent`); of
     gauges the newest value counts. `divided_by` is another gauge of the row. `only` is SQL on the device's name.
-    `of_kernel` counts the other nodes of the same kernel too: containers, that are nodes of their own, on one machine.
+    `of_kernel` also counts the other nodes of the same kernel: containers on one machine that are nodes of their own.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Reading:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The conditions that it gives."""
+        """Names of the conditions read from it."""
         return (self.name, f"{self.name}_recent") if self.is_rate else (self.name,)
 
 
@@ -85,7 +85,7 @@ READINGS: tuple[Reading, ...] = (
     Reading("throttled_ratio", "cgroup", ("throttled_seconds_total",), Over.MAX),
 )
 
-# What the node did beyond the processes that are watched there: condition -> what it did, what they did.
+# Load beyond the watched processes of the node: condition -> the node's load, the load of its watched processes.
 OTHERS = {
     "others_cores": ("cpu_busy_cores", "watched_cores"),
     "others_page_faults": ("page_faults", "watched_page_faults"),

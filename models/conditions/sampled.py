@@ -12,7 +12,7 @@ from crosswind.data.lake.series import Series, in_order
 from crosswind.data.schema.metric import Column
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.conditions.moment import LOOK_BACK_SECONDS
-from crosswind.models.conditions.places import WITHIN, MemoryDatabase, asked, of_kernels, swept_set, with_sweeps
+from crosswind.models.conditions.places import WITHIN, MemoryDatabase, of_kernels, rows_within, swept_set, with_sweeps
 from crosswind.models.conditions.reading import OTHERS, READINGS, Reading
 
 # One number a device, then a node, then a moment. A pair of samples counts where it is no longer than the look-back.
@@ -43,9 +43,9 @@ NAMES = (*(name for reading in READINGS for name in reading.names), *OTHERS)
 
 
 def sampled(lake: Lake, places: pd.DataFrame, count: int, *, names: Collection[str] = NAMES) -> pd.DataFrame:
-    """These conditions of READINGS and OTHERS, one row for each of `count` moments; NaN where nothing was sampled.
+    """Conditions of READINGS and OTHERS, one row for each of `count` moments; NaN where nothing was sampled.
 
-    places: as `places_of`. A query or two of the lake for each set that is stored and asked for.
+    places: as `places_of`. Each stored set that is needed takes a query or two of the lake.
     """
     needed = {*names, *(source for name in names if name in OTHERS for source in OTHERS[name])}
     readings = [reading for reading in READINGS if needed.intersection(reading.names)]
@@ -59,7 +59,7 @@ def sampled(lake: Lake, places: pd.DataFrame, count: int, *, names: Collection[s
 
 def _read(lake: Lake, places: pd.DataFrame, readings: Sequence[Reading]) -> _Numbers:
     stored = set(lake.sets())
-    groups = _together(lake, stored, readings)
+    groups = _by_query(lake, stored, readings)
     columns: _Numbers = {}
     if not groups:
         return columns
@@ -72,14 +72,14 @@ def _read(lake: Lake, places: pd.DataFrame, readings: Sequence[Reading]) -> _Num
             rows = _rows(lake, wanted, chosen)
             series = in_order(rows)
             for reading in wanted:
-                samples = _grown(reading, series) if reading.is_rate else _shown(reading, rows)
+                samples = _grown(reading, series) if reading.is_rate else _gauge_values(reading, rows)
                 answer = database.answer(_sql(reading), samples, chosen).set_index("moment")
                 columns |= dict(zip(reading.names, (answer[column] for column in answer), strict=True))
     return columns
 
 
-def _together(lake: Lake, stored: set[str], readings: Sequence[Reading]) -> list[list[Reading]]:
-    """The readings whose columns are stored, those together that one query answers."""
+def _by_query(lake: Lake, stored: set[str], readings: Sequence[Reading]) -> list[list[Reading]]:
+    """The readings whose columns are stored, grouped by the query that answers them."""
     groups: dict[tuple[str, str, bool], list[Reading]] = {}
     for reading in readings:
         if reading.metric_set in stored and KEYS | _needed(reading) <= set(lake.columns(reading.metric_set)):
@@ -90,7 +90,7 @@ def _together(lake: Lake, stored: set[str], readings: Sequence[Reading]) -> list
 def _rows(lake: Lake, wanted: Sequence[Reading], places: pd.DataFrame) -> pa.Table:
     columns = sorted({column for reading in wanted for column in _needed(reading)})
     where = f"{WITHIN} and ({wanted[0].only})"
-    return lake.counters(wanted[0].metric_set, columns, where=where, **asked(places))
+    return lake.counters(wanted[0].metric_set, columns, where=where, **rows_within(places))
 
 
 def _sql(reading: Reading) -> str:
@@ -99,15 +99,15 @@ def _sql(reading: Reading) -> str:
 
 
 def _grown(reading: Reading, series: Series) -> pd.DataFrame:
-    """Return what the columns grew by together, and in how many seconds, NaN where one of them is unknown."""
+    """Return the growth of the columns together and its seconds, one row a sample; NaN where one is unknown."""
     parts = [differences(series, column) for column in reading.columns]
     growth = np.sum([part["growth"].to_numpy(np.float64, na_value=np.nan) for part in parts], axis=0)
     seconds = parts[0]["seconds"].to_numpy(np.float64, na_value=np.nan)
     return _keys(series.rows).assign(growth=growth, seconds=np.where(np.isnan(growth), np.nan, seconds))
 
 
-def _shown(reading: Reading, rows: pa.Table) -> pd.DataFrame:
-    """Return what the gauges show together; missing where one of them is, or where what it is divided by is 0."""
+def _gauge_values(reading: Reading, rows: pa.Table) -> pd.DataFrame:
+    """Return the sum of the gauges, one row a sample; missing where one of them is, or where the divisor is 0."""
     columns = {column.name: column for column in set_of(rows.schema).columns}
     value = np.sum([_base(rows, columns[name]) for name in reading.columns], axis=0)
     if reading.divided_by is not None:

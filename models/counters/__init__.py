@@ -1,1 +1,1 @@
-"""Counters that matter: which of the nodes' counters and gauges go with slow runs."""
+"""Counters and gauges of nodes that go with slow runs."""

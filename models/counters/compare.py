@@ -1,9 +1,9 @@
-"""Counters against the excess, without what the length of a run alone does to them.
+"""Counters against the excess, without the effect that the length of a run alone has on them.
 
-A slow run spreads its own work over more time, so every counter of that work falls by the second; and whatever goes on
-at a steady pace beside it is more by unit of work. So a counter has to show it both ways: its growth a second and its
-growth over the run's usual time must both rise, or both fall, and the weaker of the two counts (an intersection-union
-test: Berger 1982).
+A slow run spreads its own work over more time, so the rate of every counter of that work falls; and activity at a
+steady rate beside it grows by unit of work. A counter must therefore show both: its growth a second and its growth over
+the run's usual time must both rise, or both fall, and the weaker of the two counts (an intersection-union test: Berger
+1982).
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Compared:
-    """m counters that are known of the same runs; `whole` (n_runs, m) is what was compared, of all runs, else NaN."""
+    """m counters known of the same runs; `whole` (n_runs, m) has the compared values of all runs, NaN where unknown."""
 
     names: tuple[CounterColumn, ...]
     runs: int
@@ -38,7 +38,7 @@ class Compared:
 
 
 def compared_counters(compared: Outcomes, table: Table, *, seed: int = 0) -> list[Compared]:
-    """The counters that varied in enough runs, those together that are known of the same runs."""
+    """Compare the counters that varied in enough runs, grouped by the runs that they are known of."""
     groups = _by_gaps(table)
     tested = sum(len(names) for _, names in groups)
     return [_of_group(compared, table, group, tested, seed=seed) for group in groups]
@@ -46,11 +46,11 @@ def compared_counters(compared: Outcomes, table: Table, *, seed: int = 0) -> lis
 
 def _by_gaps(table: Table) -> list[tuple[Ints, list[CounterColumn]]]:
     groups: dict[bytes, tuple[Ints, list[CounterColumn]]] = {}
-    for shown, values in table.items():
+    for counter, values in table.items():
         is_finite = np.isfinite(values.to_numpy(np.float64, na_value=np.nan))
         rows = np.flatnonzero(is_finite)
         if len(rows) >= RUNS_MIN and len(rows) - int(values[is_finite].value_counts().iloc[0]) >= VARIED_MIN:
-            groups.setdefault(is_finite.tobytes(), (rows, []))[1].append(shown)
+            groups.setdefault(is_finite.tobytes(), (rows, []))[1].append(counter)
     return list(groups.values())
 
 

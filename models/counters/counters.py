@@ -17,7 +17,7 @@ from crosswind.models.association.design import RUNS_MIN, Design, Ints, ranks_in
 from crosswind.models.association.outcomes import Outcomes, outcomes
 from crosswind.models.counters.compare import Table, compared_counters
 from crosswind.models.counters.importance import importances
-from crosswind.models.counters.rates import shown_during
+from crosswind.models.counters.rates import counters_during
 
 RUNS_MAX = 2000  # the newest; samples of more would not tell much more
 IMPORTANT_MAX = 20  # counters whose importance to trees is asked
@@ -36,7 +36,7 @@ def counters(store: Store, workload: str | None = None, system: str | None = Non
             "more: a cohort needs 4 runs of the same workload, configuration and scale"
         )
         return _answer(compared, {}, [], [few])
-    table = shown_during(store.lake, compared.runs)
+    table = counters_during(store.lake, compared.runs)
     effects = ranked(compared, table, seed=seed)
     return _answer(compared, table, effects, _warnings(compared, table, effects))
 
@@ -56,7 +56,7 @@ def ranked(compared: Outcomes, table: Table, *, seed: int = 0) -> list[CounterEf
     order = testable[np.lexsort((-np.abs(association.rho[testable]), association.p[testable]))]
     follows = np.concatenate([part.follows_duration for part in parts])
     columns = np.concatenate([part.whole for part in parts], axis=1)
-    beside = _Beside(
+    statistics = _Statistics(
         runs=np.concatenate([np.full(len(part.names), part.runs) for part in parts]),
         distance=np.concatenate([part.distance for part in parts]),
         stability=stability(association.replicates),
@@ -64,12 +64,12 @@ def ranked(compared: Outcomes, table: Table, *, seed: int = 0) -> list[CounterEf
         follows=follows,
         importance=_importances(compared, columns, order[~follows[order]], seed),
     )
-    return [_effect(names[place], association, beside, place) for place in order.tolist()]
+    return [_effect(names[place], association, statistics, place) for place in order.tolist()]
 
 
 @dataclass(frozen=True)
-class _Beside:
-    """Further statistics of counters, by their place."""
+class _Statistics:
+    """Further statistics of m counters, (m,) each; importance by place."""
 
     runs: Ints
     distance: Floats
@@ -80,7 +80,7 @@ class _Beside:
 
 
 def _importances(compared: Outcomes, columns: Floats, order: Ints, seed: int) -> dict[int, float]:
-    """By place what trees lose without each of the first counters, of those that do not follow the duration."""
+    """Importance to trees of the first counters that do not follow the duration, by place."""
     design = Design.of(compared.started_ns, compared.cohort)
     values = ranks_in_cohorts(columns[np.ix_(design.order, order)], design.member)
     asked = range(min(IMPORTANT_MAX, len(order)))
@@ -88,18 +88,18 @@ def _importances(compared: Outcomes, columns: Floats, order: Ints, seed: int) ->
     return {} if losses is None else dict(zip(order[: len(losses)].tolist(), losses.tolist(), strict=True))
 
 
-def _effect(shown: CounterColumn, association: Association, beside: _Beside, place: int) -> CounterEffect:
+def _effect(shown: CounterColumn, association: Association, statistics: _Statistics, place: int) -> CounterEffect:
     return CounterEffect(
         shown,
-        int(beside.runs[place]),
+        int(statistics.runs[place]),
         *association.rhos(place),
         *association.ratios(place),
-        distance_correlation=float(beside.distance[place]),
-        importance=beside.importance.get(place),
+        distance_correlation=float(statistics.distance[place]),
+        importance=statistics.importance.get(place),
         p=float(association.p[place]),
-        q=float(beside.q[place]),
-        stability=float(beside.stability[place]),
-        follows_duration=bool(beside.follows[place]),
+        q=float(statistics.q[place]),
+        stability=float(statistics.stability[place]),
+        follows_duration=bool(statistics.follows[place]),
     )
 
 
@@ -113,7 +113,7 @@ def _warnings(compared: Outcomes, table: Table, effects: Sequence[CounterEffect]
     if not effects:
         warnings.append(f"no counter varied in {RUNS_MIN} runs or more that can be compared")
     elif all(effect.importance is None for effect in effects):
-        warnings.append("trees foretell nothing from the counters, or have too few runs: no importance is told")
+        warnings.append("trees predict nothing from the counters, or have too few runs: importance is not known")
     return warnings
 
 

@@ -4,12 +4,12 @@ import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 
-ROWS_MAX = 500  # of which distances are taken; more are thinned evenly in the order given
+ROWS_MAX = 500  # of which distances are taken; more are thinned out evenly in the order given
 ROWS_MIN = 4  # the correction divides by n - 3
 
 
 def distance_correlations(columns: Floats, outcome: Floats) -> Floats:
-    """Of each column (n, m) with the outcome (n,): 0 where independent, 1 where one is a line of the other, (m,).
+    """Correlations of columns (n, m) with the outcome (n,), (m,): 0 if independent, 1 if linear.
 
     The square root of the bias-corrected square, which is below 0 about as often as above without dependence: then 0.
     NaN of a column without variance. Source: Székely and Rizzo 2013, the t-test of independence; U-centred distances.

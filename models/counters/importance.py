@@ -7,17 +7,17 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from crosswind.data.schema.prediction import Floats
 
-ROWS_MIN = 100  # fewer runs tell trees nothing of so many columns
+ROWS_MIN = 100  # with fewer runs trees learn nothing from so many columns
 FOLDS = 4  # stretches of time, each left out in turn
 REPEATS = 5
 TREES = {"max_iter": 60, "max_leaf_nodes": 8, "min_samples_leaf": 10, "learning_rate": 0.1, "early_stopping": False}
 
 
 def importances(columns: Floats, outcome: Floats, asked: Sequence[int], *, seed: int = 0) -> Floats | None:
-    """By how much shuffling each asked column raises the squared error on runs left out, as a share of the variance.
+    """Return the rise of the squared error on runs left out when a column is shuffled, as a share of the variance.
 
-    columns (n, m), NaN where missing; outcome (n,), both in the order of time. None where rows are too few, or where
-    trees foretell nothing of runs left out: then no column is important to them.
+    columns (n, m), NaN where missing; outcome (n,), both in the order of time; asked: places of the columns, in the
+    order of the result. None where rows are too few, or where trees predict nothing of runs left out.
     Source: Breiman 2001, permutation importance; on held-out stretches of time.
     """
     if len(outcome) < ROWS_MIN or not asked:

@@ -1,4 +1,4 @@
-"""Readings of the nodes' counters and gauges while each run was on them: a column a counter, a row a run.
+"""Readings of the nodes' counters and gauges during runs: a column a counter, a row a run.
 
 Missing is missing: a counter that was sampled for less than half of a run is NaN in it.
 """
@@ -19,12 +19,12 @@ from crosswind.data.schema.metric import NUMERIC, Column, Kind, MetricSet
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.steps import LOOP_SETS
-from crosswind.models.conditions.places import WITHIN, MemoryDatabase, asked
+from crosswind.models.conditions.places import WITHIN, MemoryDatabase, rows_within
 
 COVERAGE_MIN = 0.5  # of a run's time, on a node
 RUNS_AT_ONCE = 200  # of which samples are held in memory
 KEYS = frozenset({"node", "device", "ts_ns"})
-# What the agent says of itself, what is not sampled, and series of unknown names and units.
+# The agent's own metrics, sets that are not sampled, and series of unknown names and units.
 LEFT_OUT = frozenset(
     {*(loop_set.name for loop_set in LOOP_SETS), "agent", "collector", "job", "event", "series", "placement"}
 )
@@ -49,38 +49,39 @@ select run, group_name, {over} from of_device group by all
 """
 
 
-def shown_during(
+def counters_during(
     lake: Lake, runs: Sequence[Run], *, only: Collection[str] | None = None
 ) -> dict[CounterColumn, "pd.Series[float]"]:
-    """By counter what was shown during each run, NaN where missing, indexed by the run's place; `only` these columns.
+    """Values by counter, a series indexed by the run's place, NaN where missing; `only` these columns.
 
-    Of counters the growth a second, devices of a group summed, of the run's worst node; faults of a network also by
-    byte that was moved. Of gauges the mean over time, devices and nodes. Raises: MalformedError for a damaged file.
+    The value of a counter is its growth a second, summed over the devices of a group, on the run's worst node; faults
+    of a network are also given by byte moved. That of a gauge is its mean over time, devices and nodes. Raises:
+    MalformedError for a damaged file.
     """
     by_counter: dict[CounterColumn, list[pd.Series[float]]] = {}
     for name in lake.sets():
         columns = [
             column
             for column in lake.columns(name).values()
-            if _is_shown(column) and (only is None or column.name in only)
+            if _is_numeric(column) and (only is None or column.name in only)
         ]
         if name in LEFT_OUT or not columns or not lake.columns(name).keys() >= KEYS:
             continue
         for start in range(0, len(runs), RUNS_AT_ONCE):
             places = _places(runs[start : start + RUNS_AT_ONCE], start)
             if len(places):
-                for shown, values in _of_set(lake, name, columns, places):
-                    by_counter.setdefault(shown, []).append(values)
-    whole = {shown: pd.concat(parts).reindex(range(len(runs))) for shown, parts in by_counter.items()}
+                for counter, values in _of_set(lake, name, columns, places):
+                    by_counter.setdefault(counter, []).append(values)
+    whole = {counter: pd.concat(parts).reindex(range(len(runs))) for counter, parts in by_counter.items()}
     return whole | _by_byte(whole)
 
 
-def _is_shown(column: Column) -> bool:
+def _is_numeric(column: Column) -> bool:
     return column.kind in (Kind.COUNTER, Kind.GAUGE) and column.dtype in NUMERIC
 
 
 def _places(runs: Sequence[Run], first: int) -> pd.DataFrame:
-    """One row a run and node, and when it was there."""
+    """One row a run and node, with the time span of the run."""
     rows = [
         (number, node, run.started_ns, run.ended_ns)
         for number, run in enumerate(runs, first)
@@ -95,7 +96,7 @@ def _places(runs: Sequence[Run], first: int) -> pd.DataFrame:
 def _of_set(
     lake: Lake, name: str, columns: Sequence[Column], places: pd.DataFrame
 ) -> Iterator[tuple[CounterColumn, "pd.Series[float]"]]:
-    rows = lake.counters(name, [column.name for column in columns], where=WITHIN, **asked(places))
+    rows = lake.counters(name, [column.name for column in columns], where=WITHIN, **rows_within(places))
     if not len(rows):
         return
     metric_set, keys = set_of(rows.schema), _keys(rows)
@@ -123,7 +124,7 @@ def _group_name(device: str) -> str:
 
 
 def _grown(rows: pa.Table, counters: Sequence[str], keys: pd.DataFrame) -> pd.DataFrame:
-    """Return each counter's growth and its seconds; a row begins with the sample before it, if that is known."""
+    """Return the growth of each counter and its seconds, one row a sample; `begin_ns` is the sample before it."""
     series = in_order(rows)
     parts: dict[str, pd.Series[float] | Floats] = {}
     longest = np.zeros(len(rows))
@@ -168,12 +169,12 @@ def _columns(
 
 
 def _by_byte(rates: dict[CounterColumn, "pd.Series[float]"]) -> dict[CounterColumn, "pd.Series[float]"]:
-    """The counters of sets that count bytes both ways, but those of bytes, over the bytes that were moved."""
+    """Counters, other than of bytes, of the sets that count bytes both ways, over the bytes moved."""
     bytes_of: dict[tuple[str, str], pd.Series[float]] = {}
-    for shown, values in rates.items():
-        if shown.column in BYTES:
-            so_far = bytes_of.get((shown.metric_set, shown.devices), 0.0)
-            bytes_of[shown.metric_set, shown.devices] = so_far + values
+    for counter, values in rates.items():
+        if counter.column in BYTES:
+            so_far = bytes_of.get((counter.metric_set, counter.devices), 0.0)
+            bytes_of[counter.metric_set, counter.devices] = so_far + values
     return {
         replace(rate, per="byte"): values / moved.where(moved > 0)
         for rate, values in rates.items()

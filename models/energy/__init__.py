@@ -1,1 +1,1 @@
-"""Power and energy of training runs: of nodes, of devices under a power limit, and the carbon that follows."""
+"""Power and energy of training runs: of nodes, of devices under a power limit, and their carbon."""

@@ -1,4 +1,4 @@
-"""Seconds an epoch takes against the batch: waiting for launches where it is small, computing where it is large."""
+"""Seconds of an epoch against the batch: bound by launches where it is small, by computing where it is large."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -18,7 +18,7 @@ NOISE_DEVIATION = 0.05  # of log seconds
 class BatchCurve:
     """log seconds = a smooth maximum of launch - log batch and compute + slope * log batch, plus measured deviations.
 
-    Between measured batches the deviation is interpolated, beyond them the nearest stays.
+    Between measured batches the deviation is interpolated, beyond them it is that of the nearest.
     """
 
     launch: float

@@ -1,4 +1,4 @@
-"""The measured jobs of one device: static power, batch curves, and how it fares under power limits."""
+"""The measured jobs of one device: static power, batch curves, and slowdown and draw under power limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,11 +40,11 @@ class JobCurves:
     log_dynamic_watts: Floats  # (n,), above static power
 
     def log_watts(self, log_batches: Floats) -> Floats:
-        """Log watts above static power at any batches; beyond the measured ones the nearest stays."""
+        """Log watts above static power at any batches (n,); beyond the measured ones those of the nearest."""
         return np.asarray(np.interp(log_batches, self.log_batches, self.log_dynamic_watts), dtype=np.float64)
 
     def log_joules(self, log_batches: Floats) -> Floats:
-        """Log joules above static power in an epoch."""
+        """Log joules above static power in an epoch, (n,)."""
         return self.log_watts(log_batches) + self.seconds.log_seconds(log_batches)
 
 
@@ -74,7 +74,7 @@ class DeviceJobs:
 
 
 def log_dynamic(watts: Floats, static_watts: float) -> Floats:
-    """Log of the power above static power, never of nothing."""
+    """Log of the power above static power, of DYNAMIC_WATTS_MIN at least, (n,)."""
     return np.asarray(np.log(np.maximum(watts - static_watts, DYNAMIC_WATTS_MIN)), dtype=np.float64)
 
 

@@ -1,4 +1,4 @@
-"""A node's power under a load to come, learned from metered runs and jobs."""
+"""A node's power under the load of the next run, learned from metered runs and jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from crosswind.data.schema.prediction import Floats
 from crosswind.models.energy.metered import MeteredRun
 from crosswind.models.energy.node_power import NODES, NodePower
 
-REPEAT_DEVIATION = 0.05  # of log power from run to run, until as many runs as these have told another
+REPEAT_DEVIATION = 0.05  # of log power from run to run, a prior that weighs REPEAT_RUNS runs
 REPEAT_RUNS = 3
 STRANGER_DEVIATION = 0.25  # of log power from workload to workload, or from system to system
 LOG_RANKS = "log_ranks_per_node"
@@ -20,7 +20,7 @@ QUANTILE_90 = 1.6449  # standard deviations from a normal median to its 0.95 qua
 
 @dataclass(frozen=True)
 class LearnedPower:
-    """Median watts of a node and the deviation of their logarithm, and what they rest on."""
+    """Median watts of a node, the deviation of their logarithm, and the runs and the meter they come from."""
 
     watts: float
     log_deviation: float
@@ -32,7 +32,7 @@ class LearnedPower:
 
 @dataclass(frozen=True)
 class Load:
-    """The run to come: `node_count` None is told from the ranks that earlier runs had on a node."""
+    """The next run; `node_count` None is derived from the ranks that earlier runs had on a node."""
 
     workload: str
     system: str
@@ -43,32 +43,32 @@ class Load:
 
 
 def learned_power(runs: Sequence[MeteredRun], load: Load) -> LearnedPower | None:
-    """A node's power under a load, from the metered runs that are most like it; None where there is none.
+    """A node's power under a load, from the metered runs that are most alike; None without any.
 
-    Meters of different scope are never put together: the widest among those runs counts.
+    Meters of different scope are never combined: the widest among those runs counts.
     """
-    basis, like = _like(runs, load)
-    if not like:
+    basis, alike = _most_alike(runs, load)
+    if not alike:
         return None
-    scope = next(candidate for candidate in MeterScope if any(run.measured.scope is candidate for run in like))
-    like = [run for run in like if run.measured.scope is scope]
-    nodes = load.node_count or _nodes(like, load)
+    scope = next(candidate for candidate in MeterScope if any(run.measured.scope is candidate for run in alike))
+    alike = [run for run in alike if run.measured.scope is scope]
+    nodes = load.node_count or _nodes(alike, load)
     if nodes is None:
         return None
-    support = [run for run in _support(runs, like, basis) if run.measured.scope is scope]
+    support = [run for run in _support(runs, alike, basis) if run.measured.scope is scope]
     model = NodePower().fit(_table(support), _watts(support))
-    errors = np.log(_watts(like)) - np.log(model.predict(_table(like)).at(0.5))
+    errors = np.log(_watts(alike)) - np.log(model.predict(_table(alike)).at(0.5))
     quantiles = model.predict(_row(load, nodes))
     [median], [high] = quantiles.at(0.5), quantiles.at(0.95)
-    level = float(np.median(errors))  # the workload's own, from which others drew the model away
+    level = float(np.median(errors))  # the workload's own deviation from the model, to which others contributed
     deviations = [np.log(high / median) / QUANTILE_90, _repeat_deviation(errors - level)]
     if basis is PowerBasis.RELATED:
-        deviations += [STRANGER_DEVIATION, _spread(like)]
+        deviations += [STRANGER_DEVIATION, _spread(alike)]
     watts = float(median) * np.exp(level)
-    return LearnedPower(watts, float(np.hypot.reduce(deviations)), nodes, scope, basis, len(like))
+    return LearnedPower(watts, float(np.hypot.reduce(deviations)), nodes, scope, basis, len(alike))
 
 
-def _like(runs: Sequence[MeteredRun], load: Load) -> tuple[PowerBasis, Sequence[MeteredRun]]:
+def _most_alike(runs: Sequence[MeteredRun], load: Load) -> tuple[PowerBasis, Sequence[MeteredRun]]:
     here = [run for run in runs if (run.workload, run.system) == (load.workload, load.system)]
     if cohort := [run for run in here if run.cohort == load.cohort]:
         return PowerBasis.COHORT, cohort
@@ -77,15 +77,15 @@ def _like(runs: Sequence[MeteredRun], load: Load) -> tuple[PowerBasis, Sequence[
     return PowerBasis.RELATED, [run for run in runs if load.accelerator in ("", run.accelerator)]
 
 
-def _support(runs: Sequence[MeteredRun], like: Sequence[MeteredRun], basis: PowerBasis) -> Sequence[MeteredRun]:
-    """Return what a model is learned from: others on the system tell how power changes with the number of nodes."""
+def _support(runs: Sequence[MeteredRun], alike: Sequence[MeteredRun], basis: PowerBasis) -> Sequence[MeteredRun]:
+    """Return the runs that a model is learned from; others on the system add the effect of the number of nodes."""
     if basis is not PowerBasis.WORKLOAD:
-        return like
-    return [run for run in runs if run.system == like[0].system]
+        return alike
+    return [run for run in runs if run.system == alike[0].system]
 
 
 def _nodes(runs: Sequence[MeteredRun], load: Load) -> int | None:
-    """By the ranks that these runs had on a node."""
+    """Number of nodes for the load's ranks, from the ranks that these runs had on a node; None where unknown."""
     ranks = [run.ranks_per_node for run in runs if run.ranks_per_node]
     if load.ranks is None or not ranks:
         return None
@@ -93,7 +93,7 @@ def _nodes(runs: Sequence[MeteredRun], load: Load) -> int | None:
 
 
 def _repeat_deviation(errors: Floats) -> float:
-    """Return how far the log power of runs is from the model's, in the root of the mean square."""
+    """Return the root of the mean square of errors (n,) of log power, drawn to REPEAT_DEVIATION."""
     squares = float(np.sum(errors**2)) + REPEAT_RUNS * REPEAT_DEVIATION**2
     return float(np.sqrt(squares / (len(errors) + REPEAT_RUNS)))
 
@@ -109,7 +109,7 @@ def _watts(runs: Sequence[MeteredRun]) -> Floats:
 
 
 def _table(runs: Sequence[MeteredRun]) -> pd.DataFrame:
-    """Return the table by which a node's power is learned."""
+    """Return the table that a node's power is learned from, one row a run."""
     return pd.DataFrame(
         {
             "workload": [run.workload for run in runs],
@@ -121,7 +121,7 @@ def _table(runs: Sequence[MeteredRun]) -> pd.DataFrame:
 
 
 def _row(load: Load, nodes: int) -> pd.DataFrame:
-    """The run to come as a row of that table."""
+    """The next run as a row of that table."""
     log_ranks = np.nan if load.ranks is None else np.log2(load.ranks / nodes)
     row = {"workload": [load.workload], "system": [load.system], NODES: [float(nodes)], LOG_RANKS: [log_ranks]}
     return pd.DataFrame(row)

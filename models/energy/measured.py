@@ -1,4 +1,4 @@
-"""Joules that runs took, where meters told of them."""
+"""Energy of runs, where meters measured it."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -53,10 +53,10 @@ def energy_of_run(store: Store, run: Run, intensity: CarbonIntensity | None) -> 
 
 
 def measured_energy(store: Store, runs: Sequence[Run]) -> Mapping[str, Measured]:
-    """By id the energy of the runs of which meters told at least 90 % of the time, on every node; no others.
+    """Energy by run id, of the runs whose meters cover at least 90 % of the time on every node.
 
-    Asked are, in this order, the blade controller, sensors of whole nodes, counters of processors and accelerators,
-    and the scheduler's account of a job that held this run alone. A query or two for each, of all runs at once.
+    The meters are, in this order, the blade controller, sensors of whole nodes, counters of processors and
+    accelerators, and the scheduler's account of a job that held this run alone. Each takes a query or two for all runs.
     Raises: MalformedError for a damaged file.
     """
     left = [run for run in runs if run.nodes and run.seconds and run.seconds > 0]
@@ -69,7 +69,7 @@ def measured_energy(store: Store, runs: Sequence[Run]) -> Mapping[str, Measured]
 
 
 def measured_job(job: Job) -> Measured | None:
-    """The energy that the scheduler accounts for a job that has ended; None where it meters none."""
+    """The energy that the scheduler recorded for a job that has ended; None where it recorded none."""
     nodes = job.node_count or len(job.nodes)
     if not (job.ended_ns and nodes and job.seconds and job.seconds > 0):
         return None
@@ -89,7 +89,7 @@ def _by_sensors(store: Store, runs: Sequence[Run]) -> dict[str, Measured]:
 
 
 def _by_chips(store: Store, runs: Sequence[Run]) -> dict[str, Measured]:
-    """Processors and accelerators together where both are told of, or one of them alone, which is flagged."""
+    """Processors and accelerators together where both are metered, or one of them alone, as the scope says."""
     places = places_of_runs(runs)
     processors = counted(store.lake, places, PROCESSORS)
     accelerators = _added([counted(store.lake, places, counter) for counter in ACCELERATORS])
@@ -103,12 +103,12 @@ def _by_chips(store: Store, runs: Sequence[Run]) -> dict[str, Measured]:
 
 
 def _added(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return what several counters tell of each place together."""
+    """Return the sum of several counters' joules at each place, and their least coverage."""
     return pd.concat(tables).groupby(level="place").agg({"joules": "sum", "coverage": "min"})
 
 
 def _by_accounts(store: Store, runs: Sequence[Run]) -> dict[str, Measured]:
-    """By jobs that held one run, on as many nodes, which took at least 90 % of their time."""
+    """Energy of jobs that held one run alone, on as many nodes, for at least 90 % of their time."""
     in_jobs = [run for run in runs if run.job_id]
     ids = {run.job_id for run in in_jobs if run.job_id}
     jobs = store.jobs.all_named(ids)
@@ -134,7 +134,7 @@ def _fills(run: Run, measured: Measured) -> bool:
 def _whole(
     runs: Sequence[Run], places: pd.DataFrame, table: pd.DataFrame, of: tuple[MeterScope, str]
 ) -> dict[str, Measured]:
-    """The runs all of whose nodes are covered well."""
+    """Measure the runs whose nodes are all covered for COVERAGE_MIN of the time."""
     of_nodes = places[["place", "run"]].join(table, on="place").fillna({"joules": 0.0, "coverage": 0.0})
     by_run = of_nodes.groupby("run").agg(
         joules=("joules", "sum"), coverage=("coverage", "min"), nodes=("place", "size")

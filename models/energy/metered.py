@@ -1,4 +1,4 @@
-"""Runs and jobs that were metered."""
+"""Metered runs and jobs of a store."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.trial import Configuration
 from crosswind.data.store.features import all_runs, cohort_key
 from crosswind.data.store.store import Store
-from crosswind.models.analytic.devices import device_named
+from crosswind.models.analytic.machine.devices import device_named
 from crosswind.models.energy.measured import Measured, measured_energy, measured_job
 
 RUNS_MAX = 100  # of the workload, and of the system; the newest
 JOBS_MAX = 200
-SETTLED_NS = 3600 * 10**9  # after its end, what nodes sampled during a run has arrived
-ACCELERATOR = "accelerator"  # the parameter that names what each rank computes on
+SETTLED_NS = 3600 * 10**9  # after its end, by when all samples of a run have arrived
+ACCELERATOR = "accelerator"  # the parameter that names the device of each rank
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class MeteredRun:
 
 @dataclass
 class Meters:
-    """Metered runs of one store; what was found of a run is kept, and looked for again only while it may arrive."""
+    """Metered runs of one store; measurements are cached, and read again only while samples may still arrive."""
 
     store: Store
-    _found: dict[str, Measured | None] = field(default_factory=dict, init=False, repr=False)
+    _measured_runs: dict[str, Measured | None] = field(default_factory=dict, init=False, repr=False)
 
     def runs(self, workload: str, system: str) -> tuple[MeteredRun, ...]:
         """The newest metered runs and jobs of the workload anywhere, and of the system. Raises: MalformedError."""
@@ -53,13 +53,13 @@ class Meters:
         )
 
     def _measured(self, runs: Sequence[Run]) -> dict[str, Measured]:
-        news = [run for run in runs if run.run_id not in self._found]
+        news = [run for run in runs if run.run_id not in self._measured_runs]
         fresh = measured_energy(self.store, news)
         newest_ns = max((run.ended_ns or 0 for run in runs), default=0)
         for run in news:
             if run.run_id in fresh or newest_ns - (run.ended_ns or 0) > SETTLED_NS:
-                self._found[run.run_id] = fresh.get(run.run_id)
-        energies = {run.run_id: fresh.get(run.run_id) or self._found.get(run.run_id) for run in runs}
+                self._measured_runs[run.run_id] = fresh.get(run.run_id)
+        energies = {run.run_id: fresh.get(run.run_id) or self._measured_runs.get(run.run_id) for run in runs}
         return {run_id: measured for run_id, measured in energies.items() if measured is not None}
 
     def _jobs(self, workload: str, system: str) -> Iterable[Job]:

@@ -1,4 +1,4 @@
-"""Readings of nodes' meters while runs were on them: counters of energy, and sensors of power."""
+"""Readings of nodes' meters during runs: counters of energy, and sensors of power."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,12 @@ from crosswind.data.lake.delta import Flag, differences
 from crosswind.data.lake.lake import Lake
 from crosswind.data.lake.series import in_order
 from crosswind.data.schema.run import Run
-from crosswind.models.conditions.places import WITHIN, MemoryDatabase, asked
+from crosswind.models.conditions.places import WITHIN, MemoryDatabase, rows_within
 
 ENERGY, POWER = "energy_joules_total", "power_watts"
-MARGIN_NS = 180 * 10**9  # samples so long before and after a run tell of its edges
-GAP_NS = 180 * 10**9  # between two readings of power nothing is known where they are further apart
-EDGE_SHARE = (
-    0.1  # of the run: a pair of samples that reaches beyond it is divided by time, if it is no longer than this
-)
+MARGIN_NS = 180 * 10**9  # before and after a run, for samples that reach over its edges
+GAP_NS = 180 * 10**9  # between two readings of power; where they are further apart, power is unknown
+EDGE_SHARE = 0.1  # of the run; a longer pair of samples that reaches beyond the run is left out, a shorter one divided
 NANOSECONDS = 1e9
 PLACE_TYPES = {"place": "int64", "at_node": "object", "begin_ns": "int64", "end_ns": "int64"}
 SAMPLES = ["node", "device", "begin_ns", "end_ns", "joules"]
@@ -26,7 +24,7 @@ SAMPLES = ["node", "device", "begin_ns", "end_ns", "joules"]
 
 @dataclass(frozen=True)
 class Counter:
-    """A set that counts energy, and which of its devices hold none of the others."""
+    """A metric set that counts energy, and its devices that contain none of the others."""
 
     metric_set: str
     only: str = "true"  # SQL
@@ -51,8 +49,8 @@ SENSORS = tuple(
     )
 )
 
-# Of each device within each place the joules of the time that was covered, then of nodes. Unknown growth covers
-# nothing, but its device was there; one that never moves is no meter.
+# Joules of the covered time by place and device, then by place. Unknown growth covers nothing, but its device counts;
+# a device whose counter never moves is no meter.
 _COVERED = """
 with parts as (
     select place, device, joules / (s.end_ns - s.begin_ns) as rate, p.end_ns - p.begin_ns as length,
@@ -73,7 +71,7 @@ from devices group by place
 
 
 def places_of_runs(runs: Sequence[Run]) -> pd.DataFrame:
-    """One row a run and node: `place` its number, `run` the run's number; when it was there, and where to look."""
+    """One row a run and node: `place` its number, `run` the run's number, its time span, and that of its samples."""
     rows = [
         (number, node, run.started_ns, run.ended_ns)
         for number, run in enumerate(runs)
@@ -85,19 +83,19 @@ def places_of_runs(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def counted(lake: Lake, places: pd.DataFrame, counter: Counter) -> pd.DataFrame:
-    """By place the `joules` of all its devices, and the least `coverage` of one, from 0 to 1; no row where none was.
+    """Return by place the `joules` of its devices and their least `coverage`, 0 to 1; no row for a place without any.
 
-    Time that is not covered counts as the time that is. Raises: MalformedError.
+    Mean power in time that is not covered is taken to be that of covered time. Raises: MalformedError.
     """
     if counter.metric_set not in lake.sets() or ENERGY not in (columns := lake.columns(counter.metric_set)):
         return _nothing()
     only = counter.only
     if counter.but is not None and counter.but[0] in columns:
         only = f"({only}) and ({counter.but[1]})"
-    rows = lake.counters(counter.metric_set, [ENERGY], where=f"{WITHIN} and ({only})", **asked(places))
+    rows = lake.counters(counter.metric_set, [ENERGY], where=f"{WITHIN} and ({only})", **rows_within(places))
     grown = differences(in_order(rows), ENERGY)
     ends = rows["ts_ns"].to_numpy()
-    # After a reset nobody knows what was counted before it.
+    # After a reset, the growth before it is unknown.
     is_known = grown["growth"].notna().to_numpy() & ((grown["flag"].to_numpy() & Flag.RESET) == 0)
     spans = np.where(is_known, grown["seconds"].to_numpy(np.float64, na_value=0.0) * NANOSECONDS, 0.0)
     joules = np.where(is_known, grown["growth"].to_numpy(np.float64, na_value=np.nan), np.nan)
@@ -107,11 +105,11 @@ def counted(lake: Lake, places: pd.DataFrame, counter: Counter) -> pd.DataFrame:
 
 
 def sensed(lake: Lake, places: pd.DataFrame) -> pd.DataFrame:
-    """As `counted`, from readings of whole nodes' power, between which it is taken to change evenly."""
+    """Return the same as `counted` from readings of whole nodes' power, interpolated linearly between them."""
     if "sensor" not in lake.sets() or POWER not in lake.columns("sensor"):
         return _nothing()
     where = f"{WITHIN} and {POWER} is not null"
-    rows = lake.counters("sensor", [POWER], where=where, **asked(places))
+    rows = lake.counters("sensor", [POWER], where=where, **rows_within(places))
     readings = rows.select(["node", "device", "ts_ns", POWER]).to_pandas()
     kept = readings[readings["device"].eq(readings["node"].map(_whole_nodes(readings)))]
     kept = kept[kept[POWER] >= 0].drop_duplicates(["node", "ts_ns"]).sort_values(["node", "ts_ns"])
@@ -125,7 +123,7 @@ def sensed(lake: Lake, places: pd.DataFrame) -> pd.DataFrame:
 
 
 def _whole_nodes(readings: pd.DataFrame) -> Mapping[str, str]:
-    """The sensor of each node's whole power; none where two go by such a name, as of two chassis."""
+    """The sensor of each node's whole power; none where two match, as of two chassis."""
     sensors = {}
     for node, devices in readings.groupby("node")["device"].unique().items():
         matches = ([device for device in devices if pattern.fullmatch(device)] for pattern in SENSORS)
@@ -136,9 +134,9 @@ def _whole_nodes(readings: pd.DataFrame) -> Mapping[str, str]:
 
 
 def _covered(samples: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
-    """A sample is a span that ends with it; one of which nothing is known has no length, and lies just before its end.
+    """Joules and coverage of places from samples, which are spans; an unknown one is a point just before its end.
 
-    So a device that was seen in a run, but of which nothing is known, covers nothing of it.
+    A device that was seen in a run with unknown readings thus covers nothing of it.
     """
     is_point = samples["begin_ns"] >= samples["end_ns"]
     begins = samples["begin_ns"].where(~is_point, samples["end_ns"] - 1)

@@ -14,7 +14,7 @@ from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.surrogate.log_normal import log_normal
 from crosswind.models.surrogate.surrogate import NotFittedError, check_rows
 
-# Deviations of normal priors on log dynamic watts; of these, the pair that makes the runs most probable is taken.
+# Deviations of normal priors on log dynamic watts; the pair with the largest evidence is taken.
 CATEGORY_DEVIATIONS = (0.01, 0.03, 0.1, 0.3)  # of a workload or a device from their mean
 NOISE_DEVIATIONS = (0.01, 0.02, 0.04, 0.08)  # of a configuration's median from the sum of its terms
 DOUBLING_DEVIATION = 0.1  # a doubling of nodes: more waiting, less power
@@ -33,7 +33,7 @@ class Term:
     scale: float = 1.0
 
     def design(self, table: pd.DataFrame) -> Floats:
-        """Shape (n_rows, n_coefficients): what its coefficients are multiplied by. Missing adds nothing."""
+        """The design of the term's coefficients, shape (n_rows, n_coefficients); missing is 0."""
         values = table[self.column]
         if self.categories is None:
             distance = np.nan_to_num((self._number(values) - self.centre) / self.scale)
@@ -42,20 +42,20 @@ class Term:
         return np.asarray(texts[:, None] == np.array(self.categories)[None, :], dtype=np.float64)
 
     def strange(self, table: pd.DataFrame) -> NDArray[np.bool_]:
-        """Return which rows have a category never seen, or none; never for a number."""
+        """Return the rows, (n_rows,), whose category was never seen or is missing; none for a number."""
         if self.categories is None:
             return np.zeros(len(table), dtype=np.bool_)
         return np.asarray(self.design(table).sum(axis=1) == 0, dtype=np.bool_)
 
     def deviations(self, category: float) -> list[float]:
-        """The priors' deviations of its coefficients, categories having this one."""
+        """The priors' deviations of its coefficients; `category` is that of each category."""
         if self.categories is None:
             return [DOUBLING_DEVIATION if self.column == NODES else NUMBER_DEVIATION]
         return [category] * len(self.categories)
 
     @classmethod
     def of(cls, table: pd.DataFrame, column: str) -> Self:
-        """Return how a column of the training table counts."""
+        """Make the term of a column of the training table."""
         if not pd.api.types.is_numeric_dtype(table[column]):
             return cls(column, tuple(sorted(table[column].dropna().astype(str).unique())))
         numbers = cls(column, None)._number(table[column])
@@ -99,7 +99,7 @@ class NodePower:
     median. A category never seen is the mean one, so that a new workload is answered by its scale and device.
     """
 
-    static_watts: float = 0.0  # of an idle node; 0 takes all power for dynamic
+    static_watts: float = 0.0  # of an idle node; with 0 all power is dynamic
     _terms: tuple[Term, ...] = field(default=(), init=False, repr=False)
     _centre: float = field(default=0.0, init=False, repr=False)  # log dynamic watts
     _posterior: Posterior | None = field(default=None, init=False, repr=False)
@@ -165,7 +165,7 @@ class NodePower:
 
 
 def _posterior(priors: Priors, design: Floats, y: Floats) -> Posterior:
-    """Source: Bishop 2006, equations 3.53, 3.54 and 3.86, with a deviation a coefficient."""
+    """Solve the linear model. Source: Bishop 2006, equations 3.53, 3.54 and 3.86, with a deviation a coefficient."""
     deviations, noise = priors.deviations, priors.noise
     precision = design.T @ design / noise**2 + np.diag(deviations**-2.0)
     covariance = np.asarray(np.linalg.inv(precision), dtype=np.float64)

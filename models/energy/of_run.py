@@ -1,4 +1,4 @@
-"""Energy of a run to come: a node's power, metered or by a data sheet, times nodes and the predicted time."""
+"""Energy of the next run: a node's power, metered or by a data sheet, times nodes and the predicted time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from crosswind.data.schema.prediction import Prediction
 from crosswind.data.schema.question import Question
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import cohort_key
-from crosswind.models.analytic.devices import device_named
+from crosswind.models.analytic.machine.devices import device_named
 from crosswind.models.energy.load_power import LearnedPower, Load, learned_power
 from crosswind.models.energy.metered import MeteredRun, accelerator_of
 from crosswind.models.surrogate.log_normal import widened
@@ -24,7 +24,7 @@ DATA_SHEET_DEVIATION = 0.4  # of its logarithm
 
 @dataclass(frozen=True)
 class Power:
-    """Median watts of all nodes, the deviation of their logarithm, and what they rest on."""
+    """Median watts of all nodes, the deviation of their logarithm, and their origin."""
 
     watts: float
     log_deviation: float
@@ -42,7 +42,7 @@ def energy_of(
     is_job: bool = False,
     intensity: CarbonIntensity | None = None,
 ) -> EnergyForecast | None:
-    """Energy over the predicted time, one row of quantiles; None where neither a meter nor a data sheet tells power.
+    """Energy over the predicted time, one row of quantiles; None where neither a meter nor a data sheet gives power.
 
     The time and the power are taken to err independently. is_job: the question's scale is a number of nodes.
     """
@@ -89,7 +89,7 @@ def _of_nodes(learned: LearnedPower) -> Power:
 
 
 def _of_data_sheet(load: Load) -> Power | None:
-    """By the limit of the accelerator that each rank has; None where none is named, or none is published."""
+    """Power by the limit of each rank's accelerator; None where no accelerator is named, or no limit is published."""
     device = device_named(load.accelerator)
     if load.ranks is None or device is None or not np.isfinite(device.power_watts):
         return None

@@ -12,7 +12,7 @@ from crosswind.data.schema.prediction import Floats
 ROWS_MIN = 3
 NOISE_DEVIATION = 0.05  # of logarithms
 FLOOR_SHARPNESS = 6.0
-LOG_HEADROOM_MIN = -2.5  # where the lowest clock is taken to be until runs show it: 8 % of the demand
+LOG_HEADROOM_MIN = -2.5  # prior of the lowest clock: 8 % of the demand
 # Normal priors (mean, deviation): below the knee speed ~ power^0.75, as between a clock whose voltage falls with it
 # and one at the lowest voltage.
 STEEPNESS_PRIOR, KNEE_PRIOR, SHARPNESS_PRIOR = (0.75, 0.15), (-0.3, 0.3), (5.0, 3.0)
@@ -23,8 +23,8 @@ DRAW_KNEE_PRIOR, DRAW_SHARPNESS_PRIOR = (0.0, 0.2), (4.0, 2.0)
 class PowerLimitCurve:
     """Slowdown and draw against log headroom = log((limit - static power) / (dynamic power without a limit)).
 
-    In these terms devices are alike: below headroom 1 the clock falls, down to the lowest clock, where the slowdown
-    ends and the draw stays above the limit (`log_headroom_min`).
+    Devices are alike in these terms: below headroom 1 the clock falls, down to the lowest clock (`log_headroom_min`),
+    where the slowdown ends and the draw stays above the limit.
     """
 
     steepness: float = STEEPNESS_PRIOR[0]
@@ -56,7 +56,7 @@ class PowerLimitCurve:
         return cls(*map(float, fitted.x))
 
     def of_device(self, steepness_ratio: float, log_headroom_min: float) -> "PowerLimitCurve":
-        """The curve of a device that is so much steeper and whose lowest clock is there."""
+        """The curve of a device with another steepness and another lowest clock."""
         return replace(self, steepness=self.steepness * steepness_ratio, log_headroom_min=log_headroom_min)
 
     def log_slowdown(self, log_headrooms: Floats) -> Floats:
@@ -70,6 +70,6 @@ class PowerLimitCurve:
         return np.asarray(-np.logaddexp(0, -above) / self.draw_sharpness, dtype=np.float64)
 
     def _used(self, log_headrooms: Floats) -> Floats:
-        """The headroom that the clocks can follow."""
+        """Log headroom (n,), floored smoothly at the lowest clock."""
         above = FLOOR_SHARPNESS * (log_headrooms - self.log_headroom_min)
         return np.asarray(self.log_headroom_min + np.logaddexp(0, above) / FLOOR_SHARPNESS, dtype=np.float64)

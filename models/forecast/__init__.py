@@ -1,1 +1,1 @@
-"""The slowdown expected: of a system now and in the next hours, and of the rest of a run."""
+"""Forecasts: the slowdown of a system now and in the next hours, and the rest of a run in progress."""

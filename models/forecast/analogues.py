@@ -1,4 +1,4 @@
-"""Analogues: what came of earlier runs that looked alike, a conditional distribution without a formula for it."""
+"""Analogues: a conditional distribution from the outcomes of earlier runs that looked alike."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.scores import mean_pinball
-from crosswind.models.surrogate.conformal import conformal_quantile
+from crosswind.models.surrogate.conformal import conformal_corrections
 from crosswind.models.surrogate.surrogate import LEVELS
 
 Places = NDArray[np.int64]
 ROWS_MIN = 8
-WIDTHS = (0.4, 0.8, 1.6, 1e3)  # of a feature's spread; the last takes no notice of the feature
-EVERYBODY = 1e-3  # weight of a run that looks nothing alike, against the most alike: no forecast is ever certain
+WIDTHS = (0.4, 0.8, 1.6, 1e3)  # of a feature's spread; the last ignores the feature
+WEIGHT_MIN = 1e-3  # of a run that looks nothing alike, against the most alike: no forecast is ever certain
 SAME_GROUP = 2.0  # weight of a run of the same cohort, against one of another
-RIDGE = 1.0  # rows' worth of belief that what is seen says nothing
+RIDGE = 1.0  # prior of no effect, in rows
 ROUNDS = 2
 
 
@@ -26,14 +26,14 @@ ROUNDS = 2
 class Analogues:
     """Quantiles at LEVELS of y given features: a line through all rows, spread by the misses of those most alike.
 
-    How far alike reaches in each feature is chosen on the rows themselves, each answered by all others, by pinball
-    loss; so are the last corrections (conformal, on those left-out answers).
+    The width of likeness in each feature is chosen on the rows themselves, each predicted from all others, by pinball
+    loss; so are the final corrections (conformal, on those left-out predictions).
     Sources: Nadaraya 1964 and Watson 1964 (weights by likeness); Romano, Patterson, Candes 2019 (corrections).
     """
 
     features: Floats = field(repr=False)  # (n_rows, n_features), in spreads from the middle
-    misses: Floats = field(repr=False)  # (n_rows,), rising: rows are kept in their order
-    order: Places = field(repr=False)  # which row learned from each of them was
+    misses: Floats = field(repr=False)  # (n_rows,), rising: rows are in their order
+    order: Places = field(repr=False)  # of the rows as they were learned from
     groups: tuple[str, ...] = field(repr=False)
     middle: Floats
     spread: Floats
@@ -43,7 +43,7 @@ class Analogues:
 
     @classmethod
     def of(cls, features: Floats, y: Floats, groups: Sequence[str]) -> Self:
-        """Learns from (n_rows, n_features) and (n_rows,); NaN is the middle. Raises: InvalidInputError."""
+        """Learns from features (n_rows, n_features) and y (n_rows,); NaN is the median. Raises: InvalidInputError."""
         if len(y) < ROWS_MIN or features.shape[0] != len(y) or len(groups) != len(y):
             raise InvalidInputError(
                 f"{len(y)} earlier runs, {len(groups)} groups, features of shape {features.shape}: expected a row for "
@@ -57,9 +57,7 @@ class Analogues:
         misses, scaled, groups = misses[order], scaled[order], tuple(groups[row] for row in order)
         widths = _chosen_widths(scaled, misses, groups)
         errors = misses[:, None] - _left_out(scaled, misses, groups, widths)
-        corrections = np.array(
-            [conformal_quantile(column, level) for column, level in zip(errors.T, LEVELS, strict=True)]
-        )
+        corrections = conformal_corrections(errors, LEVELS)
         return cls(scaled, misses, order, groups, middle, spread, line, widths, corrections)
 
     def predict(self, features: Floats, group: str) -> Floats:
@@ -70,8 +68,8 @@ class Analogues:
         spread: Floats = np.sort(_quantiles(self.misses, weights)[0] + self.corrections)
         return spread + float(self.line[0] + row @ self.line[1:])
 
-    def answers(self) -> Floats:
-        """Quantiles of y for every row learned from, each as if that row were unknown; shape (n_rows, n_levels)."""
+    def left_out(self) -> Floats:
+        """Quantiles of y for every row learned from, predicted without that row; shape (n_rows, n_levels)."""
         centre = self.line[0] + self.features @ self.line[1:]
         left_out = _left_out(self.features, self.misses, self.groups, self.widths) + self.corrections
         quantiles: Floats = np.sort(left_out + centre[:, None], axis=1)[np.argsort(self.order)]
@@ -79,7 +77,7 @@ class Analogues:
 
 
 def _line(features: Floats, y: Floats) -> Floats:
-    """Ridge regression, shape (1 + n_features,), the first for what is always there."""
+    """Ridge regression, shape (1 + n_features,), the intercept first."""
     design = np.column_stack([np.ones(len(y)), features])
     penalty = RIDGE * np.diag([0.0] + [1.0] * features.shape[1])
     return np.asarray(np.linalg.solve(design.T @ design + penalty, design.T @ y), dtype=np.float64)
@@ -112,16 +110,16 @@ def _spread(features: Floats) -> Floats:
 
 
 def _distances(rows: Floats, learned: Floats, widths: tuple[float, ...]) -> Floats:
-    """Squared distances in widths, shape (n_asked, n_known)."""
-    asked, there = rows / np.array(widths), learned / np.array(widths)
-    squares: Floats = (asked**2).sum(axis=1)[:, None] + (there**2).sum(axis=1)[None, :] - 2 * asked @ there.T
+    """Squared distances in widths, shape (n_rows, n_learned)."""
+    a, b = rows / np.array(widths), learned / np.array(widths)
+    squares: Floats = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None, :] - 2 * a @ b.T
     return squares
 
 
 def _weights(distances: Floats, same: NDArray[np.bool_]) -> Floats:
-    """Return each known row's weight for each row asked; where nobody is near, the nearest still are the most alike."""
+    """Return the weights of learned rows for each row, (n_rows, n_learned); far from all, the nearest weigh most."""
     nearest = distances.min(axis=1, keepdims=True)
-    weights: Floats = np.exp((nearest - distances) / 2) * np.where(same, SAME_GROUP, 1.0) + EVERYBODY
+    weights: Floats = np.exp((nearest - distances) / 2) * np.where(same, SAME_GROUP, 1.0) + WEIGHT_MIN
     return weights
 
 

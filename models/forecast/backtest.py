@@ -1,4 +1,4 @@
-"""The candidate that predicts the weather best: asked again about the past, each time from what was known then."""
+"""Backtest of the candidates for the weather: predictions of past runs from what was known before each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.forecast.observations import Asked, Lagged, Observations, questions
+from crosswind.models.forecast.observations import Lagged, Observations, Targets, targets_of
 from crosswind.models.forecast.sequence import Recurrent, has_torch
 from crosswind.models.forecast.weather_models import Climate, LaggedTrees, LocalLevel, WeatherModel
 from crosswind.models.scores import mean_pinball
@@ -17,8 +17,8 @@ from crosswind.models.surrogate.surrogate import LEVELS
 RUNS_MIN = 40
 NETWORK_RUNS_MIN = 1000
 BLOCKS = 4
-SHARE_ASKED = 0.5  # of the runs, the newest
-WORTH_ITS_WEIGHT = 0.98  # of the best light candidate's loss, above which the network is not taken
+TESTED_SHARE = 0.5  # of the runs, the newest
+NETWORK_LOSS_MAX = 0.98  # of the best light candidate's loss, above which the network is not taken
 
 
 @dataclass(frozen=True)
@@ -34,20 +34,20 @@ class Score:
 
 @dataclass(frozen=True)
 class Backtest:
-    """The scores that every candidate reached, and how the chosen one answered."""
+    """Scores of all candidates, and the errors of the chosen one."""
 
     chosen: str
     scores: tuple[Score, ...]
-    n_asked: int
+    n_targets: int
     errors: Floats  # (n_horizons, n_asked, n_levels): log ratio less quantile, of the chosen
 
     def score(self, name: str) -> Score:
-        """Of one candidate."""
+        """The score of one candidate."""
         return next(score for score in self.scores if score.name == name)
 
 
 def candidates(seed: int, n_runs: int) -> list[WeatherModel]:
-    """Those that can run here; the network only where torch is, and enough runs for it to learn from."""
+    """Make the candidates; the network only where torch is installed and there are enough runs to learn from."""
     light: list[WeatherModel] = [Climate(), LocalLevel(), LaggedTrees(seed)]
     return [*light, Recurrent(seed)] if n_runs >= NETWORK_RUNS_MIN and has_torch() else light
 
@@ -55,9 +55,9 @@ def candidates(seed: int, n_runs: int) -> list[WeatherModel]:
 def backtest(
     runs: Observations, lagged: Lagged, horizons_hours: tuple[float, ...], models: Sequence[WeatherModel]
 ) -> Backtest:
-    """The newest half in BLOCKS blocks of time: each is answered by models that learned from all runs before it.
+    """Test the models on the newest half of the runs, in BLOCKS blocks of time, each predicted from all runs before it.
 
-    Within a block the runs of before each question's cutoff are known, though not learned from. Raises:
+    Within a block the runs before each target's cutoff are known, though not learned from. Raises:
     InvalidInputError with fewer than RUNS_MIN runs, and without the climate to compare with.
     """
     if len(runs) < RUNS_MIN:
@@ -65,34 +65,34 @@ def backtest(
     names = [model.name for model in models]
     if Climate.name not in names or len(set(names)) < len(names):
         raise InvalidInputError(f"candidates are {', '.join(names)}, expected {Climate.name} and others, each once")
-    bounds = np.linspace(round(len(runs) * (1 - SHARE_ASKED)), len(runs), BLOCKS + 1).astype(int)
+    bounds = np.linspace(round(len(runs) * (1 - TESTED_SHARE)), len(runs), BLOCKS + 1).astype(int)
     answers: dict[str, list[Floats]] = {model.name: [] for model in models}
     truths = []
     for first, end in pairwise(bounds):
-        past, asked, y = _block(runs, int(first), int(end), horizons_hours)
+        past, targets, y = _block(runs, int(first), int(end), horizons_hours)
         truths.append(y.reshape(len(horizons_hours), -1))
         for model in models:
-            said = model.fit(past, lagged, horizons_hours).predict(runs, asked)
-            answers[model.name].append(said.reshape(len(horizons_hours), -1, said.shape[1]))
+            predicted = model.fit(past, lagged, horizons_hours).predict(runs, targets)
+            answers[model.name].append(predicted.reshape(len(horizons_hours), -1, predicted.shape[1]))
     truth = np.concatenate(truths, axis=1)
     whole = {name: np.concatenate(blocks, axis=1) for name, blocks in answers.items()}
-    scores = tuple(_score(name, said, whole[Climate.name], truth) for name, said in whole.items())
+    scores = tuple(_score(name, predicted, whole[Climate.name], truth) for name, predicted in whole.items())
     chosen = _chosen(scores)
     return Backtest(chosen, scores, truth.shape[1], truth[:, :, None] - whole[chosen])
 
 
 def _block(
     runs: Observations, first: int, end: int, horizons_hours: tuple[float, ...]
-) -> tuple[Observations, Asked, Floats]:
-    asked, y = questions(runs.first(end).newest(end - first), horizons_hours)
-    return runs.first(first), asked, y
+) -> tuple[Observations, Targets, Floats]:
+    targets, y = targets_of(runs.first(end).newest(end - first), horizons_hours)
+    return runs.first(first), targets, y
 
 
-def _score(name: str, said: Floats, climate: Floats, truth: Floats) -> Score:
-    losses = [mean_pinball(of_horizon, y, LEVELS) for of_horizon, y in zip(said, truth, strict=True)]
+def _score(name: str, predicted: Floats, climate: Floats, truth: Floats) -> Score:
+    losses = [mean_pinball(of_horizon, y, LEVELS) for of_horizon, y in zip(predicted, truth, strict=True)]
     naive = [mean_pinball(of_horizon, y, LEVELS) for of_horizon, y in zip(climate, truth, strict=True)]
     by_horizon = tuple(1 - ours / max(theirs, 1e-12) for ours, theirs in zip(losses, naive, strict=True))
-    covered = float(np.mean((said[:, :, 0] <= truth) & (truth <= said[:, :, -2])))  # 0.05 to 0.95
+    covered = float(np.mean((predicted[:, :, 0] <= truth) & (truth <= predicted[:, :, -2])))  # 0.05 to 0.95
     return Score(
         name,
         float(np.mean(losses)),
@@ -103,7 +103,7 @@ def _score(name: str, said: Floats, climate: Floats, truth: Floats) -> Score:
 
 
 def _chosen(scores: Sequence[Score]) -> str:
-    """The least loss; the network only where it clearly beats all that need no torch."""
+    """Return the candidate of least loss; the network only where it clearly beats all that need no torch."""
     light = min((score for score in scores if score.name != Recurrent.name), key=lambda score: score.loss)
     heavy = [score for score in scores if score.name == Recurrent.name]
-    return heavy[0].name if heavy and heavy[0].loss < WORTH_ITS_WEIGHT * light.loss else light.name
+    return heavy[0].name if heavy and heavy[0].loss < NETWORK_LOSS_MAX * light.loss else light.name

@@ -1,7 +1,7 @@
-"""Changes of a series' level for good: while it arrives, and looking back at all of it.
+"""Lasting changes of a series' level: while it arrives, and looking back at all of it.
 
-Both work on logarithms, so that a level twice as high is the same change at any unit, and both bound what a single
-value may say, so that one slow step is no change.
+Both work on logarithms, so that a level twice as high is the same change in any unit, and both cap the deviation of a
+single value, so that one slow step is no change.
 """
 
 import math
@@ -23,7 +23,7 @@ SPREAD_MIN = 1e-3  # of logarithms: changes below a thousandth are none
 
 @dataclass(frozen=True)
 class Segment:
-    """Values from `first` up to before `end` that kept one level, their median, in the unit of the series."""
+    """Values from `first` up to before `end` of one level, their median, in the unit of the series."""
 
     first: int
     end: int
@@ -55,10 +55,10 @@ def change_points(values: Floats, *, penalty: float | None = None, shortest: int
 
 @dataclass
 class Regime:
-    """The level that a series keeps at present, found while it arrives; a value costs a fixed handful of operations.
+    """The present level of a series, updated while it arrives, with a fixed handful of operations a value.
 
     Two cumulative sums, up and down, of how far each value's logarithm lies off the level, in deviations less `slack`;
-    one above `threshold` is a change, and the new level is the mean since that sum was last nought.
+    one above `threshold` is a change, and the new level is the mean since that sum was last 0.
     Source: Page 1954, "Continuous inspection schemes"; values are capped so that several must agree.
     """
 
@@ -70,11 +70,7 @@ class Regime:
     seen: int = 0
     changed_at: int = 0  # the value at which the present level began
     last: float = 0.0
-    up: tuple[float, int, float] = (
-        0.0,
-        0,
-        0.0,
-    )  # the sum, and since it was nought how many values and their logarithms
+    up: tuple[float, int, float] = (0.0, 0, 0.0)  # sum, and since it was 0 the number and the logarithms of values
     down: tuple[float, int, float] = (0.0, 0, 0.0)
 
     def observe(self, log_value: float) -> bool:
@@ -125,7 +121,7 @@ def _block_medians(logs: Floats, block: int) -> Floats:
 
 
 def _noise(logs: Floats) -> float:
-    """The usual deviation from a level, by the differences of neighbours, which a change of level hardly touches."""
+    """The usual deviation from a level, from the differences of neighbours, which a change of level hardly affects."""
     if len(logs) < 2:
         return SPREAD_MIN
     return max(NORMAL_CONSISTENCY * float(np.median(np.abs(np.diff(logs)))) / math.sqrt(2), SPREAD_MIN)
@@ -159,7 +155,7 @@ def _placed(logs: Floats, about: int, block: int) -> int:
 
 
 def _long_enough(bounds: Sequence[int], shortest: int) -> list[tuple[int, int]]:
-    """Segments between the bounds, those too short joined to the one before."""
+    """Segments between the bounds; one that is too short is joined to the one before."""
     joined: list[tuple[int, int]] = []
     for first, end in pairwise(bounds):
         if joined and end - first < shortest:

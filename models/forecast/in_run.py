@@ -1,4 +1,4 @@
-"""The time that a run in progress will still take, from its steps so far and from how earlier runs went on."""
+"""The remaining time of a run in progress, from its steps so far and from the course of earlier runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,30 +11,30 @@ from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.forecast.analogues import ROWS_MIN, Analogues, Places
 from crosswind.models.forecast.change_points import Regime
 from crosswind.models.forecast.pace import Pace, memory_of, paces
-from crosswind.models.forecast.past_runs import Expected, PastRun, Standing, checked, expectations, standing
+from crosswind.models.forecast.past_runs import Expected, PastRun, Progress, checked, expectations, progress_of
 from crosswind.models.forecast.profile import StepProfile, check_steps, shape_of
 from crosswind.models.scores import mean_pinball
 from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError
 
 FRACTIONS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95)
 PRIOR_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7)
-STEP_MISSES_MAX = 2000  # kept of how far the next step lay off the recent level
+STEP_MISSES_MAX = 2000  # distances of a next step from the recent level that are kept
 
 
 @dataclass
 class InRunForecaster:
-    """Forecasts of the rest of a run from earlier runs, by how much of it is seen.
+    """Forecasts of the rest of a run, learned from earlier runs at several fractions of their steps.
 
-    The seconds still to come are those that a calm run of the cohort would take, times a ratio; its distribution is
-    that of past runs which stood alike after as much of their steps. A run whose cohort is unknown is compared with
-    its own steps so far.
+    The remaining seconds are those of a calm run of the cohort, times a ratio; its distribution is that of past runs
+    that looked alike after the same fraction of their steps. A run whose cohort is unknown is compared with its own
+    steps so far.
     """
 
     fractions: tuple[float, ...] = FRACTIONS
     signal_names: tuple[str, ...] = ()
     expected: dict[str, Expected] = field(default_factory=dict)
-    of_known: list[Analogues] = field(default_factory=list)  # one a fraction
-    of_strange: list[Analogues] = field(default_factory=list)
+    by_cohort: list[Analogues] = field(default_factory=list)  # one a fraction
+    by_itself: list[Analogues] = field(default_factory=list)
     prior_weights: tuple[float, ...] = ()
     step_misses: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
@@ -43,23 +43,23 @@ class InRunForecaster:
         self.signal_names = checked(runs)
         fractions = _checked_fractions(self.fractions)
         self.expected = expectations(runs, self.signal_names, fractions)
-        stood = standing(runs, self.signal_names, fractions)
-        comparable = np.flatnonzero(stood.is_known).astype(np.int64)
+        progress = progress_of(runs, self.signal_names, fractions)
+        comparable = np.flatnonzero(progress.is_known).astype(np.int64)
         cohorts = [run.cohort for run in runs]
-        self.of_strange = [_strange(stood, place, cohorts) for place in range(len(fractions))]
-        self.of_known = (
-            [_known(stood, comparable, place, cohorts) for place in range(len(fractions))]
+        self.by_itself = [_against_itself(progress, place, cohorts) for place in range(len(fractions))]
+        self.by_cohort = (
+            [_against_cohort(progress, comparable, place, cohorts) for place in range(len(fractions))]
             if len(comparable) >= ROWS_MIN
             else []
         )
         self.prior_weights = tuple(
-            self._prior_weight(runs, stood, comparable, place) for place in range(len(fractions))
+            self._prior_weight(runs, progress, comparable, place) for place in range(len(fractions))
         )
         self.step_misses = _step_misses(runs)
         return self
 
     def start(self, cohort: str, total_steps: int, prior: Prediction | None = None) -> "InRun":
-        """A run that begins now; `prior` is what was predicted of its seconds before, shape (1, n_levels).
+        """Start a run; `prior` is the prediction of its seconds from before, shape (1, n_levels).
 
         Raises: NotFittedError, InvalidInputError.
         """
@@ -74,17 +74,18 @@ class InRunForecaster:
         return InRun(self, cohort, total_steps, None if prior is None else prior.values[0])
 
     def place_of(self, fraction: float) -> int:
-        """The place of the nearest fraction that was learned."""
+        """The place of the nearest learned fraction."""
         return int(np.argmin(np.abs(np.log(np.array(self.fractions) / fraction))))
 
-    def _prior_weight(self, runs: Sequence[PastRun], stood: Standing, places: Places, place: int) -> float:
-        """Return the weight of the forecast from before the start, by the runs that have one; 0 where too few do."""
+    def _prior_weight(self, runs: Sequence[PastRun], progress: Progress, places: Places, place: int) -> float:
+        """Return the weight of the forecast from before the start, from the runs that have one; 0 where too few do."""
         rows = [index for index, run in enumerate(places) if len(runs[int(run)].prior) == len(LEVELS)]
-        if len(rows) < ROWS_MIN or not self.of_known:
+        if len(rows) < ROWS_MIN or not self.by_cohort:
             return 0.0
         runs_of = places[rows]
-        seen, left, rest = (values[runs_of, place] for values in (stood.seen_seconds, stood.rest_seconds, stood.rest))
-        own = self.of_known[place].answers()[rows] + (np.log(left) - rest)[:, None]
+        columns = (progress.seen_seconds, progress.rest_seconds, progress.rest)
+        seen, left, rest = (values[runs_of, place] for values in columns)
+        own = self.by_cohort[place].left_out()[rows] + (np.log(left) - rest)[:, None]
         prior = _rest_of_prior(np.array([runs[int(run)].prior for run in runs_of]), seen[:, None], np.exp(own))
         blends = [(1 - weight) * own + weight * np.log(prior) for weight in PRIOR_WEIGHTS]
         losses = [mean_pinball(blend, np.log(left), LEVELS) for blend in blends]
@@ -93,7 +94,7 @@ class InRunForecaster:
 
 @dataclass
 class InRun:
-    """A run in progress: fed with its steps as they end, asked at any time. Keeps a few sums, not the steps."""
+    """A run in progress: takes its steps as they end, and predicts at any time. Keeps a few sums, not the steps."""
 
     forecaster: InRunForecaster
     cohort: str
@@ -107,13 +108,13 @@ class InRun:
     def __post_init__(self) -> None:
         self.pace = Pace(memory_of(self.total_steps))
         self.regime = Regime()
-        expected = self.forecaster.expected.get(self.cohort) if self.forecaster.of_known else None
+        expected = self.forecaster.expected.get(self.cohort) if self.forecaster.by_cohort else None
         self.profile = StepProfile(1.0, 1.0, np.empty(0)) if expected is None else expected.profile
 
     @property
     def is_known(self) -> bool:
-        """Return whether its cohort ran often enough to be compared with."""
-        return self.cohort in self.forecaster.expected and bool(self.forecaster.of_known)
+        """Return whether its cohort has enough runs to compare with."""
+        return self.cohort in self.forecaster.expected and bool(self.forecaster.by_cohort)
 
     def observe(self, seconds: Floats, signals: Mapping[str, Floats] | None = None) -> None:
         """Takes the next steps' seconds, (n,), of the slowest rank, and their signals, (n,) each.
@@ -134,9 +135,9 @@ class InRun:
                 self.changes.append(self.regime.changed_at)
 
     def remaining(self) -> Prediction:
-        """Quantiles of the seconds still to come, shape (1, n_levels); before the first step those of `prior`.
+        """Quantiles of the remaining seconds, shape (1, n_levels); before the first step those of `prior`.
 
-        Raises: InvalidInputError when no step is seen and nothing was predicted before.
+        Raises: InvalidInputError before the first step without a prior.
         """
         if self.pace.count == 0:
             return Prediction(LEVELS, self._before()[None, :])
@@ -179,13 +180,13 @@ class InRun:
     def _log_ratio(self, place: int) -> Floats:
         pace = self.pace
         if not self.is_known:
-            return self.forecaster.of_strange[place].predict(
+            return self.forecaster.by_itself[place].predict(
                 np.array([pace.recent - pace.level, pace.roughness]), self.cohort
             )
         calm = self.forecaster.expected[self.cohort].signals[place]
         means = np.array([pace.signals.get(name, np.nan) / pace.count for name in self.forecaster.signal_names])
         row = np.concatenate([[pace.level, pace.recent - pace.level], means - calm])
-        return self.forecaster.of_known[place].predict(row, self.cohort)
+        return self.forecaster.by_cohort[place].predict(row, self.cohort)
 
     def _signals(self, count: int, signals: Mapping[str, Floats]) -> dict[str, Floats]:
         wanted = {name: signals[name] for name in self.forecaster.signal_names if name in signals}
@@ -203,26 +204,26 @@ def _checked_fractions(fractions: Sequence[float]) -> Floats:
     return np.array(fractions, dtype=np.float64)
 
 
-def _known(stood: Standing, places: Places, place: int, cohorts: Sequence[str]) -> Analogues:
-    level, recent = stood.level[places, place], stood.recent[places, place]
-    features = np.column_stack([level, recent - level, stood.signals[places, place]])
-    return Analogues.of(features, stood.rest[places, place], [cohorts[row] for row in places])
+def _against_cohort(progress: Progress, places: Places, place: int, cohorts: Sequence[str]) -> Analogues:
+    level, recent = progress.level[places, place], progress.recent[places, place]
+    features = np.column_stack([level, recent - level, progress.signals[places, place]])
+    return Analogues.of(features, progress.rest[places, place], [cohorts[row] for row in places])
 
 
-def _strange(stood: Standing, place: int, cohorts: Sequence[str]) -> Analogues:
-    """Runs compared with their own steps so far, as if nothing else were known of their cohort."""
-    features = np.column_stack([stood.own_recent[:, place], stood.own_roughness[:, place]])
-    return Analogues.of(features, stood.own_rest[:, place], cohorts)
+def _against_itself(progress: Progress, place: int, cohorts: Sequence[str]) -> Analogues:
+    """Analogues from runs compared with their own steps so far, as if their cohort were unknown."""
+    features = np.column_stack([progress.own_recent[:, place], progress.own_roughness[:, place]])
+    return Analogues.of(features, progress.own_rest[:, place], cohorts)
 
 
 def _rest_of_prior(prior: Floats, seen_seconds: Floats, own: Floats) -> Floats:
-    """Return what a forecast of the whole leaves after the seconds seen, at least half the lowest own quantile."""
+    """Return a forecast of the whole less the seconds seen, at least half the lowest own quantile."""
     rest: Floats = np.maximum(prior - seen_seconds, own[..., :1] / 2)
     return rest
 
 
 def _step_misses(runs: Sequence[PastRun]) -> Floats:
-    """Return how far steps lay off the recent level before them, as logarithms; evenly chosen ones of all runs."""
+    """Return log ratios of steps to the recent level before them, rising, evenly thinned to STEP_MISSES_MAX."""
     misses = []
     for cohort in dict.fromkeys(run.cohort for run in runs):
         members = [run.seconds for run in runs if run.cohort == cohort]

@@ -1,4 +1,4 @@
-"""Times at which a workload's runs became slower or faster for good: regressions, looking back over weeks."""
+"""Lasting changes of the time of a workload's runs, looking back over weeks: regressions and improvements."""
 
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ from crosswind.data.schema.prediction import Floats
 from crosswind.models.forecast.change_points import Segment, segments
 
 SHORTEST = 5  # runs that a level must last
-NOTICED = 0.05  # a change of less is told to nobody
+NOTICED = 0.05  # smaller changes are not reported
 ROUNDS = 4
 
 
@@ -31,9 +31,9 @@ def level_changes(runs: pd.DataFrame) -> list[LevelChange]:
 
 
 def levelled(ordered: pd.DataFrame) -> tuple[Floats, list[Segment]]:
-    """Of at least 2 * SHORTEST runs in the order of time their log time over their cohort's usual one, and its levels.
+    """Return the log time of runs over their cohort's usual one, (n_runs,), and its levels.
 
-    The first has shape (n_runs,).
+    ordered: 2 * SHORTEST or more runs in the order of time.
     """
     logs = np.log(ordered["step_mean_seconds"].to_numpy(np.float64))
     cohorts = ordered["cohort"].to_numpy(np.str_)

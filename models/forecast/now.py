@@ -1,4 +1,4 @@
-"""The weather as it is told: each workload's slowdown now and in the next hours, and what that rests on."""
+"""The weather as reported: each workload's slowdown now and in the next hours, and its evidence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class LatelyRun:
 
 
 def workload_weather(weather: Weather, lately: LatelyRun, now_ns: int, hours: int) -> WorkloadWeather:
-    """Of one workload now and over so many whole hours."""
+    """The weather of one workload now and over so many whole hours."""
     next_whole = (now_ns // HOUR_NS + 1) * HOUR_NS
     times = np.concatenate([[now_ns], next_whole + HOUR_NS * np.arange(hours)]).astype(np.int64)
     prediction = weather.at(times, lately.workload, now_ns=now_ns)
@@ -61,7 +61,7 @@ def candidates_of(weather: Weather) -> tuple[ForecasterScore, ...]:
 
 
 def warnings_of(weather: Weather, newest_ended_ns: int, now_ns: int) -> tuple[str, ...]:
-    """Return what to beware of."""
+    """Return warnings on the limits of the forecast."""
     compared = 0 if weather.runs is None else len(weather.runs)
     warnings = []
     if weather.model is None:
@@ -70,7 +70,7 @@ def warnings_of(weather: Weather, newest_ended_ns: int, now_ns: int) -> tuple[st
             "guess, wide and centred at the usual time"
         )
     if weather.chosen == Climate.name:
-        warnings.append("nothing foretold the past better than the same band at every hour, so that is what is told")
+        warnings.append("no candidate predicted the past better than one band for every hour, so that band is given")
     if now_ns - newest_ended_ns > SILENT_NS:
         hours = (now_ns - newest_ended_ns) // HOUR_NS
         warnings.append(f"the newest completed run ended {hours} hours ago: of what came since nothing is known")

@@ -1,4 +1,4 @@
-"""Runs as measurements of the system's weather, and what was known of it before a time."""
+"""Runs as measurements of the system's weather, and the features known before a time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,13 +15,13 @@ from crosswind.data.schema.prediction import Floats
 STARTED, KNOWN, WORKLOAD, LOG_RATIO = "started_ns", "known_ns", "workload", "log_ratio"
 HOUR_NS = 3_600_000_000_000
 DAY_HOURS, WEEK_HOURS = 24, 168
-RUNS_BELIEVED = 2.0  # a mean of few runs is drawn to 0 as if so many runs had shown 0
+RUNS_BELIEVED = 2.0  # runs of ratio 1 that are added to a mean
 Times = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Observations:
-    """n runs in the order in which they became known: log ratios of their time to what their cohort let expect."""
+    """n runs in the order in which they became known: log ratios of their time to their cohort's expected one."""
 
     started_ns: Times
     known_ns: Times  # (n,), rising
@@ -32,7 +32,7 @@ class Observations:
 
     @classmethod
     def of(cls, ratios: pd.DataFrame) -> Self:
-        """From columns started_ns, workload and log_ratio; all others are counters read as the run began.
+        """Make them of columns started_ns, workload and log_ratio; all others are counters read as the run began.
 
         A run's ratio is known from `known_ns` on, its end; without that column, from its start.
         Raises: InvalidInputError.
@@ -82,8 +82,8 @@ class Observations:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """m questions: the log ratio of a run of a workload that starts at a time, from what was known at `cutoff_ns`."""
+class Targets:
+    """m targets: log ratios of runs of a workload that start at `target_ns`, from what is known at `cutoff_ns`."""
 
     target_ns: Times
     cutoff_ns: Times
@@ -91,21 +91,21 @@ class Asked:
 
     @property
     def horizon_hours(self) -> Floats:
-        """The hours ahead that each question asks about."""
+        """Hours from cutoff to start, (m,)."""
         ahead: Floats = np.maximum(self.target_ns - self.cutoff_ns, 0) / HOUR_NS
         return ahead
 
 
 @dataclass(frozen=True)
 class Lagged:
-    """Turns questions into rows: levels of before with their decay, the hour, and the counters seen last."""
+    """Turns targets into rows of features: earlier levels with their decay, the hour, and the latest counters."""
 
     memory_hours: tuple[float, ...]
     counter_names: tuple[str, ...] = field(default=())
 
     @property
     def names(self) -> list[str]:
-        """Of the columns that `rows` makes."""
+        """Names of the columns of `rows`."""
         levels = [f"level_{hours:g}h" for hours in self.memory_hours] + [
             f"own_{hours:g}h" for hours in self.memory_hours
         ]
@@ -113,30 +113,30 @@ class Lagged:
 
     @property
     def linear(self) -> int:
-        """The number of first columns that a linear model may use: they are 0 where nothing is known."""
+        """Number of leading columns for a linear model: they are 0 where nothing is known."""
         return 2 * len(self.memory_hours) + len(HARMONICS)
 
-    def rows(self, past: Observations, asked: Asked) -> Floats:
-        """Shape (m, n_columns); uses nothing that became known after a question's cutoff."""
-        newest = np.searchsorted(past.known_ns, asked.cutoff_ns, side="right") - 1
-        horizon = asked.horizon_hours
+    def rows(self, past: Observations, targets: Targets) -> Floats:
+        """Features of the targets, (m, n_columns), from what was known by their cutoffs."""
+        newest = np.searchsorted(past.known_ns, targets.cutoff_ns, side="right") - 1
+        horizon = targets.horizon_hours
         shared = [
-            level_at(past, newest, asked.cutoff_ns, hours) * np.exp(-horizon / hours) for hours in self.memory_hours
+            level_at(past, newest, targets.cutoff_ns, hours) * np.exp(-horizon / hours) for hours in self.memory_hours
         ]
-        own = [own_level_at(past, asked, hours) * np.exp(-horizon / hours) for hours in self.memory_hours]
+        own = [own_level_at(past, targets, hours) * np.exp(-horizon / hours) for hours in self.memory_hours]
         silent = (
-            np.where(newest >= 0, asked.cutoff_ns - past.known_ns[newest], 0) / HOUR_NS if len(past) else 0 * horizon
+            np.where(newest >= 0, targets.cutoff_ns - past.known_ns[newest], 0) / HOUR_NS if len(past) else 0 * horizon
         )
         counters = past.counters[newest] if len(past) else np.empty((len(horizon), past.counters.shape[1]))
         counters = np.where((newest >= 0)[:, None], counters, np.nan)
-        return np.column_stack([*shared, *own, harmonics(asked.target_ns), horizon, silent, newest + 1.0, counters])
+        return np.column_stack([*shared, *own, harmonics(targets.target_ns), horizon, silent, newest + 1.0, counters])
 
 
 HARMONICS = ("day_sin", "day_cos", "half_day_sin", "half_day_cos", "week_sin", "week_cos")
 
 
 def harmonics(times_ns: Times) -> Floats:
-    """The hour of the day, its half, and of the week, as sines and cosines, shape (m, 6)."""
+    """The hour of the day, of half a day and of the week, as sines and cosines, shape (m, 6)."""
     hours = (times_ns % (WEEK_HOURS * HOUR_NS)) / HOUR_NS
     angles = [2 * np.pi * hours / period for period in (DAY_HOURS, DAY_HOURS / 2, WEEK_HOURS)]
     return np.column_stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)])
@@ -152,14 +152,14 @@ def level_at(past: Observations, newest: NDArray[np.int64], cutoff_ns: Times, me
     return np.where(newest >= 0, level, 0.0)
 
 
-def own_level_at(past: Observations, asked: Asked, memory_hours: float) -> Floats:
+def own_level_at(past: Observations, targets: Targets, memory_hours: float) -> Floats:
     """The same of the workload's own runs alone."""
-    levels = np.zeros(len(asked.cutoff_ns))
-    for name in np.unique(asked.workload):
-        rows = asked.workload == name
+    levels = np.zeros(len(targets.cutoff_ns))
+    for name in np.unique(targets.workload):
+        rows = targets.workload == name
         own = past.rows(np.flatnonzero(past.workload == name))
-        newest = np.searchsorted(own.known_ns, asked.cutoff_ns[rows], side="right") - 1
-        levels[rows] = level_at(own, newest, asked.cutoff_ns[rows], memory_hours)
+        newest = np.searchsorted(own.known_ns, targets.cutoff_ns[rows], side="right") - 1
+        levels[rows] = level_at(own, newest, targets.cutoff_ns[rows], memory_hours)
     return levels
 
 
@@ -174,13 +174,13 @@ def decayed_sums(known_ns: Times, values: Floats, memory_hours: float) -> tuple[
     return sums, weights
 
 
-def questions(runs: Observations, horizons_hours: Sequence[float]) -> tuple[Asked, Floats]:
-    """Every run asked about from every horizon before its start, and its log ratio."""
+def targets_of(runs: Observations, horizons_hours: Sequence[float]) -> tuple[Targets, Floats]:
+    """Targets for every run from every horizon before its start, and their log ratios, (n_horizons * n_runs,)."""
     target = np.concatenate([runs.started_ns] * len(horizons_hours))
     ahead = np.repeat(np.array(horizons_hours) * HOUR_NS, len(runs)).astype(np.int64)
     workload = np.concatenate([runs.workload] * len(horizons_hours))
-    # A run is known after it began, so that one nanosecond keeps runs without an end from telling of themselves.
-    return Asked(target, target - np.maximum(ahead, 1), workload), np.concatenate(
+    # A run is known after it began, so that one nanosecond keeps runs without an end from predicting themselves.
+    return Targets(target, target - np.maximum(ahead, 1), workload), np.concatenate(
         [runs.log_ratio] * len(horizons_hours)
     )
 

@@ -10,7 +10,7 @@ from scipy.signal import lfilter
 
 from crosswind.data.schema.prediction import Floats
 
-MEMORY_SHARE = 0.1  # of a run's steps: what counts as recent
+MEMORY_SHARE = 0.1  # of a run's steps that count as recent
 MEMORY_STEPS_MIN = 3
 
 
@@ -57,7 +57,7 @@ class Pace:
 
     @property
     def mean_seconds(self) -> float:
-        """Of all steps so far."""
+        """Mean seconds of all steps so far."""
         return self.seconds / max(self.count, 1)
 
     @property
@@ -72,10 +72,9 @@ class Pace:
 
 
 def paces(seconds: Floats, shape: Floats, counts: NDArray[np.int64]) -> Floats:
-    """Level, recent level and roughness of a past run after so many steps, as `Pace` has them; shape (n_counts, 3).
+    """Level, recent level and roughness of a past run after `counts` steps, as in `Pace`; shape (n_counts, 3).
 
-    `counts`: rising numbers of steps, 1 at least. Ratios are to `shape` alone:
-    the level of a calm run is still in them.
+    `counts`: rising numbers of steps, 1 at least. Ratios are to `shape` alone, so they include the level of a calm run.
     """
     logs = np.log(seconds / shape)
     level = np.cumsum(logs)[counts - 1] / counts

@@ -1,4 +1,4 @@
-"""Earlier runs as what a running one is compared with: how each stood part of its way, and what was still to come."""
+"""Earlier runs for comparison with a running one: their progress at fractions of their steps, and their rest."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ STEPS_MIN = 10
 
 @dataclass(frozen=True)
 class PastRun:
-    """A completed run: seconds of its steps, (n_steps,), and other numbers of each step that may tell of what comes.
+    """A completed run: seconds of its steps, (n_steps,), and signals: other numbers of each step that may predict it.
 
     `prior` holds the quantiles of the total seconds, at LEVELS, that were predicted before it started; empty if none.
     """
@@ -29,18 +29,18 @@ class PastRun:
 
 @dataclass(frozen=True)
 class Expected:
-    """The expectations of a run of a cohort: its profile, and the signals' means of a calm run at every fraction."""
+    """Expectations for a run of a cohort: its profile, and mean signals of a calm run at every fraction."""
 
     profile: StepProfile
     signals: Floats  # (n_fractions, n_signals)
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Standings of n past runs at every fraction; ratios are logarithms. Shapes are (n_runs, n_fractions).
+class Progress:
+    """Progress of n past runs at every fraction; ratios are logarithms. Shapes are (n_runs, n_fractions).
 
-    `level`, `recent` and `rest` compare steps seen, newest steps, and the steps still to come with what the other runs
-    of the cohort let expect; they mean nothing unless `is_known`. The `own_` ones compare a run with itself alone.
+    `level`, `recent` and `rest` compare the steps seen, the newest and the remaining steps with the other runs of the
+    cohort; they are 0 unless `is_known`. The `own_` columns compare a run with itself alone.
     """
 
     is_known: NDArray[np.bool_]  # (n_runs,)
@@ -56,7 +56,7 @@ class Standing:
 
 
 def checked(runs: Sequence[PastRun]) -> tuple[str, ...]:
-    """Names of the signals that all runs have. Raises: InvalidInputError."""
+    """Check runs, and return the names of the signals that all of them have. Raises: InvalidInputError."""
     if not runs:
         raise InvalidInputError("0 earlier runs, expected at least one")
     for number, run in enumerate(runs):
@@ -73,7 +73,7 @@ def checked(runs: Sequence[PastRun]) -> tuple[str, ...]:
 
 
 def expectations(runs: Sequence[PastRun], names: Sequence[str], fractions: Floats) -> dict[str, Expected]:
-    """Of every cohort with RUNS_MIN runs or more."""
+    """Expectations by cohort, of those with RUNS_MIN runs or more."""
     expected = {}
     for cohort in dict.fromkeys(run.cohort for run in runs):
         members = [run for run in runs if run.cohort == cohort]
@@ -85,8 +85,8 @@ def expectations(runs: Sequence[PastRun], names: Sequence[str], fractions: Float
     return expected
 
 
-def standing(runs: Sequence[PastRun], names: Sequence[str], fractions: Floats) -> Standing:
-    """Of every run; what is expected of it comes from the other runs of its cohort."""
+def progress_of(runs: Sequence[PastRun], names: Sequence[str], fractions: Floats) -> Progress:
+    """Progress of every run against the other runs of its cohort."""
     n_runs, n_fractions = len(runs), len(fractions)
     columns = {name: np.zeros((n_runs, n_fractions)) for name in (*_COMPARED, *_OWN)}
     is_known, signals = np.zeros(n_runs, dtype=np.bool_), np.zeros((n_runs, n_fractions, len(names)))
@@ -103,7 +103,7 @@ def standing(runs: Sequence[PastRun], names: Sequence[str], fractions: Floats) -
             compared = np.swapaxes(_compared([run.seconds for run in members], fractions), 0, 1)
             for name, values in zip(_COMPARED, compared, strict=True):
                 columns[name][places] = values
-    return Standing(is_known=is_known, signals=signals, **columns)
+    return Progress(is_known=is_known, signals=signals, **columns)
 
 
 _COMPARED = ("level", "recent", "rest")
@@ -111,7 +111,7 @@ _OWN = ("own_recent", "own_roughness", "own_rest", "seen_seconds", "rest_seconds
 
 
 def steps_at(fractions: Floats, n_steps: int) -> Floats:
-    """After how many steps of a run each fraction of it is seen: one at least, and one is left."""
+    """Return the number of steps at each fraction of a run, (n_fractions,): at least one, and one is left."""
     return np.clip(np.round(fractions * n_steps), 1, n_steps - 1)
 
 
@@ -130,7 +130,7 @@ def _signals_of_cohort(members: Sequence[PastRun], names: Sequence[str], fractio
 
 
 def _calm_others(seconds: Floats, index: int) -> NDArray[np.int64]:
-    """The fastest of all runs but one."""
+    """Return the places of the calm runs among all but one."""
     others = np.delete(np.arange(len(seconds)), index)
     return others[np.argsort(seconds[others])[calm(len(others))]]
 
@@ -161,6 +161,6 @@ def _of_itself(seconds: Floats, fractions: Floats) -> Floats:
 
 
 def _after(values: Floats, counts: NDArray[np.int64]) -> Floats:
-    """Sums of what comes after the first so many."""
+    """Sums of the values after the first `counts`, (n_counts,)."""
     after: Floats = values.sum() - np.cumsum(values)[counts - 1]
     return after

@@ -1,4 +1,4 @@
-"""The times of the steps of a cohort's runs when little disturbs them, step by step."""
+"""Profile of a cohort's calm runs: the time of each step when little disturbs it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 
-CALM_SHARE = 0.4  # of a cohort's runs, the fastest: they are what the others are compared with
+CALM_SHARE = 0.4  # of a cohort's runs, the fastest, with which the others are compared
 RUNS_MIN = 3  # in a cohort, below which nothing is expected of a run of it
-DEVIATIONS_FOR_SHAPE = 2.0  # a step is slow by its place only if its runs agree that far
-PERIODS_MIN = 3  # times that a slow step must have come back before it counts as periodic
+DEVIATIONS_FOR_SHAPE = 2.0  # standard errors from which a step counts as slow by its place
+PERIODS_MIN = 3  # recurrences from which a slow step counts as periodic
 SLOW_RATIO = 1.3  # of the median step, from which a step may be one of the periodic slow ones
 
 
@@ -21,18 +21,18 @@ SLOW_RATIO = 1.3  # of the median step, from which a step may be one of the peri
 class StepProfile:
     """Step j of a calm run takes `seconds * shape[j]` on average, and `usual * shape[j]` most often.
 
-    `shape` is 1 for an ordinary step; it holds the warm-up, and the slow steps that come back, such as checkpoints.
+    `shape` is 1 for an ordinary step; it includes the warm-up, and recurring slow steps such as checkpoints.
     `usual` is a geometric mean: a few very slow steps raise `seconds` more.
     """
 
     seconds: float
     usual: float
     shape: Floats  # (n_steps,)
-    repeat: tuple[int, int, float] | None = None  # how the shape goes on, as `periodic` tells
+    repeat: tuple[int, int, float] | None = None  # as `periodic`, for steps beyond the shape
 
     @classmethod
     def of(cls, runs: Sequence[Floats], shape: Floats | None = None) -> Self:
-        """From the step seconds of earlier runs, each (n_steps,) positive. Raises: InvalidInputError."""
+        """Make it of the step seconds of earlier runs, (n_steps,) each, positive. Raises: InvalidInputError."""
         if not runs:
             raise InvalidInputError("a profile of 0 runs, expected at least one")
         for number, run in enumerate(runs):
@@ -42,17 +42,17 @@ class StepProfile:
 
     @classmethod
     def at_levels(cls, levels: Floats, shape: Floats) -> Self:
-        """From the levels of earlier runs, shape (n_runs, 2) as `levels_of` gives them."""
+        """Make it of the levels of earlier runs, shape (n_runs, 2), as `levels_of`."""
         seconds, logs = levels[np.argsort(levels[:, 0])[calm(len(levels))]].mean(axis=0)
         return cls(float(seconds), float(np.exp(logs)), shape, periodic(shape))
 
     def between(self, first: int, end: int) -> Floats:
-        """The shape of the steps from `first` up to before `end`; beyond the longest run its periodic steps go on."""
+        """The shape of the steps from `first` up to before `end`; beyond the longest run, periodic steps continue."""
         beyond = np.arange(max(first, len(self.shape)), max(end, len(self.shape), first))
         return np.concatenate([self.shape[first:end], _continued(beyond, self.repeat)])
 
     def sum_between(self, first: int, end: int) -> float:
-        """The sum of the same, however far off `end` is."""
+        """The sum of `between`, in constant time for a far `end`."""
         begin = max(first, len(self.shape))
         inside = float(self.shape[first:end].sum())
         if end <= begin or self.repeat is None:
@@ -69,12 +69,12 @@ def levels_of(seconds: Floats, shape: Floats) -> tuple[float, float]:
 
 
 def calm(n_runs: int) -> slice:
-    """Return which of so many runs in order of their time are compared with."""
+    """Return the slice of the calm ones among `n_runs` in the order of their time."""
     return slice(0, max(1, round(CALM_SHARE * n_runs)))
 
 
 def shape_of(runs: Sequence[Floats]) -> Floats:
-    """Return each step's time beside the run's median step: the median over runs, 1 where they do not agree."""
+    """Return ratios of step times to their run's median, (n_steps,): the median over runs, 1 where they disagree."""
     longest = max(len(run) for run in runs)
     ratios = np.full((len(runs), longest), np.nan)
     for row, run in zip(ratios, runs, strict=True):
@@ -89,7 +89,7 @@ def shape_of(runs: Sequence[Floats]) -> Floats:
 
 
 def lengthened(shape: Floats, n_steps: int) -> Floats:
-    """The shape for so many steps: cut off, or continued by its period; as an ordinary step where it has none."""
+    """The shape for `n_steps` steps: cut off, or continued by its period, or by ordinary steps where it has none."""
     if n_steps <= len(shape):
         return shape[:n_steps]
     return np.concatenate([shape, _continued(np.arange(len(shape), n_steps), periodic(shape))])
@@ -101,10 +101,10 @@ def _continued(steps: NDArray[np.int64], repeat: tuple[int, int, float] | None) 
 
 
 def periodic(values: Floats) -> tuple[int, int, float] | None:
-    """Return how often slow steps come back, at which remainder, and how slow they are against the median, or None.
+    """Return the period of recurring slow steps, their remainder, and their ratio to the median; None without any.
 
-    Steps counted as slow are those of SLOW_RATIO times the median. The longest period that explains nearly all of its
-    own places is taken: every place of the period must be slow, but for one in ten.
+    Slow steps take SLOW_RATIO times the median. The period with most slow places is taken, of which at most one in ten
+    is not slow.
     """
     median = float(np.median(values))
     slow = np.flatnonzero(values > SLOW_RATIO * median)

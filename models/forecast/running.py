@@ -1,4 +1,4 @@
-"""A stored run in progress: what is left of it, from its steps so far and from the runs of its workload before it."""
+"""The rest of a stored run in progress, from its steps so far and from earlier runs of its workload."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from crosswind.models.next_run.quantiles import quantiles
 
 EARLIER_RUNS = 100  # of the workload on the system, the newest
 STEPS_MAX = 10_000_000
-STEPS = "steps"  # the parameter that tells how many a run has
+STEPS = "steps"  # the parameter for the number of steps
 
 
 def remaining(store: Store, run_id: str, *, total_steps: int | None = None) -> Remaining:
@@ -32,27 +32,27 @@ def remaining(store: Store, run_id: str, *, total_steps: int | None = None) -> R
         raise InvalidInputError(f"run {run_id}: no step is recorded yet, expected one at least")
     past = past_runs(store, _before(store, run))
     cohort = [earlier for earlier in past if earlier.cohort == seen.cohort]
-    total = total_steps if total_steps is not None else _told(run) or _usual(run_id, cohort)
+    total = total_steps if total_steps is not None else _steps_of(run) or _usual(run_id, cohort)
     done = len(seen.seconds)
     if not done <= total <= STEPS_MAX:
         raise InvalidInputError(f"total_steps {total}: expected {done}, as many as are done, to {STEPS_MAX}")
-    going = InRunForecaster().fit(past).start(seen.cohort, max(total, 2))
-    going.observe(seen.seconds, seen.signals)
+    in_progress = InRunForecaster().fit(past).start(seen.cohort, max(total, 2))
+    in_progress.observe(seen.seconds, seen.signals)
     if total < 2:
-        going.total_steps = total  # a forecaster asks for two
+        in_progress.total_steps = total  # a forecaster asks for two
     return Remaining(
         *(run_id, done, total, float(seen.seconds.sum())),
-        remaining=quantiles(going.remaining()),
-        total=quantiles(going.total()),
-        next_step=quantiles(going.next_steps()) if done < total else None,
-        changed_at=tuple(going.changes),
+        remaining=quantiles(in_progress.remaining()),
+        total=quantiles(in_progress.total()),
+        next_step=quantiles(in_progress.next_steps()) if done < total else None,
+        changed_at=tuple(in_progress.changes),
         earlier_runs=len(past),
         cohort_runs=len(cohort),
     )
 
 
 def _before(store: Store, run: Run) -> list[Run]:
-    """The newest runs that began before this one; of one that tells no start, the newest others."""
+    """The newest runs that began before this one; without a known start, the newest others."""
     wanted = RunFilter(workload=run.workload, system=run.system, state=RunState.COMPLETED)
     before = None if run.started_ns is None else (run.started_ns, run.run_id)
     with store.catalog.read() as session:
@@ -60,7 +60,7 @@ def _before(store: Store, run: Run) -> list[Run]:
     return [earlier for earlier in runs[::-1] if earlier.run_id != run.run_id]
 
 
-def _told(run: Run) -> int | None:
+def _steps_of(run: Run) -> int | None:
     value = run.configuration.get(STEPS)
     return int(value) if isinstance(value, int | float) and value >= 1 else None
 

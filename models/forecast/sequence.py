@@ -1,4 +1,4 @@
-"""A small recurrent network over the newest runs, learned with torch, asked without it."""
+"""A small recurrent network over the newest runs; torch trains it, predicting needs numpy alone."""
 
 import importlib.util
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ import numpy as np
 
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.forecast.observations import HOUR_NS, Asked, Lagged, Observations, harmonics, questions
+from crosswind.models.forecast.observations import HOUR_NS, Lagged, Observations, Targets, harmonics, targets_of
 from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError
 
 LENGTH = 24  # runs before the cutoff that the network reads
@@ -26,7 +26,7 @@ def has_torch() -> bool:
 
 @dataclass
 class Recurrent:
-    """A gated recurrent unit reads the runs known last; a linear layer tells the quantiles for a horizon and hour.
+    """A gated recurrent unit over the runs known last; a linear layer gives the quantiles for a horizon and hour.
 
     Source: Cho et al. 2014; the weights are arrays, and predicting needs numpy alone.
     """
@@ -39,56 +39,56 @@ class Recurrent:
         """Learns by pinball loss. Raises: UnavailableError without torch."""
         if not has_torch():
             raise UnavailableError("the recurrent weather model needs torch: pip install 'crosswind[torch]'")
-        asked, y = questions(past.newest(max(ROWS_MAX // len(horizons_hours), 1)), horizons_hours)
-        self.weights = _learned(sequences(past, asked), query(asked), y, self.seed)
+        targets, y = targets_of(past.newest(max(ROWS_MAX // len(horizons_hours), 1)), horizons_hours)
+        self.weights = _learned(sequences(past, targets), query(targets), y, self.seed)
         return self
 
-    def predict(self, past: Observations, asked: Asked) -> Floats:
+    def predict(self, past: Observations, targets: Targets) -> Floats:
         """The quantiles, sorted. Raises: NotFittedError."""
         if not self.weights:
             raise NotFittedError("Recurrent.predict came before fit")
-        read = sequences(past, asked)
+        read = sequences(past, targets)
         state = np.zeros((len(read), UNITS))
         for step in range(LENGTH):
             state = _gated(self.weights, read[:, step], state)
-        last = np.column_stack([state, query(asked)])
-        said: Floats = last @ self.weights["out.weight"].T + self.weights["out.bias"]
-        return np.sort(said, axis=1)
+        last = np.column_stack([state, query(targets)])
+        predicted: Floats = last @ self.weights["out.weight"].T + self.weights["out.bias"]
+        return np.sort(predicted, axis=1)
 
 
-def sequences(past: Observations, asked: Asked) -> Floats:
+def sequences(past: Observations, targets: Targets) -> Floats:
     """The runs known last before each cutoff, oldest first, shape (m, LENGTH, 4); zeros where there are fewer.
 
-    Each: log ratio, whether it is of the workload asked about, log of its age in hours, and 1.
+    The last axis: log ratio, whether it is of the target's workload, log of its age in hours, and 1.
     """
-    newest = np.searchsorted(past.known_ns, asked.cutoff_ns, side="right") - 1
+    newest = np.searchsorted(past.known_ns, targets.cutoff_ns, side="right") - 1
     places = newest[:, None] + np.arange(1 - LENGTH, 1)[None, :]
     there = places >= 0
     if len(past) == 0:
         return np.zeros((len(newest), LENGTH, 4))
     rows = np.maximum(places, 0)
-    age = np.log1p(np.maximum(asked.cutoff_ns[:, None] - past.known_ns[rows], 0) / HOUR_NS)
-    same = past.workload[rows] == asked.workload[:, None]
+    age = np.log1p(np.maximum(targets.cutoff_ns[:, None] - past.known_ns[rows], 0) / HOUR_NS)
+    same = past.workload[rows] == targets.workload[:, None]
     return np.stack([past.log_ratio[rows], same, age, np.ones_like(age)], axis=2) * there[:, :, None]
 
 
-def query(asked: Asked) -> Floats:
-    """Return what the network reads of a question, shape (m, 7): the horizon and the hour."""
-    return np.column_stack([np.log1p(asked.horizon_hours), harmonics(asked.target_ns)])
+def query(targets: Targets) -> Floats:
+    """Return the network's inputs for targets, shape (m, 7): the horizon and the hour."""
+    return np.column_stack([np.log1p(targets.horizon_hours), harmonics(targets.target_ns)])
 
 
-def _learned(read: Floats, asked: Floats, y: Floats, seed: int) -> dict[str, Floats]:
+def _learned(read: Floats, queries: Floats, y: Floats, seed: int) -> dict[str, Floats]:
     import torch  # noqa: PLC0415 - an extra, and heavy
 
     torch.manual_seed(seed)
     gates, out = (
         torch.nn.GRU(read.shape[2], UNITS, batch_first=True),
-        torch.nn.Linear(UNITS + asked.shape[1], len(LEVELS)),
+        torch.nn.Linear(UNITS + queries.shape[1], len(LEVELS)),
     )
     parameters = [*gates.parameters(), *out.parameters()]
     optimizer = torch.optim.Adam(parameters, lr=LEARNING_RATE, weight_decay=1e-4)
     levels = torch.tensor(LEVELS)
-    tensors = [torch.tensor(array, dtype=torch.float32) for array in (read, asked, y)]
+    tensors = [torch.tensor(array, dtype=torch.float32) for array in (read, queries, y)]
     order = np.random.default_rng(seed)
     for _ in range(EPOCHS):
         for rows in np.array_split(order.permutation(len(y)), max(len(y) // BATCH, 1)):
@@ -103,9 +103,9 @@ def _learned(read: Floats, asked: Floats, y: Floats, seed: int) -> dict[str, Flo
 def _loss(gates: Any, out: Any, batch: list[Any], levels: Any) -> Any:
     import torch  # noqa: PLC0415 - an extra, and heavy
 
-    read, asked, y = batch
-    said = out(torch.cat([gates(read)[0][:, -1], asked], dim=1))
-    shortfall = y[:, None] - said
+    read, queries, y = batch
+    predicted = out(torch.cat([gates(read)[0][:, -1], queries], dim=1))
+    shortfall = y[:, None] - predicted
     return torch.maximum(levels * shortfall, (levels - 1) * shortfall).mean()
 
 

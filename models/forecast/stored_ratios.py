@@ -1,4 +1,4 @@
-"""Completed runs of the store as measurements of the weather: how they compare with what their cohort let expect."""
+"""Completed runs of the store as measurements of the weather: ratios to their cohort's earlier runs."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ from crosswind.data.schema.run import Run
 from crosswind.data.store.features import summaries
 from crosswind.data.store.store import Store
 
-EARLIER_MIN = 3  # of a cohort, below which nothing is expected of its next run
+EARLIER_MIN = 3  # of a cohort, for a ratio of its next run
 EARLIER_MAX = 50  # newest of them that count
 
 
 def stored_ratios(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
-    """Columns started_ns known_ns workload log_ratio, a row a run of which enough earlier ones are known, oldest first.
+    """Columns started_ns known_ns workload log_ratio, a row for each run with enough earlier ones, oldest first.
 
     The ratio is that of the mean step to the median of the mean steps of the cohort's runs that had ended before.
     """

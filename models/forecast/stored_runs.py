@@ -1,4 +1,4 @@
-"""Completed runs of the store, as the forecast of a running one learns from them."""
+"""Completed runs of the store as past runs that the forecast of a running one learns from."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ group by run_id, step order by run_id, step
 def past_runs(store: Store, runs: Sequence[Run]) -> list[PastRun]:
     """The runs' steps in the order given; those of fewer than STEPS_MIN steps are left out.
 
-    A step lasts as long as on its slowest rank. Where all ranks told it, `preemptions` is a signal.
+    A step lasts as long as on its slowest rank. Where all ranks recorded it, `preemptions` is a signal.
     """
     by_run = {str(run_id): rows for run_id, rows in _steps(store, runs).groupby("run_id")}
     recorded = [(run, by_run[run.run_id]) for run in runs if run.run_id in by_run]
@@ -30,7 +30,7 @@ def past_runs(store: Store, runs: Sequence[Run]) -> list[PastRun]:
 
 
 def steps_so_far(store: Store, run: Run) -> PastRun:
-    """The steps of one run, which may still go on; none if none is recorded."""
+    """The recorded steps of one run, which may still be running."""
     return past_run(run, _steps(store, [run]))
 
 

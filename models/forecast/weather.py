@@ -1,4 +1,4 @@
-"""The system's weather: how much slower than expected runs are now, and will be in the next hours."""
+"""The system's weather: the slowdown of runs against their expected time, now and in the next hours."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -10,22 +10,22 @@ from crosswind.data.schema.answers.weather import HOURS_MAX
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.forecast.backtest import RUNS_MIN, Score, backtest, candidates
-from crosswind.models.forecast.observations import HOUR_NS, Asked, Lagged, Observations, Times
+from crosswind.models.forecast.observations import HOUR_NS, Lagged, Observations, Targets, Times
 from crosswind.models.forecast.weather_models import WeatherModel
-from crosswind.models.surrogate.conformal import conformal_quantile
+from crosswind.models.surrogate.conformal import conformal_corrections
 from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError
 
 HORIZONS_HOURS = (0.0, 1.0, 6.0, float(HOURS_MAX))
 MEMORY_HOURS = (1.0, 6.0, 48.0, 168.0)
-# Slowdowns told where nothing is known, a wide guess and no measurement: a third faster to five times slower.
+# Slowdowns given where nothing is known, a wide guess and no measurement: a third faster to five times slower.
 UNKNOWN = (0.7, 0.8, 0.9, 1.0, 1.25, 2.0, 3.0, 5.0)
 
 
 @dataclass
 class Weather:
-    """Slowdown of a workload at a time: its time over what its cohort let expect, 1 when all is as usual.
+    """Slowdown of a workload at a time: its time over the expected one of its cohort, 1 when all is as usual.
 
-    The candidate that did best when asked again about the past is taken, its quantiles corrected by how they held then.
+    The candidate that did best in the backtest is taken, its quantiles corrected by their errors there.
     """
 
     seed: int = 0
@@ -40,7 +40,7 @@ class Weather:
     def fit(self, ratios: pd.DataFrame) -> Self:
         """Learns from runs: started_ns, workload, log_ratio, and known_ns and counters if there are any.
 
-        With fewer than 40 runs nothing is learned, and the guess for the unknown is told. Raises: InvalidInputError.
+        With fewer than 40 runs nothing is learned, and UNKNOWN is predicted. Raises: InvalidInputError.
         """
         self.runs = Observations.of(ratios)
         self.scores, self.chosen, self.model, self.corrections = (), "", None, None
@@ -50,18 +50,13 @@ class Weather:
         models = candidates(self.seed, len(self.runs))
         tested = backtest(self.runs, lagged, self.horizons_hours, models)
         self.scores, self.chosen = tested.scores, tested.chosen
-        self.corrections = np.array(
-            [
-                [conformal_quantile(column, level) for column, level in zip(e.T, LEVELS, strict=True)]
-                for e in tested.errors
-            ]
-        )
+        self.corrections = np.array([conformal_corrections(errors, LEVELS) for errors in tested.errors])
         [best] = [model for model in models if model.name == tested.chosen]
         self.model = best.fit(self.runs, lagged, self.horizons_hours)
         return self
 
     def observe(self, ratios: pd.DataFrame) -> None:
-        """Takes later runs into account without learning anew. Raises: NotFittedError, InvalidInputError."""
+        """Adds later runs without learning anew. Raises: NotFittedError, InvalidInputError."""
         if self.runs is None:
             raise NotFittedError("Weather.observe came before fit")
         later = Observations.of(ratios)
@@ -88,12 +83,12 @@ class Weather:
         if self.model is None or self.corrections is None:
             return Prediction(LEVELS, np.tile(np.array(UNKNOWN), (len(times), 1)))
         newest = int(self.runs.known_ns[-1]) if now_ns is None else now_ns
-        asked = Asked(times, np.minimum(times, newest), np.full(len(times), workload))
-        nearest = np.abs(asked.horizon_hours[:, None] - np.array(self.horizons_hours)).argmin(axis=1)
-        return monotone(LEVELS, np.exp(self.model.predict(self.runs, asked) + self.corrections[nearest]))
+        targets = Targets(times, np.minimum(times, newest), np.full(len(times), workload))
+        nearest = np.abs(targets.horizon_hours[:, None] - np.array(self.horizons_hours)).argmin(axis=1)
+        return monotone(LEVELS, np.exp(self.model.predict(self.runs, targets) + self.corrections[nearest]))
 
     def next_day(self, now_ns: int, workload: str) -> Prediction:
-        """Of each of the next 24 hours from now on, shape (25, n_levels)."""
+        """Quantiles of each of the next 24 hours from now on, shape (25, n_levels)."""
         return self.at(now_ns + HOUR_NS * np.arange(25), workload, now_ns=now_ns)
 
 

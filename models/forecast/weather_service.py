@@ -1,4 +1,4 @@
-"""Answers about the weather of the systems in a store; what was learned is kept until there is more to learn from."""
+"""The weather of the systems in a store; a learned model is cached until there is more to learn from."""
 
 import threading
 import time
@@ -21,29 +21,29 @@ from crosswind.models.forecast.weather import Weather
 
 RUNS_MAX = 900  # newest of a system: learned from in seconds, and too few for the network, which takes a minute
 SYSTEMS_MAX = 64
-WAIT_SECONDS = 20.0  # for another's learning, where nothing was learned before
-LOOKED_AT = 500  # newest runs, to name the systems that there are
+WAIT_SECONDS = 20.0  # for another thread that learns, where nothing was learned before
+NEWEST_RUNS = 500  # newest runs, to name the systems that there are
 
 
 @dataclass
-class _Kept:
-    """The state learned of a system, what stood in the store then, and when that was looked at."""
+class _LearnedWeather:
+    """The weather learned of a system, the store's revision then, and the time when that was last checked."""
 
     weather: Weather
     lately: Mapping[str, LatelyRun]
     newest_ended_ns: int
-    stand: tuple[int, int]
-    looked_at: float
+    revision: tuple[int, int]
+    checked_at: float
     running: tuple[int, int]  # runs and jobs
 
 
 class WeatherService:
-    """Answers over one store; of what came since it hears after `fresh_seconds` at most, if it is not learning."""
+    """Answers over one store; new runs count after `fresh_seconds` at most, and while it learns, once it has."""
 
     def __init__(self, store: Store, *, fresh_seconds: float = 0.0) -> None:
         self.store = store
         self._fresh_seconds = fresh_seconds
-        self._kept: dict[str, _Kept] = {}
+        self._learned_of: dict[str, _LearnedWeather] = {}
         self._learning = threading.Lock()
 
     def answer(
@@ -54,66 +54,67 @@ class WeatherService:
         hours: int = HOURS_MAX,
         now_ns: int | None = None,
     ) -> SystemWeather:
-        """Of the workloads that ran in the last 28 days, or of one; without a system, of that of most runs.
+        """The weather of the workloads of the last 28 days, or of one, on a system; None is that of most runs.
 
         Raises: InvalidInputError where no run of them has completed; UnavailableError while it is still being learned.
         """
         if not 1 <= hours <= HOURS_MAX:
             raise InvalidInputError(f"hours {hours}: expected 1 to {HOURS_MAX}")
-        asked = system if system is not None else usual_system(self.store, workload)
+        where = system if system is not None else usual_system(self.store, workload)
         at_ns = time.time_ns() if now_ns is None else now_ns
-        kept = self._renewed(asked)
+        learned = self._refreshed(where)
         answers = [
-            workload_weather(kept.weather, lately, at_ns, hours) for lately in _asked(kept, asked, workload, at_ns)
+            workload_weather(learned.weather, lately, at_ns, hours)
+            for lately in _chosen(learned, where, workload, at_ns)
         ]
         return SystemWeather(
-            asked,
+            where,
             at_ns,
-            kept.weather.chosen or None,
-            candidates_of(kept.weather),
-            0 if kept.weather.runs is None else len(kept.weather.runs),
-            kept.newest_ended_ns,
-            *kept.running,
+            learned.weather.chosen or None,
+            candidates_of(learned.weather),
+            0 if learned.weather.runs is None else len(learned.weather.runs),
+            learned.newest_ended_ns,
+            *learned.running,
             tuple(answers),
-            warnings_of(kept.weather, kept.newest_ended_ns, at_ns),
+            warnings_of(learned.weather, learned.newest_ended_ns, at_ns),
         )
 
-    def _renewed(self, system: str) -> _Kept:
-        """Return what is kept, if it is fresh or another renews it right now; else what is learned anew."""
-        kept = self._kept.get(system)
-        if kept is not None and time.monotonic() - kept.looked_at <= self._fresh_seconds:
-            return kept
-        if not self._learning.acquire(timeout=0 if kept else WAIT_SECONDS):
-            if kept is None:
+    def _refreshed(self, system: str) -> _LearnedWeather:
+        """Return the cached weather if it is fresh or another thread refreshes it now; else learn anew."""
+        learned = self._learned_of.get(system)
+        if learned is not None and time.monotonic() - learned.checked_at <= self._fresh_seconds:
+            return learned
+        if not self._learning.acquire(timeout=0 if learned else WAIT_SECONDS):
+            if learned is None:
                 raise UnavailableError(f"the weather of system {system!r} is still being learned: ask again soon")
-            return kept
+            return learned
         try:
-            return self._looked_at(system)
+            return self._relearned(system)
         finally:
             self._learning.release()
 
-    def _looked_at(self, system: str) -> _Kept:
-        """Looks whether anything came new, and learns from it."""
-        now, kept = time.monotonic(), self._kept.get(system)
-        if kept is not None and now - kept.looked_at <= self._fresh_seconds:
-            return kept
+    def _relearned(self, system: str) -> _LearnedWeather:
+        """Check for new runs, and learn from them."""
+        now, learned = time.monotonic(), self._learned_of.get(system)
+        if learned is not None and now - learned.checked_at <= self._fresh_seconds:
+            return learned
         with self.store.catalog.read() as session:
-            stand = session.runs.stand(RunFilter(system=system, state=RunState.COMPLETED))
+            revision = session.runs.stand(RunFilter(system=system, state=RunState.COMPLETED))
             running = session.runs.stand(RunFilter(system=system, state=RunState.RUNNING))[0]
         jobs = self.store.jobs.running(system)
-        if kept is not None and kept.stand == stand:
-            kept.looked_at, kept.running = now, (running, jobs)
-            return kept
+        if learned is not None and learned.revision == revision:
+            learned.checked_at, learned.running = now, (running, jobs)
+            return learned
         runs = self._runs(system)
         weather = Weather().fit(stored_ratios(self.store, runs))
-        if len(self._kept) >= SYSTEMS_MAX:
-            self._kept.clear()
+        if len(self._learned_of) >= SYSTEMS_MAX:
+            self._learned_of.clear()
         newest = max(run.ended_ns or 0 for run in runs)
-        kept = _Kept(
-            weather, lately_run_of(self.store, runs, weather), newest, stand, time.monotonic(), (running, jobs)
+        learned = _LearnedWeather(
+            weather, lately_run_of(self.store, runs, weather), newest, revision, time.monotonic(), (running, jobs)
         )
-        self._kept[system] = kept
-        return kept
+        self._learned_of[system] = learned
+        return learned
 
     def _runs(self, system: str) -> list[Run]:
         runs = all_runs(self.store, RunFilter(system=system, state=RunState.COMPLETED), limit=RUNS_MAX)
@@ -122,7 +123,7 @@ class WeatherService:
         return runs
 
     def _systems(self) -> str:
-        runs = all_runs(self.store, RunFilter(state=RunState.COMPLETED), limit=LOOKED_AT)
+        runs = all_runs(self.store, RunFilter(state=RunState.COMPLETED), limit=NEWEST_RUNS)
         return ", ".join(sorted({run.system for run in runs})) or "none"
 
 
@@ -141,12 +142,12 @@ def _lately(name: str, runs: Sequence[Run], compared: int, recent: pd.DataFrame)
     return LatelyRun(name, len(own), compared, max(run.ended_ns or 0 for run in own), tuple(changes))
 
 
-def _asked(kept: _Kept, system: str, workload: str | None, now_ns: int) -> list[LatelyRun]:
+def _chosen(learned: _LearnedWeather, system: str, workload: str | None, now_ns: int) -> list[LatelyRun]:
     if workload is None:
-        return [lately for lately in kept.lately.values() if lately.newest_ended_ns >= now_ns - RECENT_NS]
-    if workload not in kept.lately:
+        return [lately for lately in learned.lately.values() if lately.newest_ended_ns >= now_ns - RECENT_NS]
+    if workload not in learned.lately:
         raise InvalidInputError(
             f"workload {workload!r}: none of the newest {RUNS_MAX} completed runs on system {system!r} is of it, known "
-            f"are {', '.join(kept.lately)}"
+            f"are {', '.join(learned.lately)}"
         )
-    return [kept.lately[workload]]
+    return [learned.lately[workload]]

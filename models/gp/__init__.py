@@ -1,1 +1,1 @@
-"""Gaussian processes, shared by tuner, surrogates and transfer."""
+"""Gaussian processes for tuner, surrogates, transfer and the analytic correction: one arithmetic, in `gp`."""

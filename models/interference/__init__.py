@@ -1,1 +1,1 @@
-"""Interference: which neighbours' presence goes with slow runs."""
+"""Interference of neighbours: presences that go with slow runs."""

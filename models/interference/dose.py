@@ -1,4 +1,4 @@
-"""The dose response of delay: whether more of a neighbour goes with more of it."""
+"""Dose response of delay to the share of a run that a neighbour was there."""
 
 import numpy as np
 import scipy.stats
@@ -11,7 +11,7 @@ TERCILES = (1 / 3, 2 / 3)
 
 
 def dose_response(share: Floats, log_excess: Floats) -> Dose | None:
-    """From each run's share and what is left of its log excess, (n_runs,); None where shares do not make terciles.
+    """Dose response to shares (n_runs,) of residual log excess (n_runs,); None where shares do not make terciles.
 
     Source: Kendall's tau-b of tercile and excess, which is the trend test of Jonckheere and Terpstra with ties.
     """

@@ -11,11 +11,11 @@ from crosswind.data.store.store import Store
 from crosswind.models.association.associate import Outcome
 from crosswind.models.association.design import RUNS_MIN, Design
 from crosswind.models.association.outcomes import Outcomes, outcomes
-from crosswind.models.interference.exposure import EXPOSED_MIN, Exposures, beside, enough, exposures
+from crosswind.models.interference.exposure import EXPOSED_MIN, Exposures, enough, exposures, joined
 from crosswind.models.interference.overlap import meetings_in_groups, meetings_on_nodes
 from crosswind.models.interference.presence import presences
 from crosswind.models.interference.suspects import Ranked, suspects
-from crosswind.models.interference.traffic import sent_beside
+from crosswind.models.interference.traffic import relative_traffic
 
 NO_GROUPS: Mapping[str, str] = {}
 
@@ -41,32 +41,32 @@ def interference(
         return _answer(placed, None, Ranked((), 0), warnings)
     ends = [run.ended_ns or 0 for run in placed.runs]
     present = presences(store, compared.system, int(placed.started_ns.min()), max(ends))
-    met = exposures_of(placed, present, groups, sent=sent_beside(store.lake, placed, present, groups))
+    met = exposures_of(placed, present, groups, traffic=relative_traffic(store.lake, placed, present, groups))
     warnings += _of_presence(present, met, groups)
     tested = enough(met)
     if not tested.candidates:
         return _answer(placed, met, Ranked((), 0), warnings)
     ranked = ranking(placed, tested, seed=seed)
     if not ranked.suspects:
-        warnings.append("no candidate can be told from drift and cohorts, or no run differs from its cohort's others")
+        warnings.append("no candidate is separable from drift and cohorts, or no run differs from its cohort's others")
     return _answer(placed, met, ranked, warnings, candidates=len(tested.candidates))
 
 
 def exposures_of(
-    compared: Outcomes, present: pd.DataFrame, groups: Mapping[str, str] = NO_GROUPS, *, sent: Floats | None = None
+    compared: Outcomes, present: pd.DataFrame, groups: Mapping[str, str] = NO_GROUPS, *, traffic: Floats | None = None
 ) -> Exposures:
-    """Return who of those present (as `presences`) was beside which run, on its nodes and in its groups.
+    """Exposures of runs to those present, as `presences`, on their nodes and in their groups.
 
-    sent: the traffic of each presence as a multiple of the usual, by which it counts in a group; None for all alike.
+    traffic: of each presence, as a multiple of the usual, by which it counts in a group; None counts all alike.
     """
     runs = len(compared.runs)
     parts = [exposures(meetings_on_nodes(compared, present), present, runs, NeighbourScope.NODE)]
     if groups:
         met = meetings_in_groups(compared, present, groups)
-        if sent is not None:
-            met = met.assign(share=met["share"] * sent[met["presence"].to_numpy()])
+        if traffic is not None:
+            met = met.assign(share=met["share"] * traffic[met["presence"].to_numpy()])
         parts.append(exposures(met, present, runs, NeighbourScope.GROUP))
-    return beside(parts)
+    return joined(parts)
 
 
 def ranking(compared: Outcomes, tested: Exposures, *, seed: int = 0) -> Ranked:

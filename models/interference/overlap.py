@@ -1,7 +1,7 @@
 """The part of a run's time and nodes that others shared with it.
 
-Of a run counts the part that every run of its cohort has, its first 90 % of the usual time: a slow one lasts longer
-and would meet more people for that alone.
+Only the first 90 % of the usual time of a run counts, a part that every run of its cohort has: a slow run lasts longer
+and would have more neighbours for that alone.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ NANOSECONDS = 1e9
 
 @dataclass(frozen=True)
 class Spans:
-    """Stays by place, a number; arrays have one entry a stay, in the order of place and begin."""
+    """Stays at numbered places, (n_stays,) each, in the order of place and begin."""
 
     row: Ints
     place: Ints
@@ -30,13 +30,13 @@ class Spans:
 
     @classmethod
     def of(cls, place: Ints, begin_ns: Ints, end_ns: Ints) -> Self:
-        """In whatever order they come; `row` keeps the place of each."""
+        """Sort stays that come in any order; `row` is the position of each in that order."""
         order = np.lexsort((begin_ns, place)).astype(np.int64)
         return cls(order, place[order], begin_ns[order], end_ns[order])
 
 
 def overlaps(mine: Spans, others: Spans) -> tuple[Ints, Ints, Ints]:
-    """Return which of mine met which others at the same place, and for how many ns: (n_pairs,) each, more than 0."""
+    """Return pairs of rows of `mine` and `others` that overlap at a place, and for how many ns: (n_pairs,) each."""
     meetings: list[tuple[Ints, Ints, Ints]] = []
     places = np.intersect1d(mine.place, others.place)
     for own, their in zip(_slices(mine, places), _slices(others, places), strict=True):
@@ -53,7 +53,7 @@ def _slices(spans: Spans, places: Ints) -> list[slice]:
 
 
 def _at_one_place(mine: Spans, own: slice, others: Spans, their: slice) -> tuple[Ints, Ints, Ints]:
-    """Those that began before mine ended; none before the first that may have ended after mine began."""
+    """Pairs at one place: others that began before mine ended, from the first that may have ended after mine began."""
     begins, ends = others.begin_ns[their], others.end_ns[their]
     first = np.searchsorted(np.maximum.accumulate(ends), mine.begin_ns[own], side="right")
     counts = np.maximum(np.searchsorted(begins, mine.end_ns[own]) - first, 0)
@@ -79,7 +79,7 @@ def meetings_on_nodes(compared: Outcomes, present: pd.DataFrame) -> pd.DataFrame
 
 
 def meetings_in_groups(compared: Outcomes, present: pd.DataFrame, groups: Mapping[str, str]) -> pd.DataFrame:
-    """The same of those on other nodes of the run's groups: switches or racks, by node in `groups`.
+    """The same rows for presences on other nodes of the run's groups: switches or racks, by node in `groups`.
 
     share: overlap in time over the run's time, times the share of the run's nodes in the group, over the group's nodes.
     """
@@ -109,7 +109,7 @@ def _meetings(run: Ints, presence: Ints, share: Floats) -> pd.DataFrame:
 
 
 def _stays(compared: Outcomes) -> pd.DataFrame:
-    """One row a run and node; `weight` turns ns on that node into shares of what counts of the run."""
+    """One row a run and node; `weight` turns ns on that node into shares of the run's counted time."""
     lengths = np.maximum(np.minimum(COUNTED * compared.usual_seconds, _seconds(compared)) * NANOSECONDS, 1)
     rows = [
         (number, node, run.started_ns, (run.started_ns or 0) + int(length), 1 / (len(set(run.nodes)) * int(length)))
@@ -125,7 +125,7 @@ def _seconds(compared: Outcomes) -> Floats:
 
 
 def _numbered(one: "pd.Series[str]", other: "pd.Series[str]") -> tuple[Ints, Ints]:
-    """A number for each name, the same in both."""
+    """Number the names of both series alike."""
     codes = pd.factorize(pd.concat([one, other], ignore_index=True))[0].astype(np.int64)
     return codes[: len(one)], codes[len(one) :]
 

@@ -1,4 +1,4 @@
-"""Presences on nodes over time: runs, jobs and what is known of whose they are, under pseudonyms only."""
+"""Presences on nodes over time: runs and jobs with their owners, under pseudonyms only."""
 
 import numpy as np
 import pandas as pd
@@ -20,16 +20,16 @@ COLUMNS = {"node": "object", "begin_ns": "int64", "end_ns": "int64", "run_id": "
 
 
 def presences(store: Store, system: str, begin_ns: int, end_ns: int) -> pd.DataFrame:
-    """One row for each stay of a run or job on a node of the system that reaches into [begin, end).
+    """One row for each stay of a run or job on a node of the system that overlaps [begin, end).
 
     Columns: node begin_ns end_ns run_id job_id (null where unknown) and user, workload, job: the candidates that it
-    counts for, null for none. A job whose runs are known counts by them while they last, and by itself beside that.
-    Users stand by the pseudonyms of the lake; names of jobs, which their users choose, are not read.
+    counts for, null for none. A job whose runs are known counts by them while they last, and by itself otherwise.
+    Users have the pseudonyms of the lake; names of jobs, which their users choose, are not read.
     """
     jobs = _jobs(store.lake, system, begin_ns, end_ns)
     runs = [run for run in all_runs(store, RunFilter(system=system)) if _reaches(run, begin_ns, end_ns)]
     users = dict(zip(jobs["job_id"], jobs["user"], strict=True))
-    told_jobs = set(users)
+    recorded_jobs = set(users)
     of_runs: list[tuple[object, ...]] = [
         (node, run.started_ns, run.ended_ns or FOREVER, run.run_id, run.job_id, users.get(run.job_id), run.workload)
         for run in runs
@@ -42,10 +42,10 @@ def presences(store: Store, system: str, begin_ns: int, end_ns: int) -> pd.DataF
     ]
     names = ("node", "begin_ns", "end_ns", "run_id", "job_id", NeighbourKind.USER.value, NeighbourKind.WORKLOAD.value)
     table = pd.DataFrame(of_runs + of_jobs, columns=list(names)).astype(COLUMNS | {"user": object, "workload": object})
-    # A job that the scheduler told of counts by its own stay, or its user would count twice while its runs last.
-    is_scalar = table["run_id"].notna() & table["job_id"].isin(told_jobs)
-    table[NeighbourKind.USER.value] = table[NeighbourKind.USER.value].where(~is_scalar, None)
-    table[NeighbourKind.JOB.value] = table["job_id"].where(~is_scalar, None)
+    # A job that the scheduler recorded counts by its own stay, or its user would count twice while its runs last.
+    has_record = table["run_id"].notna() & table["job_id"].isin(recorded_jobs)
+    table[NeighbourKind.USER.value] = table[NeighbourKind.USER.value].where(~has_record, None)
+    table[NeighbourKind.JOB.value] = table["job_id"].where(~has_record, None)
     return table
 
 
@@ -64,7 +64,7 @@ def _jobs(lake: Lake, system: str, begin_ns: int, end_ns: int) -> pd.DataFrame:
 
 
 def _reaches(run: Run, begin_ns: int, end_ns: int) -> bool:
-    """Return whether it was there; of one that was lost nobody knows until when, so it does not count."""
+    """Return whether a run overlaps the time; a lost run, whose end is unknown, does not count."""
     if run.ended_ns is None and run.state is not RunState.RUNNING:
         return False
     return run.started_ns is not None and run.started_ns < end_ns and (run.ended_ns or FOREVER) > begin_ns

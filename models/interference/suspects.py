@@ -1,4 +1,4 @@
-"""Candidates ranked by how surely and how much runs beside them are slower."""
+"""Candidates ranked by significance and size of the slowdown of the runs beside them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,8 +16,8 @@ from crosswind.models.interference.dose import dose_response
 from crosswind.models.interference.exposure import Exposures
 
 Q_MAX = 0.05
-RIDES_ALONG_P = 0.05  # beside those who are surer, one who adds no more than luck is not blamed
-ASKED_MAX = 50  # of those below Q_MAX, whether they add anything to the others
+RIDES_ALONG_P = 0.05  # a candidate that adds no more than luck to surer ones is not blamed
+EXAMINED_MAX = 50  # of those below Q_MAX, for what they add to the others
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Ranked:
 
 
 def suspects(outcome: Outcome, exposures: Exposures, *, seed: int = 0) -> Ranked:
-    """Of candidates with enough runs; exposures in the order of time."""
+    """Rank the candidates; exposures are in the order of time."""
     if not exposures.candidates:
         return Ranked((), 0)
     association = associate(outcome, exposures.chunks(), len(exposures.candidates), seed=seed)
@@ -58,35 +58,35 @@ def _examined(
 ) -> list[NeighbourEffect]:
     """The suspects with their doses and, of those below Q_MAX, who explains them."""
     examined = list(ranked)
-    sure = [number for number, suspect in enumerate(examined) if suspect.q < Q_MAX][:ASKED_MAX]
-    left = _left(outcome, exposures, order[sure])
+    sure = [number for number, suspect in enumerate(examined) if suspect.q < Q_MAX][:EXAMINED_MAX]
+    residuals = _residuals(outcome, exposures, order[sure])
     accepted: list[int] = []
     for place, number in enumerate(sure):
         dose = dose_response(exposures.share(order[number]), outcome.log)
-        rides = _rides_with(outcome, left, place, accepted)
-        if rides is None:
+        explained = _explained_by(outcome, residuals, place, accepted)
+        if explained is None:
             accepted.append(place)
-        with_whom = None if rides is None else examined[sure[rides]].candidate
-        examined[number] = replace(examined[number], dose=dose, rides_with=with_whom)
+        surer = None if explained is None else examined[sure[explained]].candidate
+        examined[number] = replace(examined[number], dose=dose, rides_with=surer)
     return examined
 
 
-def _left(outcome: Outcome, exposures: Exposures, columns: Ints) -> Floats:
+def _residuals(outcome: Outcome, exposures: Exposures, columns: Ints) -> Floats:
     if not len(columns):
         return np.empty((len(outcome.log), 0))
     ranks = np.concatenate([ranks for ranks, _ in exposures.chosen(columns).chunks()], axis=1)
     return outcome.design.without(ranks)
 
 
-def _rides_with(outcome: Outcome, left: Floats, place: int, accepted: Sequence[int]) -> int | None:
-    """Return which of the accepted ones explains a candidate: with all of them taken out, it adds no more than luck."""
+def _explained_by(outcome: Outcome, residuals: Floats, place: int, accepted: Sequence[int]) -> int | None:
+    """Return the accepted column that explains a candidate: with all of them taken out, it adds no more than luck."""
     if not accepted:
         return None
-    theirs, own = left[:, accepted], left[:, [place]]
+    theirs, own = residuals[:, accepted], residuals[:, [place]]
     basis = np.linalg.qr(theirs)[0]
-    alone, delay = own - basis @ (basis.T @ own), outcome.ranks - basis @ (basis.T @ outcome.ranks)
+    alone, outcome_rest = own - basis @ (basis.T @ own), outcome.ranks - basis @ (basis.T @ outcome.ranks)
     is_nothing = (alone**2).sum() <= 1e-8 * (own**2).sum()
-    spread = deviations(outcome.design, alone, delay)
-    if not is_nothing and by_moments(alone.T @ delay, spread)[0] < RIDES_ALONG_P:
+    spread = deviations(outcome.design, alone, outcome_rest)
+    if not is_nothing and by_moments(alone.T @ outcome_rest, spread)[0] < RIDES_ALONG_P:
         return None
     return accepted[int(np.argmax(np.abs(theirs.T @ own[:, 0]) / np.linalg.norm(theirs, axis=0)))]

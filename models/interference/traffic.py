@@ -1,4 +1,4 @@
-"""Traffic that neighbours on other nodes sent and received while they were there, where their nodes were sampled."""
+"""Traffic of neighbours on other nodes during their stay, where their nodes were sampled."""
 
 from collections.abc import Mapping
 
@@ -9,17 +9,17 @@ from crosswind.data.lake.lake import Lake
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run, RunState
 from crosswind.models.association.outcomes import Outcomes
-from crosswind.models.counters.rates import BYTES, shown_during
+from crosswind.models.counters.rates import BYTES, counters_during
 
 PRESENCES_MAX = 20_000  # whose nodes' samples are read; of more, all count alike
 LOOPBACK = "lo"
 
 
-def sent_beside(lake: Lake, compared: Outcomes, present: pd.DataFrame, groups: Mapping[str, str]) -> Floats | None:
-    """Of each presence, as `presences`, the bytes a second on its node over the median of those that are known, (n,).
+def relative_traffic(lake: Lake, compared: Outcomes, present: pd.DataFrame, groups: Mapping[str, str]) -> Floats | None:
+    """Bytes a second on the node of each of n presences, over the median of the known ones, (n,).
 
-    1 where nothing was sampled for half of its time, None where that is so of all. A node's bytes are those of all who
-    were on it. Raises: MalformedError for a damaged file.
+    1 where less than half of its time was sampled, None where that is so of all. A node's bytes are those of all on it.
+    Raises: MalformedError for a damaged file.
     """
     if not groups or not len(present) or len(present) > PRESENCES_MAX:
         return None
@@ -30,8 +30,8 @@ def sent_beside(lake: Lake, compared: Outcomes, present: pd.DataFrame, groups: M
             present[["node", "begin_ns", "end_ns"]].itertuples(index=False, name=None)
         )
     ]
-    shown = shown_during(lake, stays, only=BYTES)
-    moved = [values for counter, values in shown.items() if counter.per == "second" and counter.devices != LOOPBACK]
+    rates_of = counters_during(lake, stays, only=BYTES)
+    moved = [values for counter, values in rates_of.items() if counter.per == "second" and counter.devices != LOOPBACK]
     if not moved:
         return None
     rates = pd.concat(moved, axis=1).sum(axis=1, min_count=1).to_numpy(np.float64)

@@ -1,1 +1,1 @@
-"""The next run of any workload on any system: a distribution, what it rests on, and how far from all that ever ran."""
+"""Predictions for the next run of any workload on any system, with their evidence and their distance from past runs."""

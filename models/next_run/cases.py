@@ -13,7 +13,7 @@ from crosswind.data.store.jobs import JOB
 from crosswind.data.store.store import Store
 from crosswind.models.conditions.conditions import conditions_before
 from crosswind.models.conditions.moment import Moment
-from crosswind.models.spread import TELLING
+from crosswind.models.spread import PREDICTIVE
 
 RUNS_MAX = 20_000  # the newest; older ones say little about the next
 COLUMNS = (
@@ -25,7 +25,7 @@ COLUMNS = (
 def cases(store: Store, outcome: Outcome, *, workload: str | None = None, limit: int = RUNS_MAX) -> pd.DataFrame:
     """Completed runs, or jobs, with this outcome, oldest first; columns COLUMNS, times in ns UTC.
 
-    A job's workload is its name, and its scale its number of nodes: nobody tells how many ranks it had.
+    A job's workload is its name, and its scale its number of nodes, for its number of ranks is unknown.
     """
     if outcome is Outcome.JOB:
         return _of_jobs(store, workload, limit)
@@ -38,39 +38,39 @@ def cases(store: Store, outcome: Outcome, *, workload: str | None = None, limit:
         summaries(store, runs)[outcome].astype("float64") if outcome is Outcome.STEP else [run.seconds for run in runs]
     )
     rows = pd.DataFrame([_case(run) for run in runs], columns=list(COLUMNS[:-1]))
-    return _kept(rows.assign(seconds=pd.Series(seconds, dtype="float64")))
+    return _valid(rows.assign(seconds=pd.Series(seconds, dtype="float64")))
 
 
 def together(some: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     """The cases of both, each once, in the order of time."""
     every = pd.concat([some, others], ignore_index=True)
-    return _kept(every.drop_duplicates(["system", "run_id"], ignore_index=True))  # two systems may count jobs alike
+    return _valid(every.drop_duplicates(["system", "run_id"], ignore_index=True))  # two systems may count jobs alike
 
 
 def conditions_of(store: Store, outcome: Outcome, rows: pd.DataFrame) -> pd.DataFrame | None:
-    """Return what was known before each of these runs began, one row each; None of jobs, whose nodes nobody looks up.
+    """Return the conditions before each of these runs began, one row a run; None for jobs.
 
-    Where no agent sampled, only what the catalog tells is known: the neighbours.
+    Without an agent's samples, only the neighbours are known, from the catalog.
     """
     if outcome is Outcome.JOB or rows.empty:
         return None
     columns = zip(rows["started_ns"], rows["nodes"], rows["system"], rows["run_id"], strict=True)
     moments = [Moment(int(began), tuple(nodes), str(system), str(run_id)) for began, nodes, system, run_id in columns]
-    return conditions_before(store, moments, names=TELLING)
+    return conditions_before(store, moments, names=PREDICTIVE)
 
 
-def jobs_stand(store: Store) -> tuple[int, int]:
-    """Return how many accounts of jobs came, and when the last one did: both stand still while nothing comes new."""
+def jobs_revision(store: Store) -> tuple[int, int]:
+    """Return the number of job records and the time of the last one: both change only when a record arrives."""
     if JOB.name not in store.lake.sets():
         return 0, 0
-    row = store.lake.frame("select count(*) as accounts, max(ts_ns) as told_ns from job").iloc[0]
-    return int(row.accounts), int(row.told_ns)
+    row = store.lake.frame("select count(*) as accounts, max(ts_ns) as newest_ns from job").iloc[0]
+    return int(row.accounts), int(row.newest_ns)
 
 
 def finest_outcome(store: Store, workload: str, system: str) -> Outcome:
-    """The finest outcome that was recorded of the newest runs of a workload; of jobs where no run is known.
+    """The finest outcome recorded of the newest runs of a workload, or of jobs where no run is known.
 
-    A workload of which nothing is known is asked about by its steps: formulas tell no more.
+    For an unknown workload it is the step time, the only outcome that formulas give.
     """
     newest = all_runs(store, RunFilter(workload=workload, state=RunState.COMPLETED), limit=20)
     here = [run for run in newest if run.system == system] or newest
@@ -88,7 +88,7 @@ def _case(run: Run) -> tuple[object, ...]:
 def _of_jobs(store: Store, workload: str | None, limit: int) -> pd.DataFrame:
     jobs = [job for job in _jobs(store, workload, limit) if job.state == "COMPLETED" and job.node_count]
     rows = pd.DataFrame([_job_case(job) for job in jobs], columns=list(COLUMNS[:-1]))
-    return _kept(rows.assign(seconds=pd.Series([job.seconds for job in jobs], dtype="float64")))
+    return _valid(rows.assign(seconds=pd.Series([job.seconds for job in jobs], dtype="float64")))
 
 
 def _jobs(store: Store, workload: str | None, limit: int) -> Sequence[Job]:
@@ -101,7 +101,7 @@ def _job_case(job: Job) -> tuple[object, ...]:
     return (*identity, {}, job.started_ns, job.ended_ns)
 
 
-def _kept(rows: pd.DataFrame) -> pd.DataFrame:
+def _valid(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows with a positive outcome, in the order of time."""
     kept = rows[(rows["seconds"] > 0) & rows["started_ns"].notna()]
     order = kept["started_ns"].astype("int64").sort_values(kind="stable").index

@@ -1,4 +1,4 @@
-"""Predictions of what the next run of a cohort that ran before will take."""
+"""Predictions of the next run of a cohort that has run before."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,38 +18,38 @@ RARE_RUNS = 20  # of a cohort that did not run lately, the newest
 
 @dataclass
 class CohortModel:
-    """Cohorts' levels and spreads; a cautious band while no cohort ran thrice."""
+    """Levels and spreads of cohorts; a cautious band while no cohort has three runs."""
 
     conditions: tuple[str, ...] = ()
     _spread: CohortSpread | None = field(default=None, init=False, repr=False)
 
     def fit(self, cohorts: Sequence[str], seconds: Floats, conditions: pd.DataFrame | None) -> Self:
-        """Learns from runs, oldest first; conditions are one row each, None where nobody sampled."""
+        """Learns from runs, oldest first; conditions have one row a run, None where nothing was sampled."""
         table = pd.DataFrame(index=range(len(cohorts))) if conditions is None else conditions
         self.conditions = tuple(map(str, table.columns))
         try:
             self._spread = CohortSpread().fit(cohorts, seconds, table)
-        except InvalidInputError:  # too few repeats to tell a spread, which is no fault of the question
+        except InvalidInputError:  # too few repeats to learn a spread
             self._spread = None
             return self
         for place in _rarely_run(cohorts):
-            self._spread.remember(cohorts[place], float(seconds[place]), table.iloc[place : place + 1])
+            self._spread.observe_level(cohorts[place], float(seconds[place]), table.iloc[place : place + 1])
         return self
 
     def observe(self, cohort: str, seconds: float, conditions: pd.DataFrame | None) -> None:
-        """Counts one more run that has ended; conditions before it are one row."""
+        """Adds one more run that has ended; the conditions before it are one row."""
         if self._spread is not None:
-            self._spread.observe(cohort, seconds, self._told(1, conditions))
+            self._spread.observe(cohort, seconds, self._as_learned(1, conditions))
 
     def predict(self, cohorts: Sequence[str], medians: Floats, conditions: pd.DataFrame | None) -> Prediction:
-        """Quantiles of seconds; medians (n_cohorts,) are of the runs that each had."""
+        """Quantiles of seconds, one row a cohort; medians (n_cohorts,) are of its earlier runs, in seconds."""
         if self._spread is None:
             return around(medians, CAUTIOUS, np.zeros(len(cohorts)))
-        return self._spread.predict(cohorts, self._told(len(cohorts), conditions), expected=medians)
+        return self._spread.predict(cohorts, self._as_learned(len(cohorts), conditions), expected=medians)
 
-    def _told(self, rows: int, conditions: pd.DataFrame | None) -> pd.DataFrame:
-        """The conditions that were learned, NaN where they are not known."""
-        if conditions is None:  # to find nothing in a table takes pandas a millisecond
+    def _as_learned(self, rows: int, conditions: pd.DataFrame | None) -> pd.DataFrame:
+        """The conditions in the columns learned from, NaN where unknown."""
+        if conditions is None:  # reindexing an empty table would take a millisecond
             return pd.DataFrame(np.full((rows, len(self.conditions)), np.nan), columns=list(self.conditions))
         if tuple(conditions.columns) == self.conditions:
             return conditions
@@ -57,7 +57,7 @@ class CohortModel:
 
 
 def _rarely_run(cohorts: Sequence[str]) -> list[int]:
-    """Places, in order, of the newest runs of the cohorts of which no run is among those that spreads are told from."""
+    """Places, in order, of the newest runs of cohorts that have no run among those that spreads are learned from."""
     recent = set(cohorts[-ROWS_MAX:])
     places: dict[str, list[int]] = {}
     for place in range(len(cohorts) - ROWS_MAX - 1, -1, -1):

@@ -13,13 +13,13 @@ from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.question import RANKS_MAX, Question, is_scalar
 
-KEPT_RUNS = 200  # of a cohort, the newest
-COHORTS_MAX = 3000  # of which other cohorts are told
+COHORT_RUNS_MAX = 200  # of a cohort, the newest
+COHORTS_MAX = 3000  # from which new cohorts are predicted
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A run that has ended: when it began, in ns UTC, and what it took."""
+class EndedRun:
+    """A run that has ended: its start in ns UTC and its seconds."""
 
     run_id: str
     started_ns: int
@@ -34,22 +34,22 @@ class Cohort:
     run_ids: list[str] = field(default_factory=list)
     started_ns: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
-    count: int = 0  # of all that ever ran, also those no longer kept
+    count: int = 0  # of all runs ever, those dropped included
 
-    def add(self, run: Ended) -> None:
-        """Notes a run that is newer than the others."""
+    def add(self, run: EndedRun) -> None:
+        """Adds a run that is newer than the others."""
         self.count += 1
-        self.run_ids = [*self.run_ids[1 - KEPT_RUNS :], run.run_id]
-        self.started_ns = [*self.started_ns[1 - KEPT_RUNS :], run.started_ns]
-        self.seconds = [*self.seconds[1 - KEPT_RUNS :], run.seconds]
+        self.run_ids = [*self.run_ids[1 - COHORT_RUNS_MAX :], run.run_id]
+        self.started_ns = [*self.started_ns[1 - COHORT_RUNS_MAX :], run.started_ns]
+        self.seconds = [*self.seconds[1 - COHORT_RUNS_MAX :], run.seconds]
 
-    def has(self, run: Ended) -> bool:
-        """Return whether it counts already, or is older than all that is kept and so says nothing of the next one."""
+    def has(self, run: EndedRun) -> bool:
+        """Return whether a run is counted already, or is older than all runs kept and so irrelevant by now."""
         return run.run_id in self.run_ids or run.started_ns < min(self.started_ns)
 
     @property
     def median(self) -> float:
-        """Seconds, of the runs that are kept."""
+        """Median seconds of the runs kept."""
         return float(np.median(self.seconds))
 
 
@@ -62,14 +62,14 @@ class CohortStore:
 
     @classmethod
     def of(cls, cases: pd.DataFrame) -> Self:
-        """The cohorts of `cases`, which are in the order of time."""
+        """Make the cohorts of `cases`, which are in the order of time."""
         cohorts = cls()
-        for question, run in zip(questions_of(cases), ended_of(cases), strict=True):
+        for question, run in zip(questions_of(cases), ended_runs(cases), strict=True):
             cohorts.add(question, run)
         return cohorts
 
-    def add(self, question: Question, run: Ended) -> None:
-        """Notes a run that is newer than all others."""
+    def add(self, question: Question, run: EndedRun) -> None:
+        """Adds a run that is newer than all others."""
         key = key_of(question)
         if key not in self.cohorts:
             self.cohorts[key] = Cohort(question)
@@ -78,14 +78,14 @@ class CohortStore:
 
     @property
     def newest(self) -> list[Cohort]:
-        """Cohorts by their first runs, oldest first, the newest COHORTS_MAX: so many tell the others."""
+        """The newest COHORTS_MAX cohorts, in the order of their first runs."""
         return list(self.cohorts.values())[-COHORTS_MAX:]
 
     def of_workload(self, workload: str) -> list[Cohort]:
-        """Its cohorts; none of one that never ran."""
+        """The cohorts of a workload, none if it never ran."""
         return [self.cohorts[key] for key in self.workloads.get(workload, ())]
 
-    def ran_on(self, workload: str, system: str) -> bool:
+    def has_run_on(self, workload: str, system: str) -> bool:
         """Return whether a workload ever ran on a system."""
         return any(self.cohorts[key].question.system == system for key in self.workloads.get(workload, ()))
 
@@ -103,9 +103,9 @@ class CohortStore:
 
 
 def key_of(question: Question) -> str:
-    """Names the cohort of a question, in JSON; the number of nodes is where it runs, not what.
+    """Return the key of a question's cohort, in JSON; the number of nodes is no part of it.
 
-    As json writes it, whose own encoder takes three times as long.
+    Written by hand in the format of `json.dumps`, which takes three times as long.
     """
     settings = [f"{_quoted(name)}: {_value(value)}" for name, value in sorted(question.configuration.items())]
     inner = ", ".join(settings)
@@ -125,27 +125,27 @@ def _value(value: Scalar) -> str:
 
 
 def plain(value: Scalar) -> Scalar:
-    """8.0 is 8: JSON of other tools tells no whole number from a fraction."""
+    """Return 8 for 8.0: the JSON of other tools does not distinguish them."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def ended_of(cases: pd.DataFrame) -> list[Ended]:
-    """Return when each of `cases` began, and what it took."""
+def ended_runs(cases: pd.DataFrame) -> list[EndedRun]:
+    """Return the start and the seconds of each of `cases`."""
     rows = zip(cases["run_id"], cases["started_ns"], cases["seconds"], strict=True)
-    return [Ended(str(run_id), int(started), float(seconds)) for run_id, started, seconds in rows]
+    return [EndedRun(str(run_id), int(started), float(seconds)) for run_id, started, seconds in rows]
 
 
 def questions_of(cases: pd.DataFrame) -> list[Question]:
-    """Return what each of `cases` ran; of a recorded configuration what nobody could ask about is left out."""
+    """Return each of `cases` as a question; values of its configuration that no question can hold are left out."""
     names = ("workload", "system", "configuration", "world_size", "node_count")
     rows = zip(*(cases[name] for name in names), strict=True)
     return [
-        Question(str(workload), str(system), _told(configuration), *_scale(ranks, nodes))
+        Question(str(workload), str(system), _askable(configuration), *_scale(ranks, nodes))
         for workload, system, configuration, ranks, nodes in rows
     ]
 
 
-def _told(configuration: Mapping[str, Any]) -> Mapping[str, Any]:
+def _askable(configuration: Mapping[str, Any]) -> Mapping[str, Any]:
     return {str(name): flat for name, value in configuration.items() if is_scalar(flat := _flat(value))}
 
 

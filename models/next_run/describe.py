@@ -1,4 +1,4 @@
-"""Runs to come and cohorts that ran, as the table that surrogates learn from."""
+"""Descriptions of questions and of past cohorts, as the table that surrogates learn from."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -10,32 +10,32 @@ from pandas.api.types import is_numeric_dtype
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.question import Question
-from crosswind.models.analytic.devices import device_named
+from crosswind.models.analytic.machine.devices import device_named
 from crosswind.models.next_run.cohort_store import plain
 from crosswind.models.next_run.formulas import step_seconds
 
 WORKLOAD, SYSTEM, SCALE, NODES = "workload", "system", "world_size", "node_count"
-SETTING = "config."  # what the configuration says; texts are categories
-DEVICE = "device."  # what a known accelerator can do, which means the same on every system
+SETTING = "config."  # prefix of the configuration's parameters; texts are categories
+DEVICE = "device."  # prefix of a known accelerator's peak figures, which mean the same on every system
 ACCELERATOR = "accelerator"  # the parameter that names it
-FORMULA = "analytic.step_seconds"  # what formulas say of a network that the configuration tells
-MANY = "any"  # in place of texts that are nearly all different, such as paths: that one differs tells nothing
-TEXTS_MAX = 200  # of a parameter; one with more is such
+FORMULA = "analytic.step_seconds"  # by formulas, where the configuration describes a network
+MANY = "any"  # in place of texts that nearly all differ, such as paths, and so predict nothing
+TEXTS_MAX = 200  # of a parameter; beyond, all its texts become MANY
 FIGURES = ("flops_16bit", "flops_32bit", "memory_bytes_per_second", "memory_bytes", "power_watts")
 Kinds: TypeAlias = Mapping[str, tuple[str, ...] | None]  # column -> the texts it had, None for numbers
 
 
-def described(asked: Sequence[Question], kinds: Kinds | None = None) -> pd.DataFrame:
+def described(questions: Sequence[Question], kinds: Kinds | None = None) -> pd.DataFrame:
     """One row each; a column for every parameter that any configuration has, sorted by name; missing is NaN or None.
 
     Columns of `kinds` keep their kind: in one of numbers a text is missing unless it is a number.
     """
-    configurations = [question.configuration for question in asked]
+    configurations = [question.configuration for question in questions]
     table: dict[str, Any] = {
-        WORKLOAD: np.array([question.workload for question in asked], dtype=object),
-        SYSTEM: np.array([question.system for question in asked], dtype=object),
-        SCALE: np.array([question.world_size for question in asked], dtype=np.float64),
-        NODES: np.array([question.node_count or np.nan for question in asked], dtype=np.float64),
+        WORKLOAD: np.array([question.workload for question in questions], dtype=object),
+        SYSTEM: np.array([question.system for question in questions], dtype=object),
+        SCALE: np.array([question.world_size for question in questions], dtype=np.float64),
+        NODES: np.array([question.node_count or np.nan for question in questions], dtype=np.float64),
     }
     for name in sorted({name for configuration in configurations for name in configuration}):
         values = [configuration.get(name) for configuration in configurations]
@@ -43,7 +43,7 @@ def described(asked: Sequence[Question], kinds: Kinds | None = None) -> pd.DataF
     if kinds is None or DEVICE + FIGURES[0] in kinds:
         table |= _devices([str(configuration.get(ACCELERATOR) or "") for configuration in configurations])
     if kinds is None or FORMULA in kinds:
-        by_formulas = np.array([step_seconds(question) for question in asked])
+        by_formulas = np.array([step_seconds(question) for question in questions])
         if np.isfinite(by_formulas).any():
             table[FORMULA] = by_formulas
     return pd.DataFrame(table)
@@ -55,18 +55,18 @@ def numbers_in(table: pd.DataFrame) -> tuple[str, ...]:
 
 
 def as_learned(table: pd.DataFrame, columns: Sequence[str], numbers: Sequence[str]) -> pd.DataFrame:
-    """The columns that were learned from; one that holds texts by now, but held numbers then, as numbers."""
+    """The columns that were learned from; one that held numbers then and holds texts now is parsed as numbers."""
     turned = [name for name in numbers if name in table and not is_numeric_dtype(table[name])]
-    return like(table.assign(**{name: pd.to_numeric(table[name], errors="coerce") for name in turned}), columns)
+    return with_columns(table.assign(**{name: pd.to_numeric(table[name], errors="coerce") for name in turned}), columns)
 
 
-def like(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """The table with these columns and no others; one that it lacks is missing throughout."""
+def with_columns(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """The table with these columns and no others; a column that it lacks is NaN throughout."""
     return table.reindex(columns=list(columns))
 
 
 def _devices(names: Sequence[str]) -> dict[str, Floats]:
-    """Columns of what the accelerators can do; none where none is known."""
+    """Columns of the accelerators' peak figures, shape (n_questions,) each; none where no accelerator is known."""
     by_name = {name: device_named(name) if name else None for name in set(names)}
     if not any(by_name.values()):
         return {}

@@ -13,7 +13,7 @@ from crosswind.models.next_run.quantiles import distribution
 
 @dataclass(frozen=True)
 class Metered:
-    """Metered runs that energy is told from, and why there are none where samples are damaged."""
+    """Metered runs that energy is predicted from, and the reason for none where samples are damaged."""
 
     runs: tuple[MeteredRun, ...]
     problem: str = ""
@@ -21,19 +21,19 @@ class Metered:
 
 @dataclass(frozen=True)
 class EnergyEstimator:
-    """Energy beside the time, from what nodes' meters told of earlier runs; carbon where an intensity is set."""
+    """Predicts energy from meters' readings of earlier runs; carbon where an intensity is set."""
 
     meters: Meters
     intensity: CarbonIntensity | None = None
 
     def metered(self, workload: str, system: str) -> Metered:
-        """Return what energy is predicted from; with damaged samples the time alone is predicted."""
+        """Return the metered runs that energy is predicted from; none, with the problem, where samples are damaged."""
         try:
             return Metered(self.meters.runs(workload, system))
         except MalformedError as error:
-            return Metered((), f"energy is not told by meters: {error!s:.300}")
+            return Metered((), f"energy is predicted without meters: {error!s:.300}")
 
-    def beside(self, answer: RunPrediction, question: Question, metered: Metered) -> RunPrediction:
+    def with_energy(self, answer: RunPrediction, question: Question, metered: Metered) -> RunPrediction:
         """The answer with its energy: of a step, a run or a job, as the answer is."""
         is_job = answer.outcome == Outcome.JOB
         energy = energy_of(question, distribution(answer), metered.runs, is_job=is_job, intensity=self.intensity)

@@ -1,4 +1,4 @@
-"""Fitting the model of runs to come, and finding out what it is worth on runs later than those it learned from."""
+"""Fitting of the next-run model, and its validation on runs later than those it learned from."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.data.store.store import Store
 from crosswind.models.baseline import BASELINES, AlwaysMedian, Baseline, distribution, one_step_errors
 from crosswind.models.next_run.cases import cases, conditions_of
-from crosswind.models.next_run.cohort_store import ended_of, questions_of
+from crosswind.models.next_run.cohort_store import ended_runs, questions_of
 from crosswind.models.next_run.model import NextRunModel
 from crosswind.models.registry.drift import LaterRuns
 from crosswind.models.registry.evidence import evidence_of
@@ -24,30 +24,30 @@ from crosswind.models.scores import coverage, pinball_loss, skill
 from crosswind.models.surrogate import LEVELS
 from crosswind.models.surrogate.conformal import CALIBRATION_ROWS_MIN
 
-LEARNED_SHARE = 0.75  # of the runs, the oldest; of the others it is asked
-ASKED_MAX = 400  # of them, evenly spread
-ASKED_MIN = 8  # on one basis; fewer tell nothing of its worth
+LEARNED_SHARE = 0.75  # of the runs, the oldest; the model is validated on the others
+VALIDATED_MAX = 400  # of them, evenly spread
+VALIDATED_MIN = 8  # on one basis; fewer say nothing about its accuracy
 OWN_RUNS_MAX = 100  # of a cohort, the newest, whose errors spread a naive forecast
 OWN_ERRORS_MIN = 4  # of a cohort, from which on a naive forecast is spread by them
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Later runs, what was said of each, and what the naive forecasts said; all (n_runs, n_levels)."""
+class Validation:
+    """Later runs, their predictions by the model and by the naive forecasts, (n_runs, n_levels) each."""
 
     seconds: Floats  # (n_runs,)
-    said: Prediction
+    predicted: Prediction
     basis: tuple[PredictionBasis, ...]
     naive: dict[str, Prediction]
 
 
 def fitted(store: Store, outcome: Outcome, rows: pd.DataFrame) -> NextRunModel:
-    """The model of these cases, with what it is worth."""
+    """The model of these cases, with its track records."""
     conditions = conditions_of(store, outcome, rows)
     model = NextRunModel(str(outcome)).fit(rows, conditions)
-    asked = ask_later(outcome, rows, conditions)
-    if asked is not None:
-        model.worth = worth_of(asked)
+    validation = validate(outcome, rows, conditions)
+    if validation is not None:
+        model.track_records = track_records(validation)
     return model
 
 
@@ -55,24 +55,26 @@ def train(store: Store, outcome: Outcome) -> Trained:
     """The model of all runs with this outcome. Raises: InvalidInputError when there are too few to validate it."""
     rows = cases(store, outcome)
     conditions = conditions_of(store, outcome, rows)
-    asked = ask_later(outcome, rows, conditions)
-    if asked is None:
-        raise InvalidInputError(f"{len(rows)} runs with {outcome}, too few to learn from some and ask about later ones")
+    validation = validate(outcome, rows, conditions)
+    if validation is None:
+        raise InvalidInputError(
+            f"{len(rows)} runs with {outcome}, too few to learn from some and to validate on later ones"
+        )
     model = NextRunModel(str(outcome)).fit(rows, conditions)
-    model.worth = worth_of(asked)
+    model.track_records = track_records(validation)
     window = (int(rows["started_ns"].iloc[0]), int(_ends_of(rows).max()))
     learned = Learned(len(rows), *window, features=model.features, sources={"outcome": str(outcome)})
-    return Trained(model, evidence_of(learned, asked.said, asked.seconds, asked.naive))
+    return Trained(model, evidence_of(learned, validation.predicted, validation.seconds, validation.naive))
 
 
-def ask_later(outcome: Outcome, rows: pd.DataFrame, conditions: pd.DataFrame | None) -> Asked | None:
-    """Return what a model of the older runs says of later ones; None where there are too few of either.
+def validate(outcome: Outcome, rows: pd.DataFrame, conditions: pd.DataFrame | None) -> Validation | None:
+    """Validate a model of the older runs on later ones; None where there are too few of either.
 
-    Before a run begins it hears of those that have ended by then, and of no other; what it learned of all cohorts
-    stays as it was.
+    Before a run is predicted, the runs that ended before its start are added to their cohorts; what was learned from
+    all cohorts together is not learned anew.
     """
     count = int(LEARNED_SHARE * len(rows))
-    if len(rows) - count < ASKED_MIN:
+    if len(rows) - count < VALIDATED_MIN:
         return None
     began, ended = rows["started_ns"].to_numpy(np.int64), _ends_of(rows)
     learned = ended <= began[count]
@@ -81,22 +83,22 @@ def ask_later(outcome: Outcome, rows: pd.DataFrame, conditions: pd.DataFrame | N
     model = NextRunModel(str(outcome)).fit(rows[learned], None if conditions is None else conditions[learned])
     pooled = {baseline.name: _pooled_errors(baseline, model) for baseline in BASELINES}
     answers: list[tuple[float, PredictionBasis, Floats, dict[str, Floats]]] = []
-    chosen = set(np.linspace(count, len(rows) - 1, ASKED_MAX).astype(np.int64).tolist())
-    questions, runs = questions_of(rows), ended_of(rows)
-    going = deque(sorted(np.flatnonzero(~learned).tolist(), key=ended.__getitem__))  # those that end first, first
+    chosen = set(np.linspace(count, len(rows) - 1, VALIDATED_MAX).astype(np.int64).tolist())
+    questions, runs = questions_of(rows), ended_runs(rows)
+    running = deque(sorted(np.flatnonzero(~learned).tolist(), key=ended.__getitem__))  # those that end first, first
     for place in range(count, len(rows)):
-        while going and ended[going[0]] <= began[place]:
-            other = going.popleft()
+        while running and ended[running[0]] <= began[place]:
+            other = running.popleft()
             model.observe(questions[other], runs[other], _row(conditions, other))
         question = questions[place]
-        if place in chosen and model.knows(question.workload):
-            said = model.batch([question], _row(conditions, place))
+        if place in chosen and model.has_run(question.workload):
+            predicted = model.batch([question], _row(conditions, place))
             naive = {
                 baseline.name: _naive(baseline, model.earlier(question), pooled[baseline.name])
                 for baseline in BASELINES
             }
-            answers.append((runs[place].seconds, said.basis[0], said.seconds[0], naive))
-    return _asked(answers) if len(answers) >= ASKED_MIN else None
+            answers.append((runs[place].seconds, predicted.basis[0], predicted.seconds[0], naive))
+    return _validation(answers) if len(answers) >= VALIDATED_MIN else None
 
 
 def _row(conditions: pd.DataFrame | None, place: int) -> pd.DataFrame | None:
@@ -104,32 +106,31 @@ def _row(conditions: pd.DataFrame | None, place: int) -> pd.DataFrame | None:
 
 
 def _ends_of(rows: pd.DataFrame) -> NDArray[np.int64]:
-    """Return when each run had ended and could be heard of, ns UTC; where not recorded, its seconds after it began."""
+    """Return the time from which each run is known, ns UTC (n_runs,): its end, or its seconds after its start."""
     began = rows["started_ns"].to_numpy(np.int64)
     recorded = pd.to_numeric(rows["ended_ns"]).astype("Int64")
     lasted = began + (rows["seconds"].to_numpy(np.float64) * 1e9).astype(np.int64)
     ended = recorded.fillna(pd.Series(lasted, index=rows.index)).to_numpy(np.int64)
-    return np.asarray(
-        np.maximum(ended, began + 1), dtype=np.int64
-    )  # whatever clocks say, no run is heard of before it begins
+    # Clocks may be wrong, but no run is known before it begins.
+    return np.asarray(np.maximum(ended, began + 1), dtype=np.int64)
 
 
-def _asked(answers: Sequence[tuple[float, PredictionBasis, Floats, dict[str, Floats]]]) -> Asked:
-    seconds, basis, said, naive = zip(*answers, strict=True)
+def _validation(answers: Sequence[tuple[float, PredictionBasis, Floats, dict[str, Floats]]]) -> Validation:
+    seconds, basis, predicted, naive = zip(*answers, strict=True)
     by_name = {
         baseline.name: Prediction(LEVELS, np.array([row[baseline.name] for row in naive])) for baseline in BASELINES
     }
-    return Asked(np.array(seconds), Prediction(LEVELS, np.array(said)), basis, by_name)
+    return Validation(np.array(seconds), Prediction(LEVELS, np.array(predicted)), basis, by_name)
 
 
 def _pooled_errors(baseline: Baseline, model: NextRunModel) -> Floats:
-    """Of a naive forecast one step ahead in all cohorts; two perfect ones where nothing ran twice."""
+    """Errors of a naive forecast one run ahead in all cohorts, (n_errors,); two of zero where nothing ran twice."""
     every = [one_step_errors(baseline, seconds) for seconds in model.cohort_seconds]
     return np.concatenate([np.zeros(CALIBRATION_ROWS_MIN), *every])
 
 
 def _naive(baseline: Baseline, earlier: Sequence[float], pooled: Floats) -> Floats:
-    """A naive forecast spread by the errors it had in its own cohort, if they are enough, else in all; (n_levels,)."""
+    """A naive forecast spread by its errors in its own cohort if they are enough, else in all cohorts; (n_levels,)."""
     seconds = np.array(earlier, dtype=np.float64)
     own = one_step_errors(baseline, seconds[-OWN_RUNS_MAX:])
     errors = own if len(own) >= OWN_ERRORS_MIN else pooled
@@ -137,18 +138,18 @@ def _naive(baseline: Baseline, earlier: Sequence[float], pooled: Floats) -> Floa
     return spread
 
 
-def worth_of(asked: Asked) -> dict[str, Accuracy]:
-    """By basis, where it was asked about often enough."""
-    worth = {}
+def track_records(validation: Validation) -> dict[str, Accuracy]:
+    """Skill and coverage by basis, where at least VALIDATED_MIN runs were predicted on it."""
+    records = {}
     for basis in PredictionBasis:
-        rows = np.array([answer_basis is basis for answer_basis in asked.basis])
-        if rows.sum() < ASKED_MIN:
+        rows = np.array([answer_basis is basis for answer_basis in validation.basis])
+        if rows.sum() < VALIDATED_MIN:
             continue
-        said, seconds = _part(asked.said, rows), asked.seconds[rows]
-        naive = _loss(_part(asked.naive[AlwaysMedian.name], rows), seconds)
-        gained = skill(_loss(said, seconds), naive) if naive > 0 else None
-        worth[str(basis)] = Accuracy(int(rows.sum()), gained, coverage(said, seconds, low=0.05, high=0.95))
-    return worth
+        predicted, seconds = _part(validation.predicted, rows), validation.seconds[rows]
+        naive = _loss(_part(validation.naive[AlwaysMedian.name], rows), seconds)
+        gained = skill(_loss(predicted, seconds), naive) if naive > 0 else None
+        records[str(basis)] = Accuracy(int(rows.sum()), gained, coverage(predicted, seconds, low=0.05, high=0.95))
+    return records
 
 
 def _part(prediction: Prediction, rows: Floats) -> Prediction:
@@ -160,9 +161,9 @@ def _loss(prediction: Prediction, seconds: Floats) -> float:
 
 
 def later_runs(store: Store, outcome: Outcome, record: ModelRecord, model: NextRunModel) -> LaterRuns | None:
-    """Return what a registered model says of the runs that began after its data window; None where there are none."""
+    """Return a registered model's predictions of the runs that began after its data window; None without any."""
     rows = cases(store, outcome)
-    later = rows[(rows["started_ns"] > record.evidence.learned.to_ns) & rows["workload"].map(model.knows)]
+    later = rows[(rows["started_ns"] > record.evidence.learned.to_ns) & rows["workload"].map(model.has_run)]
     if later.empty:
         return None
     batch = model.batch(questions_of(later), conditions_of(store, outcome, later))

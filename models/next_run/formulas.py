@@ -1,4 +1,4 @@
-"""Times by formulas alone, of a run whose configuration tells its network and how it is spread."""
+"""Times by formulas alone, for runs whose configuration describes the network and its plan of parallelism."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,25 +11,25 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.prediction import Prediction
 from crosswind.data.schema.question import DEGREES, Question
-from crosswind.models.analytic.case import WORKLOADS, SpreadNetwork, case_of
-from crosswind.models.analytic.constants import Constants
-from crosswind.models.analytic.corrected import ROWS_MIN, CorrectedPrior
-from crosswind.models.analytic.memory import fits, memory_use
-from crosswind.models.analytic.prior import AnalyticPrior
+from crosswind.models.analytic.machine.constants import Constants
+from crosswind.models.analytic.prior.case import WORKLOADS, SpreadNetwork, case_of
+from crosswind.models.analytic.prior.corrected import ROWS_MIN, CorrectedPrior
+from crosswind.models.analytic.prior.prior import AnalyticPrior
+from crosswind.models.analytic.step.memory import fits, memory_use
 
 SHAPE = ("hidden", "layers")  # by which networks differ: a question is of one that never ran
-STEPS = "steps"  # the parameter that tells how many steps a run has
+STEPS = "steps"  # the parameter for the number of steps
 COLUMN = {"data": "data_parallel", "tensor": "tensor_parallel", "pipeline": "pipeline_parallel"}
 
 
 def step_seconds(question: Question) -> float:
-    """By the formulas with uncalibrated constants; NaN where the configuration tells no network."""
+    """Seconds of a step by formulas with uncalibrated constants; NaN where the configuration describes no network."""
     case = _network(question)
     return case.seconds(Constants()) if case else float("nan")
 
 
 def calibrated(questions: Sequence[Question], seconds: Sequence[float], seed: int) -> CorrectedPrior | None:
-    """Formulas with constants, and a correction, learned from step times of networks; None where too few are told."""
+    """Formulas whose constants and correction are learned from step times; None with fewer than ROWS_MIN networks."""
     rows = [(_columns(question), took) for question, took in zip(questions, seconds, strict=True) if _network(question)]
     if len(rows) < ROWS_MIN:
         return None
@@ -41,11 +41,11 @@ def calibrated(questions: Sequence[Question], seconds: Sequence[float], seed: in
 def predicted_by_formulas(
     questions: Sequence[Question], learned: CorrectedPrior | None = None, *, is_step: bool
 ) -> Prediction | None:
-    """Distributions of the steps' or the runs' seconds; None where a configuration does not tell enough.
+    """Distributions of the steps' or the runs' seconds; None where a configuration does not say enough.
 
-    Without `learned` the constants are anybody's guess, and the distributions wide.
+    Without `learned` the constants have their priors, and the distributions are wide.
 
-    Raises: InvalidInputError for a plan that cannot be.
+    Raises: InvalidInputError for an impossible plan.
     """
     columns = [_columns(question) for question in questions]
     if not all(isinstance(case_of(of_question), SpreadNetwork) for of_question in columns):
@@ -65,7 +65,7 @@ def _steps(question: Question) -> float | None:
 
 
 def memory_need(question: Question) -> MemoryNeed | None:
-    """Return what the fullest rank needs; None where the configuration tells no network."""
+    """Return the memory that the fullest rank needs; None where the configuration describes no network."""
     case = _network(question)
     if case is None:
         return None
@@ -77,7 +77,7 @@ def memory_need(question: Question) -> MemoryNeed | None:
 
 
 def _network(question: Question) -> SpreadNetwork | None:
-    """None where the configuration tells no network, or one that cannot be."""
+    """The configuration's network; None where it describes none, or an impossible one."""
     if not any(all(name in question.configuration for name in needed) for needed, _ in WORKLOADS):
         return None
     try:
@@ -88,7 +88,7 @@ def _network(question: Question) -> SpreadNetwork | None:
 
 
 def _columns(question: Question) -> Mapping[str, Any]:
-    """The configuration under the names that formulas know, with its scale."""
+    """The configuration under the column names of the formulas, with its scale."""
     columns: dict[str, Scalar] = dict(question.configuration)
     for kind, names in DEGREES.items():
         degree = next((columns[name] for name in names if name in columns), None)

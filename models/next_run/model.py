@@ -1,4 +1,4 @@
-"""The model of runs to come: repeats from their cohort's own runs, new cohorts from all the others."""
+"""The next-run model: predicts repeats from their cohort's own runs, and new cohorts from all other cohorts."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -15,9 +15,9 @@ from crosswind.data.schema.answers.predictions import Accuracy, EvidenceRun, Out
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.data.schema.question import Question, check_degrees
-from crosswind.models.analytic.corrected import CorrectedPrior
+from crosswind.models.analytic.prior.corrected import CorrectedPrior
 from crosswind.models.next_run.cohort_model import CohortModel
-from crosswind.models.next_run.cohort_store import Cohort, CohortStore, Ended, ended_of, key_of, questions_of
+from crosswind.models.next_run.cohort_store import Cohort, CohortStore, EndedRun, ended_runs, key_of, questions_of
 from crosswind.models.next_run.describe import described
 from crosswind.models.next_run.formulas import calibrated, memory_need, predicted_by_formulas
 from crosswind.models.next_run.neighbours import Neighbours
@@ -28,12 +28,12 @@ from crosswind.models.next_run.unknown import novelties, suggestion
 from crosswind.models.surrogate import LEVELS
 
 EVIDENCE_RUNS = 5
-MOVED_MAX = 64  # systems that were asked about
+TRANSFERS_MAX = 64  # workloads and systems
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Quantiles of many runs: `seconds` (n_runs, n_levels) at `levels`, and what each rests on."""
+    """Quantiles of many runs: `seconds` (n_runs, n_levels) at `levels`, and the basis of each."""
 
     outcome: str
     levels: tuple[float, ...]
@@ -46,114 +46,114 @@ class Batch:
 
 @dataclass
 class NextRunModel:
-    """Learns `cases` of one outcome, and answers about the workloads among them.
+    """Learns from `cases` of one outcome, and predicts runs of the workloads among them.
 
-    `worth` tells by the name of a basis how such answers did on runs later than those learned from.
+    `track_records` has, by the name of a basis, the accuracy of such predictions on runs later than those learned from.
     """
 
     outcome: str
     seed: int = 0
-    worth: dict[str, Accuracy] = field(default_factory=dict)
-    _book: CohortStore = field(default_factory=CohortStore, init=False, repr=False)
+    track_records: dict[str, Accuracy] = field(default_factory=dict)
+    _cohorts: CohortStore = field(default_factory=CohortStore, init=False, repr=False)
     _neighbours: Neighbours = field(default_factory=Neighbours, init=False, repr=False)
-    _near_keys: list[str] = field(default_factory=list, init=False, repr=False)  # of the cohorts that neighbours know
-    _newcomers: NewCohortModel = field(default_factory=NewCohortModel, init=False, repr=False)
-    _repeats: CohortModel = field(default_factory=CohortModel, init=False, repr=False)
-    _moved: dict[str, SystemTransfer | None] = field(
+    _near_keys: list[str] = field(default_factory=list, init=False, repr=False)  # of the neighbours' rows
+    _new_cohorts: NewCohortModel = field(default_factory=NewCohortModel, init=False, repr=False)
+    _cohort_model: CohortModel = field(default_factory=CohortModel, init=False, repr=False)
+    _transfers: dict[str, SystemTransfer | None] = field(
         default_factory=dict, init=False, repr=False
     )  # by workload, system
-    _formulas: CorrectedPrior | None = field(default=None, init=False, repr=False)  # calibrated by steps that ran
+    _formulas: CorrectedPrior | None = field(default=None, init=False, repr=False)  # calibrated by measured steps
 
     def fit(self, cases: pd.DataFrame, conditions: pd.DataFrame | None = None) -> Self:
-        """Learns from earlier runs, oldest first, and the conditions before each, one row a run."""
-        self._book = CohortStore.of(cases)
-        if not self._book.cohorts:
+        """Learns from earlier runs, oldest first, and from the conditions before them, one row a run."""
+        self._cohorts = CohortStore.of(cases)
+        if not self._cohorts.cohorts:
             return self
-        table = self._settle()
-        self._newcomers = NewCohortModel(self.seed).fit(table, self._book)
+        table = self._fit_neighbours()
+        self._new_cohorts = NewCohortModel(self.seed).fit(table, self._cohorts)
         if self.outcome == Outcome.STEP:
-            newest = self._book.newest
+            newest = self._cohorts.newest
             self._formulas = calibrated(
                 [cohort.question for cohort in newest], [cohort.median for cohort in newest], self.seed
             )
         keys = [key_of(question) for question in questions_of(cases)]
-        self._repeats = CohortModel().fit(keys, cases["seconds"].to_numpy(np.float64), conditions)
+        self._cohort_model = CohortModel().fit(keys, cases["seconds"].to_numpy(np.float64), conditions)
         return self
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The columns of descriptions and conditions that it learns from."""
-        return (*self._newcomers.columns, *self._repeats.conditions)
+        """Names of the descriptions and conditions that it learns from."""
+        return (*self._new_cohorts.columns, *self._cohort_model.conditions)
 
-    def hear_of(self, workloads: Sequence[str]) -> Self:
-        """Notes names that others may be mistaken for, without a run of any."""
+    def with_names(self, workloads: Sequence[str]) -> Self:
+        """Registers names of workloads without a run, to be suggested in place of mistyped ones."""
         for name in workloads:
-            self._book.workloads.setdefault(name, [])
+            self._cohorts.workloads.setdefault(name, [])
         return self
 
-    def knows(self, workload: str) -> bool:
-        """Return whether the workload ever ran, anywhere."""
-        return bool(self._book.workloads.get(workload))
+    def has_run(self, workload: str) -> bool:
+        """Return whether the workload has run on any system."""
+        return bool(self._cohorts.workloads.get(workload))
 
     def with_runs(self, cases: pd.DataFrame) -> Self:
-        """The same model with the runs that it has not heard of; what was learned of all cohorts stays as it was."""
-        every = zip(questions_of(cases), ended_of(cases), strict=True)
+        """The same model with further runs added to their cohorts; nothing else is learned anew."""
+        every = zip(questions_of(cases), ended_runs(cases), strict=True)
         news = [(question, run) for question, run in every if not self._has(question, run)]
         if not news:
             return self
         model = deepcopy(self)
         for question, run in news:
             model.observe(question, run)
-        model._settle()
+        model._fit_neighbours()
         return model
 
-    def observe(self, question: Question, run: Ended, conditions: pd.DataFrame | None = None) -> None:
-        """Counts one more run that has ended: its cohort's level moves at once, all else at the next fit."""
-        self._book.add(question, run)
-        self._moved.clear()
-        self._repeats.observe(key_of(question), run.seconds, conditions)
+    def observe(self, question: Question, run: EndedRun, conditions: pd.DataFrame | None = None) -> None:
+        """Adds one more run that has ended: its cohort's level moves at once, all else at the next fit."""
+        self._cohorts.add(question, run)
+        self._transfers.clear()
+        self._cohort_model.observe(key_of(question), run.seconds, conditions)
 
-    def _has(self, question: Question, run: Ended) -> bool:
-        cohort = self._book.find(question)
+    def _has(self, question: Question, run: EndedRun) -> bool:
+        cohort = self._cohorts.find(question)
         return cohort is not None and cohort.has(run)
 
-    def _settle(self) -> pd.DataFrame:
-        """Lets neighbours know the newest cohorts; their table."""
-        newest = self._book.newest
+    def _fit_neighbours(self) -> pd.DataFrame:
+        """Fit the neighbours to the newest cohorts, and return the table of these, one row a cohort."""
+        newest = self._cohorts.newest
         table = described([cohort.question for cohort in newest])
         self._near_keys = [key_of(cohort.question) for cohort in newest]
         self._neighbours = Neighbours().fit(table)
         return table
 
     def earlier(self, question: Question) -> tuple[float, ...]:
-        """Seconds of its cohort's runs, oldest first; without any the usual ones of its workload's cohorts."""
-        cohort = self._book.find(question)
+        """Seconds of the question's cohort's runs, oldest first; without any, medians of its workload's cohorts."""
+        cohort = self._cohorts.find(question)
         if cohort:
             return tuple(cohort.seconds)
-        return tuple(other.median for other in self._book.of_workload(question.workload))
+        return tuple(other.median for other in self._cohorts.of_workload(question.workload))
 
     @property
     def cohort_seconds(self) -> list[Floats]:
-        """Of every cohort the seconds of its runs, oldest first."""
-        return [np.array(cohort.seconds) for cohort in self._book.cohorts.values()]
+        """Seconds of the runs of each cohort, oldest first."""
+        return [np.array(cohort.seconds) for cohort in self._cohorts.cohorts.values()]
 
     def answer(self, question: Question, conditions: pd.DataFrame | None = None) -> RunPrediction:
-        """Quantiles and what they rest on; `conditions` before it begins are one row, where they are known.
+        """Quantiles with their evidence; `conditions` before the run begins are one row, where known.
 
-        Raises: InvalidInputError where nothing is known to tell the outcome from.
+        Raises: InvalidInputError where nothing is known to predict the outcome from.
         """
         key = key_of(question)
-        basis, cohort = self._basis(question, key), self._book.cohorts.get(key)
+        basis, cohort = self._basis(question, key), self._cohorts.cohorts.get(key)
         near: list[tuple[Cohort, float]] = []
         if cohort:
             near, prediction = [(cohort, 0.0)], self._of_cohorts([key], conditions)
         elif basis is PredictionBasis.ANALYTIC:
             prediction = self._by_formulas([question])
         else:
-            prediction, places, distances = self._of_newcomers([question], EVIDENCE_RUNS)
+            prediction, places, distances = self._of_new_cohorts([question], EVIDENCE_RUNS)
             near = list(zip(map(self._near, places[0]), map(float, distances[0]), strict=True))
         distance = near[0][1] if near else None
-        ran = self._book.of_workload(question.workload)
+        ran = self._cohorts.of_workload(question.workload)
         return RunPrediction(
             *(question.workload, question.system, question.world_size, self.outcome, quantiles(prediction), basis),
             distance=distance,
@@ -161,7 +161,7 @@ class NextRunModel:
             evidence=_evidence(near),
             cohort_runs=cohort.count if cohort else 0,
             runs=sum(other.count for other in ran),
-            worth=self.worth.get(basis, Accuracy()),
+            worth=self.track_records.get(basis, Accuracy()),
             warnings=tuple(novelties(question, [other.question for other in ran])),
             memory=memory_need(question),
         )
@@ -170,18 +170,20 @@ class NextRunModel:
         """Quantiles of many runs; `conditions` have one row each. Raises: InvalidInputError as `answer`."""
         keys = [key_of(question) for question in questions]
         if conditions is not None:
-            return self._told(questions, keys, conditions)
+            return self._predicted(questions, keys, conditions)
         asked = [(key, question.node_count) for key, question in zip(keys, questions, strict=True)]
-        places = {pair: place for place, pair in reversed(list(enumerate(asked)))}  # what is asked again is told once
-        distinct = self._told([questions[place] for place in places.values()], [key for key, _ in places], None)
+        places = {
+            pair: place for place, pair in reversed(list(enumerate(asked)))
+        }  # repeated questions are answered once
+        distinct = self._predicted([questions[place] for place in places.values()], [key for key, _ in places], None)
         row_of = {pair: row for row, pair in enumerate(places)}
         rows = [row_of[pair] for pair in asked]
         basis, outside = tuple(distinct.basis[row] for row in rows), tuple(distinct.is_outside[row] for row in rows)
         return replace(distinct, seconds=distinct.seconds[rows], basis=basis, is_outside=outside)
 
-    def _told(self, questions: Sequence[Question], keys: Sequence[str], conditions: pd.DataFrame | None) -> Batch:
-        ran_on = cache(self._book.ran_on)
-        basis = [self._basis(question, key, ran_on) for question, key in zip(questions, keys, strict=True)]
+    def _predicted(self, questions: Sequence[Question], keys: Sequence[str], conditions: pd.DataFrame | None) -> Batch:
+        has_run_on = cache(self._cohorts.has_run_on)
+        basis = [self._basis(question, key, has_run_on) for question, key in zip(questions, keys, strict=True)]
         values, outside = np.empty((len(questions), len(LEVELS))), np.ones(len(questions), dtype=bool)
         places = {kind: [place for place, own in enumerate(basis) if own is kind] for kind in set(basis)}
         if repeats := places.get(PredictionBasis.COHORT):
@@ -189,61 +191,65 @@ class NextRunModel:
             values[repeats] = self._of_cohorts([keys[place] for place in repeats], own_conditions).values
             outside[repeats] = False
         if new := places.get(PredictionBasis.WORKLOAD, []) + places.get(PredictionBasis.TRANSFER, []):
-            prediction, _, distances = self._of_newcomers([questions[place] for place in new], 1)
+            prediction, _, distances = self._of_new_cohorts([questions[place] for place in new], 1)
             values[new], outside[new] = prediction.values, distances[:, 0] > 1
         if strange := places.get(PredictionBasis.ANALYTIC):
             values[strange] = self._by_formulas([questions[place] for place in strange]).values
         return Batch(self.outcome, LEVELS, values, tuple(basis), tuple(map(bool, outside)))
 
-    def _basis(self, question: Question, key: str, ran_on: Callable[[str, str], bool] | None = None) -> PredictionBasis:
-        """Raises: InvalidInputError for parallel degrees that cannot be."""
-        if key in self._book.cohorts:
+    def _basis(
+        self, question: Question, key: str, has_run_on: Callable[[str, str], bool] | None = None
+    ) -> PredictionBasis:
+        """The basis of an answer. Raises: InvalidInputError for impossible parallel degrees."""
+        if key in self._cohorts.cohorts:
             return PredictionBasis.COHORT
         check_degrees(question)
-        if not self.knows(question.workload):
+        if not self.has_run(question.workload):
             return PredictionBasis.ANALYTIC
-        has_run = (ran_on or self._book.ran_on)(question.workload, question.system)
-        return PredictionBasis.WORKLOAD if has_run else PredictionBasis.TRANSFER
+        is_here = (has_run_on or self._cohorts.has_run_on)(question.workload, question.system)
+        return PredictionBasis.WORKLOAD if is_here else PredictionBasis.TRANSFER
 
     def _of_cohorts(self, keys: Sequence[str], conditions: pd.DataFrame | None) -> Prediction:
-        medians = np.array([self._book.cohorts[key].median for key in keys])
-        return self._repeats.predict(keys, medians, conditions)
+        medians = np.array([self._cohorts.cohorts[key].median for key in keys])
+        return self._cohort_model.predict(keys, medians, conditions)
 
-    def _of_newcomers(self, questions: Sequence[Question], count: int) -> tuple[Prediction, NDArray[np.int64], Floats]:
-        """And the `count` nearest cohorts with their distances, both (n_questions, count)."""
+    def _of_new_cohorts(
+        self, questions: Sequence[Question], count: int
+    ) -> tuple[Prediction, NDArray[np.int64], Floats]:
+        """Predictions, and places and distances of the `count` nearest cohorts, both (n_questions, count)."""
         table = described(questions, self._neighbours.kinds)
         places, distances = self._neighbours.nearest(table, count)
         medians = {place: self._near(place).median for place in set(places[:, 0].tolist())}
         nearest = np.array([medians[place] for place in places[:, 0].tolist()])
-        prediction = self._newcomers.predict(table, nearest=nearest, distances=distances[:, 0])
+        prediction = self._new_cohorts.predict(table, nearest=nearest, distances=distances[:, 0])
         return self._anchored(prediction, questions, table, distances[:, 0]), places, distances
 
     def _anchored(
         self, prediction: Prediction, questions: Sequence[Question], table: pd.DataFrame, distances: Floats
     ) -> Prediction:
-        """The same, but where one cohort of a workload ran on the system, what other systems say times its ratio."""
+        """Replace rows of a workload with one cohort on the system by the other systems' prediction times its ratio."""
         values = prediction.values.copy()
         for workload, system in {(question.workload, question.system) for question in questions}:
-            if (transfer := self._moved_to(workload, system)) is not None:
+            if (transfer := self._transfer_to(workload, system)) is not None:
                 rows = [
                     row
                     for row, question in enumerate(questions)
                     if (question.workload, question.system) == (workload, system)
                 ]
                 usual = transfer.predict(table.iloc[rows])
-                values[rows] = self._newcomers.of_runs(usual, distances[rows]).values
+                values[rows] = self._new_cohorts.of_runs(usual, distances[rows]).values
         return Prediction(prediction.levels, values)
 
-    def _moved_to(self, workload: str, system: str) -> SystemTransfer | None:
+    def _transfer_to(self, workload: str, system: str) -> SystemTransfer | None:
         key = json.dumps([workload, system])
-        if key not in self._moved:
-            if len(self._moved) >= MOVED_MAX:
-                self._moved.clear()
-            self._moved[key] = system_transfer(self._book.of_workload(workload), system, self.seed)
-        return self._moved[key]
+        if key not in self._transfers:
+            if len(self._transfers) >= TRANSFERS_MAX:
+                self._transfers.clear()
+            self._transfers[key] = system_transfer(self._cohorts.of_workload(workload), system, self.seed)
+        return self._transfers[key]
 
     def _near(self, place: int) -> Cohort:
-        return self._book.cohorts[self._near_keys[place]]
+        return self._cohorts.cohorts[self._near_keys[place]]
 
     def _by_formulas(self, questions: Sequence[Question]) -> Prediction:
         prediction = None
@@ -251,17 +257,17 @@ class NextRunModel:
             prediction = predicted_by_formulas(questions, self._formulas, is_step=self.outcome == Outcome.STEP)
         if prediction is None:
             workload = questions[0].workload
-            hint = suggestion(workload, self._book.workloads)
+            hint = suggestion(workload, self._cohorts.workloads)
             raise InvalidInputError(
                 f"workload {workload!r}: no earlier run has {self.outcome}{hint}; for an estimate by "
-                "formulas the configuration must tell its network (hidden, layers) or (flops_per_sample, parameters), "
+                "formulas the configuration must give the network (hidden, layers) or (flops_per_sample, parameters), "
                 "the batch, and of a whole run its steps"
             )
         return prediction
 
 
 def _evidence(near: Sequence[tuple[Cohort, float]]) -> tuple[EvidenceRun, ...]:
-    """The newest runs of the nearest cohort, or the newest of each where it is not the question's own."""
+    """The newest runs of the question's own cohort, or the newest run of each near cohort."""
     evidence = []
     for cohort, distance in near:
         asked = cohort.question

@@ -1,4 +1,4 @@
-"""The distance of a question from what ran, and what ran nearest."""
+"""The distance of a question from past cohorts, and the nearest of these."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.next_run.describe import SETTING, SYSTEM, WORKLOAD, Kinds, like
+from crosswind.models.gp.gp import square_distances
+from crosswind.models.next_run.describe import SETTING, SYSTEM, WORKLOAD, Kinds, with_columns
 from crosswind.models.surrogate.columns import Columns
 from crosswind.models.surrogate.surrogate import NotFittedError
 
@@ -17,7 +18,7 @@ MISMATCH: Mapping[str, float] = {WORKLOAD: 4.0, SYSTEM: 2.0}  # so many standard
 DEVIATION_MIN = 0.5  # doublings
 OTHER_MISMATCH = 1.0  # another text, or a value that only one of the two has
 USUAL = 0.95  # share of the rows that have a neighbour within distance 1
-ROWS_MAX = 4000  # of which the usual distance is told; more are thinned out evenly
+ROWS_MAX = 4000  # from which the usual distance is taken; more are thinned out evenly
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Neighbours:
     _unit: float = field(default=1.0, init=False)
 
     def fit(self, table: pd.DataFrame) -> Self:
-        """Learns what is near from the rows that ran, shape (n_rows, n_columns)."""
+        """Learns scales and the unit of distance from the rows of past cohorts."""
         self._columns = Columns.of(table)
         self._scales = tuple(Scale.of(table[name]) for name in table.columns)
         self._points = self._placed(table)
@@ -60,22 +61,22 @@ class Neighbours:
 
     @property
     def kinds(self) -> Kinds:
-        """Of the columns that were learned from; none before."""
+        """The kinds of the columns learned from; none before `fit`."""
         return {} if self._columns is None else self._columns.categories
 
     def distances(self, table: pd.DataFrame) -> Floats:
-        """From each row to each that was learned from, shape (n_rows, n_learned). Raises: NotFittedError."""
+        """Distances of each row to each row learned from, shape (n_rows, n_learned). Raises: NotFittedError."""
         return np.sqrt(self._squares(table)) / self._unit
 
     def _squares(self, table: pd.DataFrame) -> Floats:
-        squares = _squares(self._placed(table), self._points)
+        squares = square_distances(self._placed(table), self._points)
         strange = [name for name in map(str, table.columns) if name.startswith(SETTING) and name not in self.kinds]
         if strange:
             squares += OTHER_MISMATCH**2 * table[strange].notna().sum(axis=1).to_numpy()[:, None]
         return squares
 
     def nearest(self, table: pd.DataFrame, count: int) -> tuple[NDArray[np.int64], Floats]:
-        """Places of the `count` nearest of each row, and their distances, both (n_rows, count), nearest first."""
+        """Places of the `count` nearest rows and their distances, both (n_rows, count), nearest first."""
         squares = self._squares(table)
         if count == 1:
             order = np.argmin(squares, axis=1)[:, None]
@@ -86,7 +87,7 @@ class Neighbours:
     def _placed(self, table: pd.DataFrame) -> Floats:
         if self._columns is None:
             raise NotFittedError("Neighbours was asked before fit")
-        matrix = self._columns.matrix(like(table, list(self._columns.categories)))
+        matrix = self._columns.matrix(with_columns(table, list(self._columns.categories)))
         blocks, column = [np.empty((len(table), 0))], 0
         for (name, categories), scale in zip(self._columns.categories.items(), self._scales, strict=True):
             width = 1 if categories is None else len(categories)
@@ -104,7 +105,7 @@ def _numbers(values: Floats, scale: Scale) -> Floats:
 
 
 def _texts(hot: Floats, mismatch: float | None) -> Floats:
-    """One column a category, one for others and one for none, so far apart that two differ by the mismatch."""
+    """One column a category, one for other and one for missing texts, scaled so that two texts are a mismatch apart."""
     missing = np.asarray(np.isnan(hot).any(axis=1))
     filled = np.where(missing[:, None], 0.0, hot)
     other = ~missing & (filled.sum(axis=1) == 0)
@@ -115,17 +116,9 @@ def _texts(hot: Floats, mismatch: float | None) -> Floats:
 
 def _usual(points: Floats, workloads: NDArray[Any]) -> float:
     """The distance to the nearest other row of its workload that 95 % of the rows keep; a doubling at least."""
-    squares = _squares(points, points)
+    squares = square_distances(points, points)
     squares[workloads[:, None] != workloads[None, :]] = np.inf
     np.fill_diagonal(squares, np.inf)
     nearest = squares.min(axis=1, initial=np.inf)
     finite = nearest[np.isfinite(nearest)]
     return max(float(np.sqrt(np.quantile(finite, USUAL))), OTHER_MISMATCH) if len(finite) else OTHER_MISMATCH
-
-
-def _squares(points: Floats, others: Floats) -> Floats:
-    squares: Floats = (-2 * points) @ others.T
-    squares += (points**2).sum(axis=1)[:, None]
-    squares += (others**2).sum(axis=1)[None, :]
-    np.maximum(squares, 0.0, out=squares)
-    return squares

@@ -1,4 +1,4 @@
-"""Predictions of what a cohort that never ran will take, from those that did."""
+"""Predictions of cohorts that never ran, from those that did."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -15,18 +15,18 @@ from crosswind.models.surrogate.log_errors import quantiles_of
 from crosswind.models.surrogate.stack import Stack
 from crosswind.models.surrogate.typical_time import typical_time
 
-COHORTS_MIN = 4  # fewer teach nothing but the nearest one's time
+COHORTS_MIN = 4  # with fewer, the nearest one's time is the prediction
 COHORT = "cohort"  # the column that no member of the stack sees
-STRETCH_MAX = 3.0  # times as wide as errors were; farther off nothing is known at all, and the answer says so
+STRETCH_MAX = 3.0  # times as wide as errors were; the answer says that a question farther off is outside
 CAUTIOUS_DEVIATION = 0.4  # of log seconds: one in ten is off by more than a factor of two
 CAUTIOUS: Floats = CAUTIOUS_DEVIATION * np.asarray(norm.ppf(LEVELS))
 
 
 @dataclass
 class NewCohortModel:
-    """A stack of surrogates of cohorts' usual seconds, wider where a question lies farther from all that ran.
+    """A stack of surrogates of cohorts' usual seconds, wider where a question is farther from all past cohorts.
 
-    With fewer than COHORTS_MIN cohorts the nearest one's time stands for all, with a cautious band.
+    With fewer than COHORTS_MIN cohorts it is the nearest one's time, with a cautious band.
     """
 
     seed: int = 0
@@ -36,7 +36,7 @@ class NewCohortModel:
     _run_offsets: Floats = field(default_factory=lambda: np.zeros(len(LEVELS)), init=False, repr=False)
 
     def fit(self, table: pd.DataFrame, cohorts: CohortStore) -> Self:
-        """Learns from the cohorts's newest cohorts and their descriptions, one row each."""
+        """Learns from the newest cohorts and the table of their descriptions, one row each."""
         self.columns = tuple(map(str, table.columns))
         self.numbers = numbers_in(table)
         if len(table) < COHORTS_MIN:

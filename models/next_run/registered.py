@@ -1,4 +1,4 @@
-"""The predictor with the registry behind it, and how the registry makes the models that the predictor answers by."""
+"""The predictor that answers by the registry's promoted models."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Words on what is asked and never ran."""
+"""Warnings and hints for questions about what never ran."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -7,20 +7,20 @@ from typing import TypeGuard
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.question import Question
 
-SHOWN = 6
+NAMES_SHOWN = 6
 
 
 def suggestion(name: str, choices: Iterable[str]) -> str:
-    """`; did you mean ...?`, or which ones are known."""
+    """Return `; did you mean ...?`, or `; known are ...`."""
     names = sorted(set(choices))
     close = get_close_matches(name, names, n=1)
     if close:
         return f"; did you mean {close[0]}?"
-    return f"; known are {', '.join(names[:SHOWN])}{' ...' if len(names) > SHOWN else ''}" if names else ""
+    return f"; known are {', '.join(names[:NAMES_SHOWN])}{' ...' if len(names) > NAMES_SHOWN else ''}" if names else ""
 
 
 def novelties(question: Question, ran: Sequence[Question]) -> list[str]:
-    """Sentences on every value of the question that no earlier run had: an answer there is an extrapolation."""
+    """Return a sentence for each value of the question that no earlier run had: an answer there extrapolates."""
     if not ran:
         return []
     past = [_values(earlier) for earlier in ran]
@@ -29,7 +29,7 @@ def novelties(question: Question, ran: Sequence[Question]) -> list[str]:
     sentences = []
     for name in names:
         had = [values[name] for values in past if name in values]
-        if name in asked or len(had) == len(past):  # what some runs went without may be left out again
+        if name in asked or len(had) == len(past):  # a parameter that some runs did not have may be left out
             sentences.append(_novelty(name, asked.get(name), had))
     return [sentence for sentence in sentences if sentence]
 
@@ -48,7 +48,7 @@ def _novelty(name: str, value: Scalar, past: Sequence[Scalar]) -> str:
         low, high = min(numbers), max(numbers)
         return "" if low <= value <= high else f"{name} is {value}, earlier runs had {low} to {high}"
     seen = sorted({str(earlier) for earlier in past})
-    return "" if str(value) in seen else f"{name} is {value}, earlier runs had {', '.join(seen[:SHOWN])}"
+    return "" if str(value) in seen else f"{name} is {value}, earlier runs had {', '.join(seen[:NAMES_SHOWN])}"
 
 
 def _is_number(value: Scalar) -> TypeGuard[int | float]:

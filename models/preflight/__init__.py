@@ -1,1 +1,1 @@
-"""Holds what a check measured against what is usual, and says which nodes to leave out."""
+"""Comparison of a check's measurements with usual values, and the nodes to exclude."""

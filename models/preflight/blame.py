@@ -1,4 +1,4 @@
-"""The rules by which a node is blamed for what was found, each with the evidence that it needs."""
+"""Rules by which a node is blamed for a finding, with the evidence that they need."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -8,7 +8,7 @@ from crosswind.data.schema.checks import QUANTITIES
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import OTHER_NODES, Basis
 
-CLEARED_PARTNERS = 2  # nodes that have a link as usual to somebody else, beside one whose links are all slow
+CLEARED_PARTNERS = 2  # partners with a normal link to others, for a node whose links are all slow to be blamed
 GPU = "gpu"
 
 
@@ -28,7 +28,7 @@ class Blame:
 
 
 def for_values(nodes: Sequence[str], findings: Sequence[Finding], notes: list[str]) -> list[Blame]:
-    """A slow value, unless as many nodes are slow that the cause is elsewhere."""
+    """Blame nodes for slow values, unless so many nodes are slow that the cause is elsewhere."""
     blames = []
     for measure in (name for name, quantity in QUANTITIES.items() if not quantity.of_pair):
         slow = [finding for finding in findings if finding.measure == measure and finding.is_slow]
@@ -37,20 +37,20 @@ def for_values(nodes: Sequence[str], findings: Sequence[Finding], notes: list[st
             notes.append(f"{measure}: slow on {len(slow_nodes)} of {len(nodes)} nodes, so the cause is none of them")
             continue
         blames += [
-            _blame(finding, f"{_told(finding)} of what {finding.evidence} {finding.basis} have") for finding in slow
+            _blame(finding, f"{_percent(finding)} of what {finding.evidence} {finding.basis} have") for finding in slow
         ]
     return blames
 
 
 def _is_shared(slow: Sequence[Finding], slow_nodes: Collection[str], nodes: Sequence[str]) -> bool:
-    """Half of the nodes slower than the other half says nothing of which half is usual."""
+    """Return whether too many nodes are slow; if half are slower than the other half, either may be usual."""
     half = len(nodes) / 2
     by_peers = any(finding.basis is Basis.PEERS for finding in slow)
     return len(nodes) > 1 and (len(slow_nodes) > half or (by_peers and len(slow_nodes) == half))
 
 
 def for_links(findings: Sequence[Finding], notes: list[str]) -> list[Blame]:
-    """All links of the node are slow, and two of its partners have others that are not."""
+    """Blame nodes whose links are all slow, where two partners have other links that are not."""
     blames: list[Blame] = []
     for measure in (name for name, quantity in QUANTITIES.items() if quantity.of_pair):
         links: dict[str, list[Finding]] = defaultdict(list)
@@ -66,7 +66,7 @@ def for_links(findings: Sequence[Finding], notes: list[str]) -> list[Blame]:
         blames += [_blame_of_links(node, links[node]) for node in sorted(blamed)]
         left = [finding for finding in findings if finding.measure == measure and finding.is_slow]
         notes += [
-            f"{measure}: the link {finding.node} - {finding.peer} is slow ({_told(finding)} of usual), and "
+            f"{measure}: the link {finding.node} - {finding.peer} is slow ({_percent(finding)} of usual), and "
             "nothing tells which node that is due to"
             for finding in left
             if not blamed & {finding.node, str(finding.peer)}
@@ -77,7 +77,7 @@ def for_links(findings: Sequence[Finding], notes: list[str]) -> list[Blame]:
 def for_failures(
     nodes: Sequence[str], findings: Sequence[Finding], failures: Iterable[tuple[str, str, str]], notes: list[str]
 ) -> list[Blame]:
-    """Return the blames for what failed here and worked on all others, three at least."""
+    """Blame nodes for measures that failed there and worked on all others, three at least."""
     blames = []
     for node, measure, reason in failures:
         worked = {finding.node for finding in findings if finding.measure.partition("_")[0] == measure}
@@ -91,7 +91,7 @@ def for_failures(
 
 
 def for_missing(nodes: Sequence[str], findings: Sequence[Finding]) -> Iterator[Blame]:
-    """A GPU that all others have, three at least, is not seen here."""
+    """Blame nodes for a GPU that is missing there and present on all others, three at least."""
     seen: dict[str, set[str]] = defaultdict(set)
     for finding in findings:
         if (finding.device or "").startswith(GPU):
@@ -118,13 +118,13 @@ def _blame(finding: Finding, reason: str) -> Blame:
 
 
 def _blame_of_links(node: str, links: Sequence[Finding]) -> Blame:
-    """Told by the node's best link."""
+    """Blame a node, with its best link as the value."""
     best = max(links, key=lambda link: link.z or 0.0)
-    sentence = f"all {len(links)} links of the node are slow, the best has {_told(best)} of usual"
+    sentence = f"all {len(links)} links of the node are slow, the best has {_percent(best)} of usual"
     return Blame(node, best.measure, None, best.unit, best.value, best.expected, best.basis, best.evidence, sentence)
 
 
-def _told(finding: Finding) -> str:
+def _percent(finding: Finding) -> str:
     return f"{finding.ratio or 0:.0%}"
 
 

@@ -1,4 +1,4 @@
-"""Values beside what is usual of them."""
+"""Values compared with their usual ones."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class Finding:
 
 
 def finding(value: Measured, references: References) -> Finding:
-    """The value held against its reference."""
+    """Compare a value with its reference."""
     quantity, reference = QUANTITIES[value.measure], references.of(value)
     expected = reference.usual.value if reference.usual else None
     z = reference.usual.z(value.measure, value.value) if reference.usual else None

@@ -19,7 +19,7 @@ order by ts_ns desc, measure, node, device, peer limit {VALUES_MAX}
 
 
 def earlier_checks(lake: Lake, system: str, *, newest: int = VALUES_EACH) -> tuple[EarlierChecks, ...]:
-    """Return what is stored of this system's checks, the `newest` values of each place; empty before the first.
+    """Return the stored values of this system's checks, the `newest` of each place; empty before the first.
 
     Raises: MalformedError naming a damaged file.
     """

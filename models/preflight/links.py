@@ -1,4 +1,4 @@
-"""Latency and bandwidth of the link between two nodes, from how long messages took."""
+"""Latency and bandwidth of the link between two nodes, from the times of messages."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -6,9 +6,9 @@ from statistics import linear_regression
 
 from crosswind.data.schema.checks import MESSAGE, Measured
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.analytic.links import Link
+from crosswind.models.analytic.machine.links import Link
 
-LEAST_SECONDS = 1e-9  # no clock tells less
+LEAST_SECONDS = 1e-9  # the resolution of clocks
 LEAST_SIZES = 2
 
 
@@ -16,8 +16,8 @@ def fitted(sizes: Sequence[int], seconds: Sequence[float]) -> Link:
     """The link with t = alpha + n / beta, from the sizes of messages and the seconds that they took.
 
     1 / beta is the slope by least squares, which long messages decide: buffers on the way let shorter ones through at
-    once. Alpha is what the shortest takes beyond its bytes. Raises: InvalidInputError for fewer than two sizes, or when
-    longer messages took no longer.
+    once. Alpha is the time of the shortest beyond its bytes. Raises: InvalidInputError for fewer than two sizes, or
+    when longer messages took no longer.
     """
     if len(set(sizes)) < LEAST_SIZES or len(sizes) != len(seconds):
         raise InvalidInputError(
@@ -31,7 +31,7 @@ def fitted(sizes: Sequence[int], seconds: Sequence[float]) -> Link:
 
 
 def link_values(measured: Iterable[Measured]) -> list[Measured]:
-    """Latency and bandwidth of every pair whose messages tell them."""
+    """Latency and bandwidth of every pair with messages of two sizes."""
     messages = sorted((message for message in measured if message.measure == MESSAGE), key=_pair)
     values: list[Measured] = []
     for (node, peer, method), of_pair in groupby(messages, key=_pair):

@@ -1,4 +1,4 @@
-"""Checks of the past, each held against what was known before it."""
+"""Past checks, each compared with what was known before it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ class PastCheck:
 
 
 def checked_systems(store: Store) -> tuple[str, ...]:
-    """The systems of which checks are stored, the one of the newest check first."""
+    """The systems with stored checks, the one of the newest check first."""
     if PREFLIGHT.name not in store.lake.sets():
         return ()
     return tuple(map(str, store.lake.frame(_SYSTEMS)["system"]))
@@ -74,7 +74,7 @@ def _past(key: tuple[str, str, int, str | None], rows: pd.DataFrame, history: It
 
 
 def _before(history: Iterable[EarlierChecks], at_ns: int) -> list[EarlierChecks]:
-    """Return what a check at that time could know: of each place the newest values of before."""
+    """Return the newest values of each place before a time."""
     earlier = []
     for series in history:
         newest = [pair for pair in zip(series.at_ns, series.values, strict=True) if pair[0] < at_ns][:VALUES_EACH]

@@ -1,4 +1,4 @@
-"""With what a value is compared: the fleet, earlier checks, or the other nodes of this check."""
+"""References that a value is compared with: the fleet, earlier checks, or the other nodes of this check."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,13 +35,13 @@ class Reference:
 
 
 def alike(value: Measured | EarlierChecks) -> Alike:
-    """Only values that share this compare: measure, method, hardware, and the mount point of a disk."""
+    """Return the key of comparable values: measure, method, hardware, and the mount point of a disk."""
     device = value.device or ""
     return value.measure, value.method, value.hardware, device if device.startswith("/") else ""
 
 
 class References:
-    """Earlier checks and this one, asked about one value at a time."""
+    """References for the values of a check, from earlier checks and from this one."""
 
     def __init__(self, history: Iterable[EarlierChecks], measured: Iterable[Measured]) -> None:
         self._earlier: dict[Alike, list[EarlierChecks]] = defaultdict(list)
@@ -63,7 +63,7 @@ class References:
         return self._of_all[group] or self._by_few(group, value)
 
     def _by_many(self, group: Alike) -> Reference | None:
-        """The same for all values of the group, where there are many nodes."""
+        """One reference for all values of the group, where there are many nodes."""
         earlier = self._earlier.get(group, [])
         if len(_nodes(earlier)) >= MANY_NODES:
             return _by_fleet(group, earlier)
@@ -94,7 +94,7 @@ def _by_fleet(group: Alike, earlier: Sequence[EarlierChecks]) -> Reference:
 
 
 def _by_nodes(group: Alike, now: Sequence[Measured], others: int) -> Reference:
-    """A pair is held to what each node has in the median of its pairs: a slow node spoils no more than its own."""
+    """Compare with the medians of nodes; those of pairs count for both nodes, so a slow one affects only its own."""
     if others < OTHER_NODES:
         return Reference(Basis.NOBODY, 0, None)
     of_nodes = [
@@ -116,7 +116,7 @@ def _are_pairs(group: Alike) -> bool:
 
 
 def _by_place(values: Iterable[tuple[str, str, Sequence[float]]]) -> list[float]:
-    """One number a node or pair, its median, so that many checks of one count no more than few of another."""
+    """The median of each node or pair, so that many checks of one count no more than few of another."""
     kept: Mapping[tuple[str, str], list[float]] = defaultdict(list)
     for node, peer, numbers in values:
         kept[node, peer].extend(numbers)

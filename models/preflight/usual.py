@@ -1,4 +1,4 @@
-"""The usual value of a measure, and how far from it another is."""
+"""The usual value of a measure, and the distance of another value from it."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,9 +8,9 @@ from statistics import median
 from crosswind.data.schema.checks import QUANTITIES
 
 Z_SLOW = 4.0
-# Spreads, as ratios, below which nothing is believed: however much alike a few values are, the next one may differ by
-# as much. They and Z_SLOW say what a node must lack at least, beside five others: 19 % of gemm, 83 % of a disk's rate,
-# 51 % of bandwidth; beside fifty: 12 %, 66 %, 35 %.
+# The least spreads, as ratios: even where a few values are alike, the next one may differ by as much. With Z_SLOW they
+# set the least loss of a slow node against five others: 19 % of gemm, 83 % of a disk's rate, 51 % of bandwidth; against
+# fifty: 12 %, 66 %, 35 %.
 LEAST_SPREAD: Mapping[str, float] = {
     "gemm": 0.03,
     "memory": 0.05,
@@ -22,7 +22,7 @@ LEAST_SPREAD: Mapping[str, float] = {
     "bandwidth": 0.10,
 }
 NORMAL = 1.4826  # standard deviations in a median absolute deviation
-DOUBT = 4.0  # what few values say is often too narrow: of five it is taken for 1.8 times as wide, of fifty for 1.08
+DOUBT = 4.0  # the spread of few values is often too narrow: that of five is widened 1.8 times, of fifty 1.08 times
 FEW = {2: 1.196, 3: 1.495, 4: 1.363, 5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129, 9: 1.107}
 
 
@@ -40,7 +40,7 @@ class Usual:
 
 
 def usual(measure: str, values: Sequence[float]) -> Usual:
-    """Median, and median absolute deviation of the logarithms, widened where few say so; values above 0.
+    """Median, and median absolute deviation of the logarithms, widened for few values; values above 0.
 
     Source: Croux and Rousseeuw 1992, "Time-efficient algorithms for two highly robust estimators of scale" (FEW).
     """

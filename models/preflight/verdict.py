@@ -1,4 +1,4 @@
-"""The nodes that a job should leave out, and why; what cannot be decided is said."""
+"""The nodes that a job should exclude, the reasons, and what could not be decided."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""The registry: versions of fitted models, kept as files without pickle, and what is known of each."""
+"""The registry of fitted models: versions saved as files without pickle, with their evidence."""

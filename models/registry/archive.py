@@ -1,9 +1,8 @@
 """A fitted model as one file: a zip of `model.json`, arrays (npy), boosters (XGBoost's JSON) and a digest over all.
 
 The members are stored, not compressed: the bytes are the same on every machine, and no member can unpack to more than
-the file has. skops 0.14 was looked at first: its trusted-types check was got round three times in 2025
-(CVE-2025-54412, -54413, -54886), it takes the memory that an array's header claims, and it needs every class of ours
-named at each load; what we need of it is the two files here.
+the file has. Not skops 0.14: its trusted-types check was bypassed three times in 2025 (CVE-2025-54412, -54413, -54886),
+it allocates the memory that an array's header claims, and it needs every class of ours named at each load.
 """
 
 import hashlib
@@ -17,12 +16,12 @@ from crosswind.models.registry.values import Decoder, Encoder, Members
 
 FORMAT = 1
 MODEL, DIGEST = "model.json", "digest"
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can tell
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time in a zip file
 BYTES_MAX = 1 << 30
 
 
 def write_model(model: object) -> bytes:
-    """The model's file: of equal models equal bytes. Raises: InvalidInputError naming what cannot be saved."""
+    """Return the model's file, equal bytes for equal models. Raises: InvalidInputError naming what cannot be saved."""
     encoder = Encoder()
     document = {"format": FORMAT, "model": encoder.encode(model)}
     text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
@@ -64,7 +63,7 @@ def _members(content: bytes) -> Members:
 def _check(listed: list[zipfile.ZipInfo], size_bytes: int) -> None:
     names = [member.filename for member in listed]
     if len(set(names)) < len(names):
-        raise MalformedError("a member stands in it twice")
+        raise MalformedError("a member is in it twice")
     if any(member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size for member in listed):
         raise MalformedError("a member is compressed, expected stored ones")
     if sum(member.file_size for member in listed) > size_bytes:  # members that share their bytes

@@ -1,4 +1,4 @@
-"""Tests of whether a model still keeps, on runs after its training, what it showed on those it was validated on."""
+"""Tests for drift: a model's coverage and loss on runs after its training against those of its validation."""
 
 import math
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from crosswind.models.registry.evidence import row_losses
 
 FALSE_ALARM = 0.01  # of each of the two tests
 TAIL = 0.1  # on each side, the level whose claim is tested
-TOLERATED_COVERAGE = 0.05  # an interval of 90 % that holds 85 % is still worth having
-ALLOWANCE = 0.5  # of a standard deviation: a mean loss that rose by less is let pass
-LOSS_ROWS_MIN = 30  # validation losses; with 8 to 20 one model in twelve was called drifting that was not
+TOLERATED_COVERAGE = 0.05  # an interval of 90 % that holds 85 % is still useful
+ALLOWANCE = 0.5  # of a standard deviation: a smaller rise of the mean loss passes
+LOSS_ROWS_MIN = 30  # validation losses; with 8 to 20, one model in twelve was a false alarm
 HORIZON_ROWS = 1000  # within which the second test's false alarms are counted
 SIMULATIONS = 2000
 SPREAD_MIN = 0.1  # of the mean loss: validation losses that are all alike are luck
@@ -23,7 +23,7 @@ SPREAD_MIN = 0.1  # of the mean loss: validation losses that are all alike are l
 
 @dataclass(frozen=True)
 class LaterRuns:
-    """Runs after a model's training, in the order of time: what it predicted of them, and what they took.
+    """Runs after a model's training, in the order of time: their predictions and their seconds.
 
     started_ns: (n_runs,) ns UTC; y: (n_runs,) positive seconds.
     """
@@ -44,7 +44,7 @@ class LaterRuns:
 
 @dataclass(frozen=True)
 class Claim:
-    """A promise of a model's quantiles: which runs keep it, and the least share of them that is no drift."""
+    """A promise of a model's quantiles: the runs that keep it, and the least share of them that is no drift."""
 
     words: str
     held: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
@@ -60,9 +60,9 @@ class Claim:
 class Drift:
     """The verdict of the two tests on `rows` later runs.
 
-    `coverage_odds` is the largest value that the evidence against the claims ever had; 1 / FALSE_ALARM is enough, and
-    `worst` are words for the claim kept worst. `loss_excess` is the largest CUSUM of losses, in standard deviations;
-    `loss_limit` is enough. What could not be tested is None.
+    `coverage_odds` is the largest evidence against the claims so far, drift from 1 / FALSE_ALARM on, and `worst`
+    describes the claim kept worst. `loss_excess` is the largest CUSUM of losses, in standard deviations, drift from
+    `loss_limit` on. What could not be tested is None.
     """
 
     rows: int
@@ -75,7 +75,7 @@ class Drift:
 
     @property
     def reason(self) -> str | None:
-        """Why the model must not go on, or None while it may."""
+        """The reason to take the model back, or None without drift."""
         if self.coverage_odds is not None and self.coverage_odds >= 1 / FALSE_ALARM:
             return f"drift: of {self.rows} later runs {self.worst}"
         if self.loss_excess is not None and self.loss_limit is not None and self.loss_excess >= self.loss_limit:
@@ -165,7 +165,7 @@ def cusum(losses: Floats, reference: Floats) -> Floats:
 def cusum_limit(reference: Floats) -> float:
     """Return the CUSUM that runs like the validation rows exceed within HORIZON_ROWS with probability FALSE_ALARM.
 
-    By bootstrap, which draws the validation rows anew as well: few of them tell little of their mean. reference: (n,).
+    By bootstrap, which also resamples the validation rows, for the mean of few is uncertain. reference: (n,).
     """
     random = np.random.default_rng(0)
     drawn = random.choice(reference, size=(SIMULATIONS, len(reference)))

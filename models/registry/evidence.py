@@ -1,4 +1,4 @@
-"""On what grounds a model may be believed: its losses and coverage on rows later than those it was fitted to."""
+"""Evidence for a model: its losses and coverage on rows later than those it was fitted to."""
 
 from collections.abc import Mapping
 
@@ -15,8 +15,8 @@ VALIDATED_MIN = 8  # with fewer validated rows a model's lead is luck
 def evidence_of(learned: Learned, prediction: Prediction, y: Floats, baselines: Mapping[str, Prediction]) -> Evidence:
     """The evidence of a model that predicted y: (n_rows,) positive seconds, in the order of time; likewise baselines.
 
-    To be promoted only if it beats the version that answers now, put that one's predictions of the same rows among the
-    baselines. Raises: InvalidInputError.
+    Add the predictions of the promoted version to the baselines for the model to be promoted only if it beats that.
+    Raises: InvalidInputError.
     """
     losses = row_losses(prediction, y)
     shares = np.mean(y[:, None] <= prediction.values, axis=0)
@@ -44,7 +44,7 @@ def row_losses(prediction: Prediction, y: Floats) -> Floats:
 
 
 def objection(record: ModelRecord) -> str | None:
-    """Why this version must not answer unless somebody takes it upon himself; None when nothing speaks against it."""
+    """Return the reason not to promote this version unless forced; None without one."""
     evidence = record.evidence
     if record.state is ModelState.DEMOTED:
         return f"it was taken back: {record.note}"
@@ -59,6 +59,6 @@ def objection(record: ModelRecord) -> str | None:
 
 
 def skill_of(evidence: Evidence) -> float | None:
-    """1 - loss / loss of the best baseline: 0 is no better, negative is worse; None without a baseline that errs."""
+    """Return 1 - loss / loss of the best baseline: 0 is no better, negative is worse; None without a baseline."""
     best = min(evidence.baselines.values(), default=0.0)
     return 1 - evidence.loss / best if best > 0 else None

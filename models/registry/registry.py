@@ -1,4 +1,4 @@
-"""The registry: fitted models under a name and a version, one of which answers."""
+"""The registry: fitted models under a name and a version, one of which is promoted."""
 
 import hashlib
 import re
@@ -33,7 +33,7 @@ HELD_MAX = 8  # models in memory; each is some megabytes
 
 @dataclass(frozen=True)
 class Registered:
-    """A version and its model, as it was saved; not to be changed, because others have the same one."""
+    """A version and its model, as it was saved; not to be changed, because the cache shares it."""
 
     record: ModelRecord
     model: Any
@@ -55,7 +55,7 @@ class Registry:
             return self.add(session, name, content, evidence)
 
     def add(self, session: Session, name: str, content: bytes, evidence: Evidence) -> ModelRecord:
-        """Saves a packed model as the next version, together with what else the session writes."""
+        """Saves a packed model as the next version, together with the session's other writes."""
         version, parent = session.models.next_version(name), session.models.promoted(name)
         record = ModelRecord(
             name=name,
@@ -68,13 +68,13 @@ class Registry:
             file_name=f"{name}/{version}.cwm",
             digest=hashlib.sha256(content).hexdigest(),
         )
-        # Before its row: a file without a row is overwritten by the next version, a row without a file would be a lie.
+        # Before its row: a file without a row is overwritten by the next version, a row without a file would be damage.
         self._write(self._path(record), content)
         session.models.add(record)
         return record
 
     def load(self, name: str, version: int | None = None) -> Registered:
-        """A version, or the promoted one, with its model; kept in memory, for versions never change.
+        """A version, or the promoted one, with its model; cached in memory, for versions never change.
 
         Raises: NotFoundError, UnavailableError without the file, MalformedError when that was changed.
         """
@@ -95,9 +95,9 @@ class Registry:
         return Registered(record, model)
 
     def promote(self, name: str, version: int, *, forced_because: str | None = None) -> ModelRecord:
-        """Lets a version answer that beats every naive baseline, or any other for a reason, which is kept.
+        """Promotes a version that beats every naive baseline, or any other for a reason, which is recorded.
 
-        Raises: NotFoundError, ConflictError saying what speaks against it, InvalidInputError for an empty reason.
+        Raises: NotFoundError, ConflictError with the objection, InvalidInputError for an empty reason.
         """
         with self._store.catalog.write() as session:
             return self.promote_in(session, name, version, forced_because=forced_because)
@@ -105,7 +105,7 @@ class Registry:
     def promote_in(
         self, session: Session, name: str, version: int, *, forced_because: str | None = None
     ) -> ModelRecord:
-        """The same, together with what else the session writes."""
+        """Promotes within a session, together with its other writes."""
         forced = None if forced_because is None else f"forced: {_reason(forced_because)}"
         record = session.models.get(name, version)
         against = objection(record)
@@ -115,7 +115,7 @@ class Registry:
         return session.models.promote(name, version, at_ns=self._clock(), reason=reason)
 
     def rollback(self, name: str, reason: str, *, version: int | None = None) -> ModelRecord:
-        """Lets the version answer that was promoted before the present one; `version` is the present one, if known.
+        """Promotes the version before the present one again; `version` is the present one, if known.
 
         Raises: NotFoundError, ConflictError without one or when another is promoted, InvalidInputError.
         """
@@ -123,7 +123,7 @@ class Registry:
             return session.models.rollback(name, at_ns=self._clock(), reason=_reason(reason), version=version)
 
     def demote(self, name: str, version: int, reason: str) -> ModelRecord | None:
-        """Takes the promoted version back; the one before it answers again, or none.
+        """Takes the promoted version back; the one before it is promoted again, or none.
 
         Raises: NotFoundError, ConflictError when this version is not promoted, InvalidInputError.
         """
@@ -160,7 +160,7 @@ class Registry:
 
 
 def pack(name: str, model: object) -> bytes:
-    """The model's file, once it is sure that it can be loaded. Raises: InvalidInputError."""
+    """Return the model's file, after a test that it can be loaded. Raises: InvalidInputError."""
     check_name(name)
     content = write_model(model)
     try:
@@ -171,7 +171,7 @@ def pack(name: str, model: object) -> bytes:
 
 
 def check_name(name: str) -> None:
-    """Refuses what is no name of a model. Raises: InvalidInputError."""
+    """Refuses invalid names of models. Raises: InvalidInputError."""
     if not NAMES.fullmatch(name):
         raise InvalidInputError(f"model name {name[:80]!r}: expected {NAMES.pattern}")
 

@@ -1,4 +1,4 @@
-"""Trainers, which make models anew."""
+"""Trainers, which fit models of the registry."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from crosswind.models.registry.drift import LaterRuns
 
 @dataclass(frozen=True)
 class Trained:
-    """A fitted model, and on what grounds it may be believed."""
+    """A fitted model and its evidence."""
 
     model: Any
     evidence: Evidence
@@ -22,8 +22,8 @@ class Trainer:
     """Makes one model.
 
     `train` raises InvalidInputError when there is too little to learn from. `later_runs` predicts the runs after a
-    version's data window with its model, for the drift tests, and is None where there are none. The model is made anew
-    every `every_seconds`, if that is given, and whenever it drifted.
+    version's data window with its model, for the drift tests, and is None where there are none. The model is trained
+    again every `every_seconds`, if that is given, and whenever it drifted.
     """
 
     train: Callable[[Store], Trained]

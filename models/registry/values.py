@@ -1,7 +1,7 @@
 """Fitted models as JSON and raw members: dataclasses of ours made of plain values, arrays and boosters.
 
-A file names classes; only dataclasses that stand under their own name in `crosswind.models` or `crosswind.data` are
-made from it, without calling anything of theirs. Nothing else that a file says is ever looked up or called.
+A file names classes; only dataclasses defined under their own name in `crosswind.models` or `crosswind.data` are made
+from it, without calling their methods. Nothing else that a file names is ever looked up or called.
 """
 
 import dataclasses
@@ -27,13 +27,13 @@ Members = dict[str, bytes]
 
 
 class Encoder:
-    """Turns a model into JSON values; `members` holds what stands beside them as bytes."""
+    """Turns a model into JSON values; `members` holds arrays and boosters as bytes."""
 
     def __init__(self) -> None:
         self.members: Members = {}
 
     def encode(self, value: Any, path: str = "model", depth: int = 0) -> Any:
-        """The value as JSON knows it. Raises: InvalidInputError naming the path of what cannot be saved."""
+        """Return the value as JSON. Raises: InvalidInputError naming the path of what cannot be saved."""
         if depth > DEPTH_MAX:
             raise InvalidInputError(f"{path}: expected at most {DEPTH_MAX} levels of values within values")
         if isinstance(value, np.generic) and value.dtype.kind in KINDS and value.dtype.itemsize <= 8:
@@ -167,7 +167,7 @@ class Decoder:
 
 
 def class_named(name: object) -> type:
-    """The dataclass of ours that `module:name` means. Raises: MalformedError for every other."""
+    """Return the dataclass of ours named `module:name`. Raises: MalformedError for any other."""
     module_name, _, class_name = str(name).partition(":")
     refusal = f"class {str(name)[:120]!r} is no dataclass of crosswind.models or crosswind.data of this version"
     if not OURS.fullmatch(module_name) or ".migrations" in module_name or not class_name.isidentifier():
@@ -184,8 +184,8 @@ def class_named(name: object) -> type:
 def read_booster(content: bytes, name: str, n_threads: int) -> xgb.Booster:
     """The booster of a JSON file. Raises: MalformedError.
 
-    Not UBJSON, though that loads in a quarter of the time: with one flipped bit in it, XGBoost 3.2 had not come back
-    after 100 s. No bytes at all make it abort the process, so it is never given any.
+    Not UBJSON, though that loads in a quarter of the time: with one flipped bit in it, XGBoost 3.2 did not return
+    within 100 s. An empty file would make it abort the process, so it is refused first.
     """
     booster = xgb.Booster({"nthread": n_threads})
     try:
@@ -199,7 +199,7 @@ def read_booster(content: bytes, name: str, n_threads: int) -> xgb.Booster:
 def read_array(content: bytes, name: str) -> Any:
     """The array of an .npy file. Raises: MalformedError.
 
-    Whatever its header claims, no more memory is taken than the file has bytes: numpy's own reader takes it first.
+    No more memory is allocated than the file has bytes; numpy's own reader would allocate what the header claims.
     """
     stream = io.BytesIO(content)
     try:
@@ -217,7 +217,7 @@ def read_array(content: bytes, name: str) -> Any:
 
 
 def _default(kind: str, field: "dataclasses.Field[Any]") -> Any:
-    """The default of a field that an older version did not have."""
+    """The default of a field that is missing in a file of an older version."""
     if field.default is not dataclasses.MISSING:
         return field.default
     if field.default_factory is not dataclasses.MISSING:

@@ -1,5 +1,5 @@
-"""Spread: how a cohort's next run will lie around the cohort's usual time, given what is known before it begins."""
+"""Spread of a cohort's next run around the cohort's usual time, given the conditions before it begins."""
 
-from crosswind.models.spread.spread import TELLING, CohortSpread
+from crosswind.models.spread.spread import PREDICTIVE, CohortSpread
 
-__all__ = ["TELLING", "CohortSpread"]
+__all__ = ["PREDICTIVE", "CohortSpread"]

@@ -1,4 +1,4 @@
-"""The state that is kept of a cohort."""
+"""The state of a cohort."""
 
 from dataclasses import dataclass, replace
 
@@ -10,10 +10,10 @@ from crosswind.models.spread.level import level_of
 
 @dataclass(frozen=True)
 class CohortState:
-    """A cohort's runs in log seconds without what conditions did to them, oldest first, and how they spread.
+    """A cohort's runs in log seconds without the effect of conditions, oldest first, and their spread.
 
-    `scale` multiplies the quantiles of all cohorts. `modes` are its own quantiles where its runs go in two ways,
-    `corrections` its own conformal ones where it has runs enough; both at LEVELS, None else.
+    `scale` multiplies the quantiles of all cohorts. `modes` are its own quantiles where its runs have two modes,
+    `corrections` its own conformal ones where it has enough runs; both at LEVELS, else None.
     """
 
     logs: Floats
@@ -24,7 +24,7 @@ class CohortState:
 
     @property
     def level(self) -> float:
-        """Its usual time in log seconds; NaN before its first run."""
+        """The usual time in log seconds; NaN before the first run."""
         return level_of(self.logs, drifts=self.drifts) if len(self.logs) else float(np.nan)
 
     def shape(self, quantiles: Floats, shift: float) -> Floats:
@@ -34,6 +34,6 @@ class CohortState:
 
 
 def state_after(state: CohortState | None, log_seconds: float, shift: float) -> CohortState:
-    """The state once one more run has ended, to which conditions did `shift` in units of the scale."""
+    """Return the state after one more run, shifted by conditions by `shift` in units of the scale."""
     before = CohortState(np.empty(0)) if state is None else state
     return replace(before, logs=np.append(before.logs, log_seconds - before.scale * shift))

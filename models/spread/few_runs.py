@@ -1,4 +1,4 @@
-"""Distances of a run from what very few runs of its cohort, or none, let expect: learned from all cohorts."""
+"""Log ratios of a run to the expectation from very few runs of its cohort, or none: learned from all cohorts."""
 
 from collections.abc import Mapping
 
@@ -11,10 +11,10 @@ from crosswind.models.surrogate.surrogate import LEVELS
 
 
 def few_run_quantiles(logs: Mapping[str, Floats], expected: Mapping[str, Floats]) -> dict[int, Floats]:
-    """Quantiles at LEVELS of the log ratio to the level of so many earlier runs, 0 to OWN_RUNS_MIN - 1.
+    """Quantiles at LEVELS of the log ratio to the level of earlier runs, by their number, 0 to OWN_RUNS_MIN - 1.
 
-    A number of runs is left out where nothing tells. With none of its own a run is compared with what another model
-    expects of it or, where that is NaN, with the level of all other cohorts.
+    A number without enough examples is left out. A run without earlier ones is compared with another model's
+    expectation or, where that is NaN, with the level of all other cohorts.
     """
     errors = {0: _of_none(logs, expected)} | {count: _of_few(logs, count) for count in range(1, OWN_RUNS_MIN)}
     return {
@@ -25,7 +25,7 @@ def few_run_quantiles(logs: Mapping[str, Floats], expected: Mapping[str, Floats]
 
 
 def shrunken(own: float, runs: int, expected: float) -> float:
-    """The level of so many own runs and what another model expects, NaN where none does; in log seconds."""
+    """Return the level of own runs drawn to another model's expectation, NaN where there is none; in log seconds."""
     if np.isnan(expected):
         return own
     if runs == 0:

@@ -1,4 +1,4 @@
-"""Learning what conditions do to runs, and how far runs scatter, from the runs of many cohorts."""
+"""Learning of the effect of conditions, and of the scatter of runs, from the runs of many cohorts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from crosswind.models.spread.cohort import CohortState
 from crosswind.models.spread.level import distances, drifts
 from crosswind.models.spread.linear_quantiles import LinearQuantiles
 from crosswind.models.spread.modes import Modes
-from crosswind.models.surrogate.conformal import conformal_quantile
+from crosswind.models.surrogate.conformal import conformal_corrections
 from crosswind.models.surrogate.surrogate import LEVELS
 
 ROWS_MIN = 20  # below, quantiles are those of the first few runs of any cohort
-ROUNDS = 2  # levels, then conditions, then levels without what conditions did, then conditions
+ROUNDS = 2  # levels, then conditions, then levels without the effect of conditions, then conditions
 SCALE_RUNS = 10.0  # a cohort's scale counts as if so many runs of the usual scatter were added
 FOLDS = 5  # blocks of time
 GROUP_ROWS_MIN = 200  # of a cohort that gets corrections of its own: its 5 % quantile rests on ten of its runs
@@ -40,7 +40,7 @@ class Learned:
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A model of all rows and what it left: `target` in units of the scale, NaN of rows that nothing compares with."""
+    """A model of all rows: `target` in units of the scale, NaN for rows without others to compare with."""
 
     model: LinearQuantiles
     target: Floats
@@ -54,7 +54,7 @@ class _Fitted:
 
 
 def learn(members: Members, logs: Floats, matrix: Floats) -> Learned:
-    """From the rows of each cohort, log seconds (n_runs,) in the order of time, and conditions (n_runs, n_columns)."""
+    """Learn from the rows of each cohort, log seconds (n_runs,) in the order of time, and conditions (n_runs, n)."""
     plain = _fitted(members, logs, np.zeros_like(matrix))
     if plain.has_target.sum() < ROWS_MIN:
         return Learned(plain.model, np.zeros(len(LEVELS)), _states(members, plain, None, matrix), False, 0)
@@ -63,7 +63,7 @@ def learn(members: Members, logs: Floats, matrix: Floats) -> Learned:
     conditioned_errors, conditioned_loss = _unseen(conditioned, matrix)
     uses = conditioned_loss < loss
     best, left = (conditioned, conditioned_errors) if uses else (plain, errors)
-    corrections = _corrections(left)
+    corrections = conformal_corrections(left, LEVELS)
     cohorts = _states(members, best, left - corrections, matrix)
     return Learned(best.model, corrections, cohorts, bool(uses), int(best.has_target.sum()))
 
@@ -86,7 +86,7 @@ def _fitted(members: Members, logs: Floats, matrix: Floats) -> _Fitted:
 
 
 def _scales(members: Members, away: Floats) -> dict[str, float]:
-    """Each cohort's mean distance from the middle against that of all, drawn to 1 where it has few runs."""
+    """The mean distance of each cohort from the median over that of all, drawn to 1 where it has few runs."""
     finite = away[~np.isnan(away)]
     if not len(finite):
         return dict.fromkeys(members, 1.0)
@@ -100,7 +100,7 @@ def _scales(members: Members, away: Floats) -> dict[str, float]:
 
 
 def _unseen(fitted: _Fitted, matrix: Floats) -> tuple[Floats, float]:
-    """Errors at every level of rows left out in blocks of time, shape (n_told, n_levels), and their pinball loss."""
+    """Errors at every level of rows left out in blocks of time, (n_targets, n_levels), and their pinball loss."""
     target, columns = fitted.target[fitted.has_target], matrix[fitted.has_target]
     block = np.arange(len(target)) * FOLDS // len(target)
     errors = np.empty((len(target), len(LEVELS)))
@@ -111,12 +111,8 @@ def _unseen(fitted: _Fitted, matrix: Floats) -> tuple[Floats, float]:
     return errors, float(pinball(errors, LEVELS).mean())
 
 
-def _corrections(errors: Floats) -> Floats:
-    return np.array([conformal_quantile(column, level) for column, level in zip(errors.T, LEVELS, strict=True)])
-
-
 def _states(members: Members, fitted: _Fitted, errors: Floats | None, matrix: Floats) -> dict[str, CohortState]:
-    """The state of each cohort; `errors` of the rows with a target once all are corrected alike."""
+    """The state of each cohort; `errors` are of the rows with a target, after the common correction."""
     left = np.full((len(matrix), len(LEVELS)), np.nan)
     if errors is not None:
         left[fitted.has_target] = errors
@@ -129,12 +125,12 @@ def _states(members: Members, fitted: _Fitted, errors: Floats | None, matrix: Fl
 
 
 def _own(quiet: Floats, errors: Floats) -> tuple[Floats | None, Floats | None]:
-    """A cohort's own quantiles if its runs go in two ways, else its own corrections if it has runs enough."""
+    """A cohort's own quantiles if its runs have two modes, else its own corrections if it has enough runs."""
     modes = Modes.of(quiet[~np.isnan(quiet)])
     if modes is not None:
         return modes.quantiles(), None
     own = errors[~np.isnan(errors[:, 0])]
-    return None, _corrections(own) if len(own) >= GROUP_ROWS_MIN else None
+    return None, conformal_corrections(own, LEVELS) if len(own) >= GROUP_ROWS_MIN else None
 
 
 def _by_row(members: Members, values: Mapping[str, float], count: int) -> Floats:

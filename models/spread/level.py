@@ -1,4 +1,4 @@
-"""The usual level of a cohort, in log seconds, and how far each of its runs lies from there."""
+"""The usual level of a cohort, in log seconds, and the distances of its runs from it."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,11 @@ import numpy as np
 from crosswind.data.schema.prediction import Floats
 
 LEVEL_QUANTILES = (0.25, 0.4, 0.5)  # disturbances only ever add time, so the lower half agrees better than the upper
-OWN_RUNS_MIN = 4  # with fewer of its own a cohort is told by what the first few runs of all cohorts tell
+OWN_RUNS_MIN = 4  # with fewer, the spread is that of the first few runs of all cohorts
 HALF_LIFE_RUNS = 8.0
 DRIFT_RUNS_MIN = 16
 DRIFT_GAIN = 0.8  # recent runs count more only where that takes a fifth off the errors: less is luck
-EXPECTED_RUNS = 2.0  # what another model expects counts as so many runs
+EXPECTED_RUNS = 2.0  # weight of another model's expectation, in runs
 
 
 def level_of(logs: Floats, *, drifts: bool = False) -> float:
@@ -23,7 +23,7 @@ def level_of(logs: Floats, *, drifts: bool = False) -> float:
 def weighted_quantiles(values: Floats, weights: Floats, levels: Sequence[float]) -> Floats:
     """Quantiles of weighted values, linear between the places where each value's weights reach; equal weights: numpy's.
 
-    A value of weight w in a sum W of n values stands at (its weight before) / (W - w), spread over 0 ... 1.
+    A value of weight w in a sum W of n values is at (the weight before it) / (W - w), spread over 0 ... 1.
     """
     order = np.argsort(values, kind="stable")
     ordered, sorted_weights = values[order], weights[order]
@@ -43,17 +43,17 @@ def drifts(logs: Floats) -> bool:
 
 
 def errors_ahead(logs: Floats, *, drifts: bool) -> Floats:
-    """Of each run from OWN_RUNS_MIN on its distance from the level of those before it."""
+    """Distances of the runs from OWN_RUNS_MIN on from the level of those before them, (n_runs - OWN_RUNS_MIN,)."""
     places = range(OWN_RUNS_MIN, len(logs))
     return np.array([logs[place] - level_of(logs[:place], drifts=drifts) for place in places])
 
 
 def distances(logs: Floats, levels_from: Floats, *, drifts: bool) -> Floats:
-    """Of each run in log seconds its distance from the level of the cohort's other runs, shape (n_runs,).
+    """Distances of runs, in log seconds, from the level of the cohort's other runs, shape (n_runs,).
 
-    `levels_from` are the values that levels are taken of: the runs' own, or these without what conditions did. Where
-    the cohort drifts only earlier runs tell a run's level, and the first have none; nor have runs of a cohort with
-    fewer than OWN_RUNS_MIN: NaN.
+    Levels are taken of `levels_from`: the runs' own values, or these without the effect of conditions. In a drifting
+    cohort the level is that of earlier runs alone, and NaN for the first ones; so it is for all runs of a cohort with
+    fewer than OWN_RUNS_MIN.
     """
     away = np.full(len(logs), np.nan)
     if len(logs) < OWN_RUNS_MIN:

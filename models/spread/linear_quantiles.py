@@ -12,8 +12,8 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate.surrogate import LEVELS
 
-WIDE = 20.0  # a column that goes beyond counts by its logarithm
-FARTHEST = 4.0  # standard deviations: what never was seen is no further away than that
+WIDE = 20.0  # a column that goes beyond is taken by logarithm
+FARTHEST = 4.0  # standard deviations, to which values are clipped
 PENALTY = 0.005  # on the sum of absolute weights of standardised columns
 MEDIAN = LEVELS.index(0.5)
 
@@ -25,11 +25,11 @@ class Standard:
     names: tuple[str, ...]
     is_wide: NDArray[np.bool_]
     mean: Floats
-    deviation: Floats  # 1 of a column that never varied, or never was known
+    deviation: Floats  # 1 of a column that never varied, or was never known
 
     @classmethod
     def of(cls, table: pd.DataFrame) -> Self:
-        """Return what these rows, one or more, tell of columns. Raises: InvalidInputError for what is no number."""
+        """Learn from one or more rows. Raises: InvalidInputError for what is no number."""
         raw = _numbers(table)
         is_known = ~np.isnan(raw)
         is_wide = np.abs(np.where(is_known, raw, 0.0)).max(axis=0, initial=0.0) > WIDE
@@ -40,7 +40,7 @@ class Standard:
         return cls(tuple(map(str, table.columns)), is_wide, mean, np.where(deviation > 0, deviation, 1.0))
 
     def matrix(self, table: pd.DataFrame) -> Floats:
-        """Shape (n_rows, n_columns). Raises: InvalidInputError for other columns than were learned from."""
+        """Standardised values, (n_rows, n_columns). Raises: InvalidInputError for other columns than in `of`."""
         if tuple(map(str, table.columns)) != self.names:
             raise InvalidInputError(
                 f"conditions are {', '.join(map(str, table.columns)) or 'none'}, "
@@ -71,11 +71,11 @@ class LinearQuantiles:
         return cls(np.array([model.intercept_ for model in models]), np.array([model.coef_ for model in models]))
 
     def predict(self, matrix: Floats) -> Floats:
-        """Shape (n_rows, n_levels), rising along a row."""
+        """Quantiles (n_rows, n_levels), rising along a row."""
         return np.sort(self.constants + matrix @ self.weights.T, axis=1)
 
     def shift(self, matrix: Floats) -> Floats:
-        """Return what conditions do to the median, shape (n_rows,): 0 in the mean of what was learned from."""
+        """Effect of conditions on the median, shape (n_rows,): 0 at the mean of the training rows."""
         return np.asarray(matrix @ self.weights[MEDIAN])
 
 

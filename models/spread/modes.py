@@ -1,4 +1,4 @@
-"""Two ways in which a cohort's runs go, such as with and without a neighbour, when its history shows them apart."""
+"""Two modes of a cohort's runs, such as with and without a neighbour, where its history separates them."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -13,7 +13,7 @@ RUNS_MIN = 20
 ITERATIONS = 100
 SMALLEST_SHARE = 0.1
 SMALLEST_DEVIATION = 0.01  # 1 % of the time: below lies the clock
-DEEPEST = 0.3  # between the modes the density falls to less than this share of the lower one's
+DEEPEST = 0.3  # between the modes, the density falls below this share of the lower one's
 BIC_GAIN = 10.0  # "very strong" evidence for the second
 GRID_POINTS = 2000
 GRID_REACH = 5.0  # standard deviations
@@ -79,7 +79,7 @@ class Modes:
         return bool(between.min() < DEEPEST * min(between[0], between[-1]))
 
     def _gain(self, values: Floats) -> float:
-        """By how much the Bayesian information criterion of one normal distribution is larger: 2 against 5 numbers."""
+        """The excess of the Bayesian information criterion of one normal distribution: 2 against 5 parameters."""
         deviation = max(float(values.std()), SMALLEST_DEVIATION)
         one = np.log(_normal(values, values.mean(), deviation) + 1e-300).sum()
         two = np.log(self._densities(values).sum(axis=1)).sum()

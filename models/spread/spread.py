@@ -1,10 +1,10 @@
-"""The distribution of a cohort's next run: its level, its scale, and what the conditions before it began tell.
+"""The distribution of a cohort's next run: its level, its scale, and the conditions before it begins.
 
 log seconds = level of the cohort + scale of the cohort x (quantile given the conditions). Level and scale come from the
-cohort's own earlier runs, quantiles from all cohorts together. Quantiles are corrected by how they fare on rows that
-they were not learned from. Conditions count only if they help there. What still is wrong in one direction from run to
-run, as when a system becomes quicker, is followed: each quantile moves up by a little when a run was above it, and
-down when below, in the measure of its level, and forgets. Source: Gibbs and Candes 2021, "Adaptive conformal inference
+cohort's own earlier runs, quantiles from all cohorts together. Quantiles are corrected by their errors on rows that
+they were not learned from, and conditions are used only if they help there. A bias that persists from run to run, as
+when a system becomes faster, is followed: each quantile moves up a little after a run above it, and down after one
+below, in proportion to its level, and the offsets decay. Source: Gibbs and Candes 2021, "Adaptive conformal inference
 under distribution shift"; Angelopoulos, Candes, Tibshirani 2023, "Conformal PID control for time series prediction".
 """
 
@@ -26,13 +26,13 @@ from crosswind.models.spread.linear_quantiles import Standard
 from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError
 
 ROWS_MAX = 2000  # the newest; older ones say little about the next
-FOLLOWED_RUNS = 100  # the newest of those learned, foretold from the others first
-STEP_SHARE = 0.02  # of the 90 % interval's width, by which quantiles move after a run at most
-KEPT_SHARE = 0.98  # of what they have moved
+FOLLOWED_RUNS = 100  # the newest of those learned, first predicted from the others
+STEP_SHARE = 0.02  # of the 90 % interval's width: the largest step of a quantile after a run
+DECAY = 0.98  # of the offsets at each run
 LOW, HIGH = LEVELS.index(0.05), LEVELS.index(0.95)
 
-# The conditions that foretold runs of the lab: what others did on its nodes in the newest sweep, and its neighbours.
-TELLING = (
+# The conditions that predicted runs of the lab: load by others on its nodes in the newest sweep, and its neighbours.
+PREDICTIVE = (
     "condition.others_cores",
     "condition.others_page_faults",
     "condition.others_disk_bytes",
@@ -42,17 +42,17 @@ TELLING = (
 
 @dataclass
 class CohortSpread:
-    """Learns once from the runs of many cohorts in the order of time, and then answers for one or many at a time.
+    """Learns from the runs of many cohorts in the order of time, and predicts one or many runs at a time.
 
-    `observe` tells it of a run that ended since: the level of its cohort and the quantiles move at once, all else at
-    the next fit.
+    `observe` adds a run that ended since: the level of its cohort and the quantiles move at once, all else at the next
+    fit.
     """
 
     _standard: Standard | None = field(default=None, init=False, repr=False)
     _learned: Learned | None = field(default=None, init=False, repr=False)
     _cohorts: dict[str, CohortState] = field(default_factory=dict, init=False, repr=False)
     _few: dict[int, Floats] = field(default_factory=dict, init=False, repr=False)
-    _moved: Floats = field(default_factory=lambda: np.zeros(len(LEVELS)), init=False, repr=False)  # in widths
+    _offsets: Floats = field(default_factory=lambda: np.zeros(len(LEVELS)), init=False, repr=False)  # in widths
 
     @property
     def uses_conditions(self) -> bool:
@@ -64,7 +64,7 @@ class CohortSpread:
     ) -> Self:
         """Learns from runs, oldest first: seconds and expected have shape (n_runs,), conditions n_runs rows.
 
-        `conditions` may have no columns; NaN is unknown. `expected` are seconds that another model expected of each.
+        `conditions` may have no columns; NaN is unknown. `expected` are another model's expected seconds.
         Raises: InvalidInputError on wrong shapes or values, or when no two runs can be compared.
         """
         check_runs(cohorts, seconds, conditions, expected)
@@ -76,7 +76,7 @@ class CohortSpread:
             _logs_of(expected, len(seconds))[newest],
         )
         self._learn(runs)
-        self._moved = _followed(runs)
+        self._offsets = _offsets_after(runs)
         return self
 
     def _learn(self, runs: "_Runs") -> Self:
@@ -97,11 +97,11 @@ class CohortSpread:
     ) -> Prediction:
         """Quantiles of the next run's seconds at LEVELS, one row for each cohort and row of conditions.
 
-        A cohort that never ran is told from what is `expected` of it or, without, from the other cohorts.
+        A cohort that never ran is predicted from its `expected` seconds or, without, from the other cohorts.
         Raises: NotFittedError; InvalidInputError for other conditions than in fit.
         """
         matrix = self._matrix(conditions, len(cohorts))
-        return monotone(LEVELS, np.exp(self._told(cohorts, matrix, _logs_of(expected, len(cohorts)))))
+        return monotone(LEVELS, np.exp(self._log_quantiles(cohorts, matrix, _logs_of(expected, len(cohorts)))))
 
     def level_seconds(self, cohorts: Sequence[str]) -> Floats:
         """The usual seconds of cohorts, NaN of one that never ran, shape (n_cohorts,). Raises: NotFittedError."""
@@ -110,18 +110,18 @@ class CohortSpread:
         return np.exp([np.nan if state is None else state.level for state in states])
 
     def observe(self, cohort: str, seconds: float, conditions: pd.DataFrame, *, expected: Floats | None = None) -> None:
-        """Counts one more run of a cohort that ended: its seconds, and the one row of conditions before it.
+        """Adds a run of a cohort that ended: its seconds, and the one row of conditions before it.
 
         Raises: NotFittedError, InvalidInputError.
         """
         matrix = self._matrix(conditions, 1)
         check_runs([cohort], np.array([seconds]), conditions, expected)
-        [quantiles] = self._told([cohort], matrix, _logs_of(expected, 1))
-        self._moved = _moved_on(self._moved, np.log(seconds) <= quantiles)
+        [quantiles] = self._log_quantiles([cohort], matrix, _logs_of(expected, 1))
+        self._offsets = _stepped(self._offsets, np.log(seconds) <= quantiles)
         self._count(cohort, seconds, matrix)
 
-    def remember(self, cohort: str, seconds: float, conditions: pd.DataFrame) -> None:
-        """Counts a run for its cohort's level alone: one of long ago. Raises: as `observe`."""
+    def observe_level(self, cohort: str, seconds: float, conditions: pd.DataFrame) -> None:
+        """Adds an old run to its cohort's level alone. Raises: as `observe`."""
         matrix = self._matrix(conditions, 1)
         check_runs([cohort], np.array([seconds]), conditions, None)
         self._count(cohort, seconds, matrix)
@@ -130,13 +130,13 @@ class CohortSpread:
         shift = float(self._of_fit().model.shift(matrix)[0])
         self._cohorts[cohort] = state_after(self._cohorts.get(cohort), float(np.log(seconds)), shift)
 
-    def _told(self, cohorts: Sequence[str], matrix: Floats, expected: Floats) -> Floats:
+    def _log_quantiles(self, cohorts: Sequence[str], matrix: Floats, expected: Floats) -> Floats:
         """Log seconds at LEVELS, shape (n_cohorts, n_levels)."""
         learned = self._of_fit()
         quantiles, shift = learned.quantiles(matrix), learned.model.shift(matrix)
         rows = [self._row(name, quantiles[row], shift[row], expected[row]) for row, name in enumerate(cohorts)]
         logs = np.array(rows).reshape(len(rows), len(LEVELS))
-        return logs + self._moved * (logs[:, [HIGH]] - logs[:, [LOW]])
+        return logs + self._offsets * (logs[:, [HIGH]] - logs[:, [LOW]])
 
     def _row(self, name: str, quantiles: Floats, shift: float, expected: float) -> Floats:
         """Log seconds at LEVELS of one row."""
@@ -158,20 +158,20 @@ class CohortSpread:
 
     def _matrix(self, conditions: pd.DataFrame, rows: int) -> Floats:
         if self._standard is None:
-            raise NotFittedError("CohortSpread was asked before fit")
+            raise NotFittedError("CohortSpread was used before fit")
         if len(conditions) != rows:
             raise InvalidInputError(f"conditions have {len(conditions)} rows, expected {rows}, one a run")
         return self._standard.matrix(conditions)
 
     def _of_fit(self) -> Learned:
         if self._learned is None:
-            raise NotFittedError("CohortSpread was asked before fit")
+            raise NotFittedError("CohortSpread was used before fit")
         return self._learned
 
 
 @dataclass(frozen=True)
 class _Runs:
-    """Of each run its cohort, log seconds, conditions before it, and log seconds that were expected, NaN where none."""
+    """Runs: their cohorts, log seconds, conditions before them, and expected log seconds, NaN where unknown."""
 
     names: list[str]
     logs: Floats
@@ -182,8 +182,8 @@ class _Runs:
         return _Runs(self.names[:count], self.logs[:count], self.conditions.iloc[:count], self.expected[:count])
 
 
-def _followed(runs: _Runs) -> Floats:
-    """By how much quantiles learned from the earlier runs move on the newest ones, one after the other."""
+def _offsets_after(runs: _Runs) -> Floats:
+    """Offsets (n_levels,) of quantiles learned from the earlier runs after observing the newest ones."""
     first = len(runs.names) - min(FOLLOWED_RUNS, len(runs.names) // 3)
     try:
         earlier = CohortSpread()._learn(runs.first(first))
@@ -192,11 +192,11 @@ def _followed(runs: _Runs) -> Floats:
     for place in range(first, len(runs.names)):
         row, expected = runs.conditions.iloc[[place]], np.exp(runs.expected[[place]])
         earlier.observe(runs.names[place], float(np.exp(runs.logs[place])), row, expected=expected)
-    return earlier._moved
+    return earlier._offsets
 
 
-def _moved_on(moved: Floats, was_below: NDArray[np.bool_]) -> Floats:
-    return KEPT_SHARE * moved + STEP_SHARE * (np.array(LEVELS) - was_below)
+def _stepped(offsets: Floats, was_below: NDArray[np.bool_]) -> Floats:
+    return DECAY * offsets + STEP_SHARE * (np.array(LEVELS) - was_below)
 
 
 def check_runs(cohorts: Sequence[str], seconds: Floats, conditions: pd.DataFrame, expected: Floats | None) -> None:
@@ -215,7 +215,7 @@ def check_runs(cohorts: Sequence[str], seconds: Floats, conditions: pd.DataFrame
 
 
 def _logs_of(expected: Floats | None, count: int) -> Floats:
-    """Their logarithms, NaN where nothing is expected. Raises: InvalidInputError."""
+    """Logarithms of expected seconds, (count,), NaN where unknown. Raises: InvalidInputError."""
     if expected is None:
         return np.full(count, np.nan)
     if expected.shape != (count,) or np.any(expected <= 0) or np.any(np.isinf(expected)):

@@ -1,7 +1,7 @@
-"""The fleet ranked by ranks of the same run beside each other: nodes and switches, then devices within their nodes.
+"""Ranking of the fleet by comparing ranks of the same run: nodes and switches, then devices within their nodes.
 
-The ranks of a synchronous run share all that slows the whole run: what they differ by is their place in the program,
-their node and their device. Ranks on one node count once, for what disturbs a node disturbs all of them.
+The ranks of a synchronous run share all that slows the whole run; they differ by their place in the program, their node
+and their device. Ranks on one node count once, for a disturbance of a node affects all of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ from crosswind.models.stragglers.ranking import FEWEST_RUNS
 
 NODE, DEVICE, PLACE, SWITCH = (str(kind) for kind in PeerKind)
 INTERVAL = 1.645  # standard errors either side: 90 %
-CONTRAST_MIN = 0.25  # observations' worth, below which nothing was compared
+CONTRAST_MIN = 0.25  # in observations, below which there was nothing to compare with
 
 
 def ranked_by_ranks(
     table: pd.DataFrame, boots: Codes, switches: Mapping[str, str]
 ) -> tuple[list[RankedPeer], float | None, int]:
-    """Return what was ranked, by how much a node differs from run to run (log), and how many runs were compared.
+    """Return the ranking, the noise of a node from run to run (log), and the number of runs compared.
 
     table: as `local_times`; boots: of each row, as `boots_at`; switches: of each node, where known.
     """
@@ -57,7 +57,7 @@ class _NodeRuns:
         return len(self.table)
 
     def ranked(self) -> tuple[list[RankedPeer], float]:
-        """Nodes, switches and places, and the noise."""
+        """Rank nodes, switches and places, and return the noise."""
         boots = self.table["boot"].to_numpy(np.int64)
         levels = levels_of(self.node, self.started_ns, boots)
         effects = self._effects(levels)
@@ -65,9 +65,9 @@ class _NodeRuns:
         if changed.any():
             levels = levels_of(self.node, self.started_ns, boots, changed)
             effects = self._effects(levels)
-        ranked = _told_levels(effects, levels, self.nodes, np.bincount(levels.of_row))
-        ranked += self._told(PeerKind.SWITCH, effects, self.switches, self.switch)
-        ranked += self._told(PeerKind.PLACE, effects, self.places, self.place)
+        ranked = _ranked_levels(effects, levels, self.nodes, np.bincount(levels.of_row))
+        ranked += self._ranked_kind(PeerKind.SWITCH, effects, self.switches, self.switch)
+        ranked += self._ranked_kind(PeerKind.PLACE, effects, self.places, self.place)
         return ranked, effects.noise
 
     def _effects(self, levels: Levels) -> Effects:
@@ -77,7 +77,7 @@ class _NodeRuns:
         return crossed_effects(self.table["log_local"].to_numpy(np.float64), self.run, factors)
 
     def _shared_places(self) -> Factor:
-        """A node in a run has the mean effect of the places that it held."""
+        """The factor of places: a node in a run has the mean effect of the places it had."""
         size = np.bincount(self.row_of, minlength=len(self))
         weights = 1 / size[self.row_of]
         shape = (len(self), len(self.places))
@@ -86,15 +86,15 @@ class _NodeRuns:
     def _own(self, effects: Effects, levels: Levels) -> Floats:
         return effects.partial - effects.fitted + effects.values[NODE][levels.of_row]
 
-    def _told(self, kind: PeerKind, effects: Effects, names: pd.DataFrame, codes: Codes) -> list[RankedPeer]:
+    def _ranked_kind(self, kind: PeerKind, effects: Effects, names: pd.DataFrame, codes: Codes) -> list[RankedPeer]:
         if not len(names):
             return []
         runs = np.bincount(codes[codes >= 0], minlength=len(names))
-        return _told_plain(kind, effects, names, runs)
+        return _ranked_plain(kind, effects, names, runs)
 
 
 def _devices(table: pd.DataFrame) -> list[RankedPeer]:
-    """Devices beside the others of their node in the same run."""
+    """Rank devices against the others of their node in the same run."""
     with_device = table[table["device"].notna()]
     several = with_device.groupby(["run_id", "node"])["device"].transform("nunique") > 1
     rows = with_device[several]
@@ -105,11 +105,11 @@ def _devices(table: pd.DataFrame) -> list[RankedPeer]:
     group = np.asarray(rows.groupby(["run_id", "node"], sort=False).ngroup(), np.int64)
     factors = [Factor.of(DEVICE, device, len(devices)), Factor.of(PLACE, place, len(places))]
     effects = crossed_effects(rows["log_local"].to_numpy(np.float64), group, factors)
-    return _told_plain(PeerKind.DEVICE, effects, devices, np.bincount(device, minlength=len(devices)))
+    return _ranked_plain(PeerKind.DEVICE, effects, devices, np.bincount(device, minlength=len(devices)))
 
 
 def _numbered(system: pd.Series, names: pd.Series) -> tuple[Codes, pd.DataFrame]:
-    """A number for each pair, below nought for a missing name, and the pairs in the order of their numbers."""
+    """A number for each pair, below 0 for a missing name, and the pairs in the order of their numbers."""
     name, distinct = pd.factorize(names)
     both = pd.factorize(system)[0] * (len(distinct) + 1) + name
     codes = np.asarray(pd.factorize(pd.Series(both).where(name >= 0))[0], np.int64)
@@ -119,14 +119,16 @@ def _numbered(system: pd.Series, names: pd.Series) -> tuple[Codes, pd.DataFrame]
     return codes, pairs
 
 
-def _told_plain(kind: PeerKind, effects: Effects, names: pd.DataFrame, runs: Codes) -> list[RankedPeer]:
-    return list(told_of((kind, ComparisonBasis.RANKS), effects, names, rows=np.arange(len(names)), runs=runs).values())
+def _ranked_plain(kind: PeerKind, effects: Effects, names: pd.DataFrame, runs: Codes) -> list[RankedPeer]:
+    return list(
+        ranked_effects((kind, ComparisonBasis.RANKS), effects, names, rows=np.arange(len(names)), runs=runs).values()
+    )
 
 
-def _told_levels(effects: Effects, levels: Levels, names: pd.DataFrame, runs: Codes) -> list[RankedPeer]:
+def _ranked_levels(effects: Effects, levels: Levels, names: pd.DataFrame, runs: Codes) -> list[RankedPeer]:
     newest = np.flatnonzero(levels.is_newest)
     own, ranked = names.iloc[levels.thing[newest]], []
-    for row, ranked_node in told_of(
+    for row, ranked_node in ranked_effects(
         (PeerKind.NODE, ComparisonBasis.RANKS), effects, own, rows=newest, runs=runs
     ).items():
         has_older = row > 0 and levels.thing[row - 1] == levels.thing[row]
@@ -138,10 +140,10 @@ def _told_levels(effects: Effects, levels: Levels, names: pd.DataFrame, runs: Co
     return ranked
 
 
-def told_of(
+def ranked_effects(
     what: tuple[PeerKind, ComparisonBasis], effects: Effects, names: pd.DataFrame, *, rows: Codes, runs: Codes
 ) -> dict[int, RankedPeer]:
-    """The effects in these rows, named in the same order, by row: those of which anything was compared."""
+    """Rank the effects in `rows`, named in the same order; by row, those with enough contrast."""
     kind = what[0]
     values, errors = effects.values[kind], effects.errors[kind]
     centre = np.asarray(pd.Series(values[rows]).groupby(_peers(kind, names)).transform("median"))
@@ -155,7 +157,7 @@ def told_of(
 
 
 def _peers(kind: PeerKind, names: pd.DataFrame) -> list[str]:
-    """Return what each is compared with the median of: places of the same program, else all of the system."""
+    """Return the group of each name, with whose median it is compared: its program's places, else its system."""
     of_program = names["name"].str.rpartition(", rank")[0] if kind is PeerKind.PLACE else ""
     return list(names["system"] + "/" + of_program)
 
@@ -163,7 +165,7 @@ def _peers(kind: PeerKind, names: pd.DataFrame) -> list[str]:
 def _ranked(
     what: tuple[PeerKind, ComparisonBasis], name: Sequence[str], effect: tuple[float, float, float], runs: int
 ) -> RankedPeer:
-    """As it is told: an effect is its value (log), standard error, and chance to be slower."""
+    """One entry of the ranking; an effect is its value (log), standard error, and chance to be slower."""
     value, error, chance = (float(part) for part in effect)
     ratio, low, high = (float(np.exp(value + by * error)) for by in (0.0, -INTERVAL, INTERVAL))
     is_named = chance >= SURE and runs >= FEWEST_RUNS

@@ -1,7 +1,7 @@
-"""Nodes ranked by how long runs took that used them, where no rank told how long it waited.
+"""Ranking of nodes by the times of the runs on them, where ranks did not record how long they waited.
 
 A synchronous run is as slow as its slowest node, so a run's log time is its cohort's usual one plus the effects of all
-of its nodes. One run that was slow tells little of which; many, with other companions each time, tell it.
+of its nodes. One slow run does not show which node slowed it; many runs on different sets of nodes do.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from scipy import sparse
 from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, RankedPeer
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import cohort_key
-from crosswind.models.stragglers.by_ranks import NODE, told_of
+from crosswind.models.stragglers.by_ranks import NODE, ranked_effects
 from crosswind.models.stragglers.effects import Factor, crossed_effects
 
 
 def ranked_by_times(runs: Sequence[Run]) -> tuple[list[RankedPeer], int]:
-    """Nodes, and how many completed runs of known nodes they were told from: those whose cohort has others."""
+    """Rank nodes, and return the number of completed runs used: those of known nodes whose cohort has other runs."""
     timed = [run for run in runs if run.state is RunState.COMPLETED and run.nodes and (run.seconds or 0) > 0]
     cohorts = pd.Series([cohort_key(run) for run in timed], dtype=object)
     is_one_of_many = cohorts.groupby(cohorts).transform("size").gt(1).tolist() if timed else []
@@ -34,7 +34,7 @@ def ranked_by_times(runs: Sequence[Run]) -> tuple[list[RankedPeer], int]:
     ones = sparse.csr_matrix((np.ones(len(codes)), (table["row"], codes)), shape=(len(kept), len(names)))
     effects = crossed_effects(logs, groups, [Factor(NODE, ones)])
     counts = np.bincount(codes)
-    ranked = told_of(
+    ranked = ranked_effects(
         (PeerKind.NODE, ComparisonBasis.RUN_TIMES), effects, names, rows=np.arange(len(names)), runs=counts
     )
     return list(ranked.values()), len(kept)

@@ -1,4 +1,4 @@
-"""Facts of a workload's runs that changed just when its time did, by how exactly their change coincides with it."""
+"""Facts of a workload's runs that changed when its time did, ranked by how exactly the changes coincide."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -11,12 +11,12 @@ from crosswind.data.schema.answers.stragglers import ChangedFact
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
 
-AGREEING = 0.9  # of the runs must be on the side where most others of their value are
+AGREEING = 0.9  # least agreement of a suspect
 EXACT = 0.5  # exactness below which a fact is not suspected
-SPREAD = 0.1  # of the smaller side: by so many runs may a change of level be misplaced, by noise
+SPREAD = 0.1  # of the smaller side: the distance in runs by which noise may misplace a change of level
 OFF_MIN, OFF_MAX = 2, 10
 NONE = "not told"
-UNTOLD_TAGS = ("split", "injected", "position", "plan", "lab")  # what an experiment notes of itself is no cause
+EXPERIMENT_TAGS = ("split", "injected", "position", "plan", "lab")  # of an experiment; they are no causes
 
 
 def suspects(before: Sequence[Run], since: Sequence[Run]) -> list[ChangedFact]:
@@ -30,17 +30,17 @@ def suspects(before: Sequence[Run], since: Sequence[Run]) -> list[ChangedFact]:
 
 
 def _facts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
-    """Every fact that differs between the runs, by run. A parameter is none: other parameters are another cohort."""
+    """Yield facts with their value in each run. Parameters are left out, for other parameters make another cohort."""
     yield from _mapped("software", [run.software for run in runs])
-    yield from _mapped("tag", [_told_tags(run) for run in runs])
+    yield from _mapped("tag", [_tags_of(run) for run in runs])
     yield "command", [" ".join(run.command) or NONE for run in runs]
     yield "number of nodes", [str(len(run.nodes)) if run.nodes else NONE for run in runs]
     for node in sorted({node for run in runs for node in run.nodes}):
         yield f"node {node}", ["used" if node in run.nodes else "not used" if run.nodes else NONE for run in runs]
 
 
-def _told_tags(run: Run) -> dict[str, str]:
-    return {name: value for name, value in run.tags.items() if name not in UNTOLD_TAGS}
+def _tags_of(run: Run) -> dict[str, str]:
+    return {name: value for name, value in run.tags.items() if name not in EXPERIMENT_TAGS}
 
 
 def _mapped(kind: str, maps: Sequence[object]) -> Iterator[tuple[str, list[str]]]:
@@ -69,7 +69,7 @@ def _suspect(name: str, values: Sequence[str], change: int) -> ChangedFact | Non
 
 
 def _agreement(codes: NDArray[np.int64], is_since: NDArray[np.bool_]) -> float:
-    """Of each side the share of runs whose value's other runs are mostly on that side; the mean of both sides."""
+    """The share of runs whose value's other runs are mostly on their side of the change, the mean of both sides."""
     total = np.bincount(codes)[codes] - 1
     later = np.bincount(codes, is_since)[codes] - is_since
     share: Floats = later / np.maximum(total, 1)

@@ -1,11 +1,11 @@
-"""Names the rank that others wait for, while the run is in progress, from the rows of its steps as they arrive.
+"""Detects the rank that others wait for, while the run is in progress, from the rows of its steps as they arrive.
 
-A rank's lag in a step is what it spent apart from waiting, less the median of its peers: the ranks of its group, such
-as a pipeline's stage. Lags are summed up per rank, in deviations of that rank's own step-to-step noise less a slack,
-and never below nought (Page 1954); a sum above THRESHOLD is a straggler since the sum was last nought. No single step
-counts for more than CAP, unless it alone loses as much time as PAUSE steps take. What all wait for together, the least
-wait of any rank, is the fabric's; it is compared with what it was before, for it has no peers. What a rank usually
-lags behind, because its place in the program has more to do, can be given, and is no lag.
+A rank's lag in a step is its time without waiting, less the median of its peers: the ranks of its group, such as a
+pipeline's stage. Lags are summed up per rank, in deviations of that rank's own step-to-step noise less a slack, and
+never below 0 (Page 1954); a sum above THRESHOLD is a straggler since the sum was last 0. A single step counts for CAP
+at most, unless it alone loses as much time as PAUSE steps take. The wait that all ranks share, the least of any rank,
+is the fabric's; it is compared with its own past, for it has no peers. The usual lag of a rank, whose place in the
+program may have more to do, can be given, and is no lag.
 
 Everything is an array over the ranks, so that a step of a thousand ranks costs some tenths of a millisecond.
 """
@@ -24,12 +24,12 @@ PHASES = ("input", "compute", "checkpoint", "other")
 FABRIC = "fabric"
 WINDOW = 64  # steps that may be incomplete at once
 PATIENCE = 16  # steps by which a rank may be behind the newest row before it counts as silent
-LEARNED = 5  # steps of which nothing is said: the noise is not known yet
+LEARNED = 5  # first steps without a verdict: the noise is not known yet
 SLACK, CAP, THRESHOLD = 0.7, 6.0, 15.0  # deviations
-NOTICED = 0.05  # of the usual step: a smaller lag is told to nobody
-PAUSE = 3.0  # usual steps that a lag must last to be told at once
+NOTICED = 0.05  # of the usual step: smaller lags are not reported
+PAUSE = 3.0  # usual steps; a lag that long is reported at once
 NOISE_MIN = 0.01  # of the usual step
-FORGET = 0.05  # weight of a new step in what is usual
+FORGET = 0.05  # weight of a new step in the usual values
 Codes = NDArray[np.int64]
 
 
@@ -46,7 +46,7 @@ class StepRows:
 
 @dataclass(frozen=True)
 class Event:
-    """A straggler's beginning or end, told at a step; `rank` is None for the fabric.
+    """A straggler's beginning or end, reported at a step; `rank` is None for the fabric.
 
     `since_step` and `since_ns` are when it began; `lag_seconds` is its mean lag a step since then, and `lag_ratio` that
     over the usual step.
@@ -58,7 +58,7 @@ class Event:
     step: int
     since_step: int
     since_ns: int
-    told_ns: int
+    reported_ns: int
     lag_seconds: float
     lag_ratio: float
 
@@ -83,24 +83,24 @@ class StragglerDetector:
 
     @property
     def next_step(self) -> int:
-        """The first step that was not judged yet: rows of those before are late."""
+        """The first step that is not judged yet: rows of earlier steps are late."""
         return max(self._next, 0)
 
     @property
     def silent(self) -> tuple[int, ...]:
-        """Ranks of which no row came for PATIENCE steps of the others."""
+        """Ranks without a row for PATIENCE steps of the others."""
         return tuple(np.flatnonzero(self._last_seen < self._newest - PATIENCE).tolist())
 
     @property
     def stragglers(self) -> tuple[Event, ...]:
-        """Those in progress, as they would be told now."""
+        """Events of the stragglers in progress, as of now."""
         active = np.flatnonzero(self._series.active)
         return tuple(self._series.event(int(place), begins=True, ranks=self.ranks) for place in active)
 
     def observe(self, rows: StepRows) -> list[Event]:
-        """Takes rows in, some or many steps' at once, and tells who began or ceased to be a straggler.
+        """Takes rows of any number of steps, and returns the events of stragglers that began or ended.
 
-        Rows of steps that were judged already are counted and left. Raises: InvalidInputError; then none is taken.
+        Rows of steps that were judged already are counted and dropped. Raises: InvalidInputError; then none is taken.
         """
         _check(rows, self.ranks)
         events: list[Event] = []
@@ -138,7 +138,7 @@ class StragglerDetector:
             self._newest = max(self._newest, int(rows.step[chosen].max()))
 
     def _judge_complete(self) -> list[Event]:
-        """Judges steps in order, as long as they are complete or waited for long enough."""
+        """Judges steps in order, as long as they are complete or PATIENCE steps old."""
         events: list[Event] = []
         while self._next <= self._newest:
             place = self._next % WINDOW
@@ -148,7 +148,7 @@ class StragglerDetector:
         return events
 
     def _pass_over(self, step: int) -> list[Event]:
-        """Judges what is there of the steps before this one, and goes on from it."""
+        """Judges the steps before this one from their present rows, and goes on from it."""
         events: list[Event] = []
         while self._next <= min(self._newest, step - 1):
             events += self._judge(self._next % WINDOW)
@@ -184,7 +184,7 @@ class StragglerDetector:
 
 
 class _Series:
-    """The sums of every rank and, last, of the fabric."""
+    """Sums of every rank and, last, of the fabric; arrays are (n_ranks + 1,)."""
 
     def __init__(self, usual_lags: Floats) -> None:
         self.usual_lags, count = usual_lags, len(usual_lags)
@@ -213,7 +213,7 @@ class _Series:
             self._sum(np.nan_to_num(ratio), by_phase)
 
     def _learn(self, ratio: Floats, weight: float) -> None:
-        """The noise of each: its mean absolute change from step to step, at least the ranks' median one."""
+        """Update the noise of each, (n_ranks + 1,): its mean absolute change from step to step."""
         change = np.abs(ratio - self.last)
         self.last = np.where(np.isnan(ratio), self.last, ratio)
         is_known = ~np.isnan(change)
@@ -242,13 +242,13 @@ class _Series:
         self.up[ends] = 0.0
 
     def changed(self) -> list[int]:
-        """Those that began or ceased in the last step."""
+        """Places that began or ended in the last step."""
         places = np.flatnonzero(self.active != self.was_active)
         self.was_active = self.active
         return [int(place) for place in places]
 
     def event(self, place: int, *, begins: bool, ranks: int) -> Event:
-        """As it is told."""
+        """The event of a place."""
         is_fabric = place == ranks
         phase = FABRIC if is_fabric else PHASES[int(np.argmax(self.by_phase[place]))]
         since_step, since_ns = (int(number) for number in self.begin[place])

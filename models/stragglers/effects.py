@@ -1,12 +1,12 @@
-"""Effects of several crossed things on what was observed, each shrunken by how little is known of it.
+"""Effects of several crossed factors on observations, each shrunken by how little is known of it.
 
     y = level of its group + sum over factors of the effects it has + noise
 
 The groups' levels (a run's, a cohort's) are free; the effects of a factor are drawn from N(0, tau2), so that one which
-was seen twice is told as almost nothing, and one seen a hundred times as what it is: effect = sum / (n + sigma2 / tau2)
-where nothing is crossed. What crosses is solved together, by Henderson's mixed-model equations. The variances come by
+was observed twice is almost 0, and one observed a hundred times nearly its mean: effect = sum / (n + sigma2 / tau2)
+without crossing. Crossed factors are solved together, by Henderson's mixed-model equations. The variances come by
 MacKay's fixed point, which is REML's where the standard errors are exact. Observations more than CLIPPED deviations off
-what is fitted count as being that far off: one pause of one run makes no slow node.
+the fit are clipped to that: one pause of one run makes no slow node.
 
 Sources: Henderson 1975 (Biometrics 31); Robinson 1991, "That BLUP is a good thing"; MacKay 1992 (Neural Computation
 4) for the variances; Huber 1981, pseudo-values.
@@ -34,14 +34,14 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Factor:
-    """The part of one kind of thing in the observations: `incidence` has shape (n_observations, n_effects)."""
+    """The effects of one factor in the observations: `incidence` has shape (n_observations, n_effects)."""
 
     name: str
     incidence: sparse.csr_matrix
 
     @classmethod
     def of(cls, name: str, codes: Codes, count: int) -> "Factor":
-        """Each observation has one of `count` effects; below nought it has none."""
+        """Make a factor of `count` effects from the code of each observation, (n,); below 0 it has none."""
         rows = np.flatnonzero(codes >= 0)
         ones = np.ones(len(rows))
         return cls(name, sparse.csr_matrix((ones, (rows, codes[rows])), shape=(len(codes), count)))
@@ -51,8 +51,8 @@ class Factor:
 class Effects:
     """Effects and standard errors by factor, shape (n_effects,); variances by factor; and the noise's deviation.
 
-    `informative` tells for each effect how many observations' worth of contrast to others there was. `partial` has
-    shape (n_observations,): y less the group's level and nothing else, `fitted` the effects' sum there.
+    `informative` is the contrast of each effect to others, in observations. `partial` has shape (n_observations,): y
+    less the group's level and nothing else; `fitted` is the sum of the effects there.
     """
 
     values: Mapping[str, Floats]
@@ -70,7 +70,7 @@ class Effects:
 
 @dataclass
 class _Equations:
-    """Z'MZ, M being the centring within groups, and what solves it."""
+    """The normal equations Z'MZ, where M centres within groups, and their solution."""
 
     incidence: sparse.csr_matrix  # of all factors, side by side
     groups: Codes
@@ -100,14 +100,12 @@ class _Equations:
             whole[np.diag_indices(len(prior))] += prior
             return np.asarray(np.diag(np.linalg.inv(whole)))
         precision = self.own / sigma2 + prior
-        shared = (
-            np.asarray(self.squared @ (1 / precision)) - self.own**2 / precision
-        )  # what it has in common with each other one
+        shared = np.asarray(self.squared @ (1 / precision)) - self.own**2 / precision  # with all other effects
         return np.asarray(1 / np.maximum(precision - shared / sigma2**2, prior))
 
 
 def crossed_effects(y: Floats, groups: Codes, factors: Sequence[Factor]) -> Effects:
-    """The effects of every factor on y, shape (n,), whose groups are numbered from 0.
+    """The effects of all factors on y (n,), whose groups (n,) are numbered from 0.
 
     Raises: InvalidInputError for no observations, numbers that are not finite, or shapes that do not fit.
     """
@@ -125,7 +123,7 @@ def crossed_effects(y: Floats, groups: Codes, factors: Sequence[Factor]) -> Effe
 
 
 class _Fit:
-    """Effects, variances and pseudo-values, found in turns."""
+    """Effects, variances and pseudo-values, updated in turns."""
 
     def __init__(self, equations: _Equations, y: Floats, factors: Sequence[Factor]) -> None:
         self.equations, self.y, self.pseudo, self.factors = equations, y, y, factors
@@ -135,7 +133,7 @@ class _Fit:
         self.tau2 = np.full(len(factors), max(self.sigma2 / 4, TAU2_MIN))
 
     def vary(self, rounds: int) -> None:
-        """The variances by the effects, and these by those, some rounds."""
+        """Update the effects and their variances in turns, for so many rounds."""
         factor, freedom = self.equations.factor, len(self.y) - len(self.equations.sizes)
         for _ in range(rounds):
             self.effects = self.equations.solved(self.pseudo, self.sigma2, self.tau2, self.effects)
@@ -147,7 +145,7 @@ class _Fit:
             self.sigma2 = max(float(rest @ rest) / max(freedom - float(effective.sum()), 1.0), SIGMA2_MIN)
 
     def clip(self) -> None:
-        """Takes what is far off as not so far off."""
+        """Clip the observations to CLIPPED deviations off the fit."""
         rest = self._rest(self.pseudo)
         level = self.pseudo - rest
         limit = CLIPPED * np.sqrt(self.sigma2)

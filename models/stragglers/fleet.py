@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.schema.answers.stragglers import RANKED_RUNS, ComparisonBasis, PeerKind, PeerRanking, RankedPeer
+from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, PeerRanking, RankedPeer
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.store.features import EVERY_RUN, all_runs
 from crosswind.data.store.store import Store
@@ -14,17 +14,20 @@ from crosswind.models.stragglers.by_times import ranked_by_times
 from crosswind.models.stragglers.observed import boots_at, local_times
 from crosswind.models.stragglers.ranking import FEWEST_RUNS
 
+RUNS = 20_000  # the newest, unless more are asked for
+
 
 def fleet_ranking(
     store: Store,
     system: str | None = None,
     workload: str | None = None,
     *,
-    runs: int = RANKED_RUNS,
+    runs: int = RUNS,
     switches: Mapping[str, str] | None = None,
 ) -> PeerRanking:
-    """The newest `runs` of a system and a workload, or of all, compared; `switches` tells the switch of each node,
-    None: the leaf switches that the store knows.
+    """Rank the newest `runs` of a system and a workload, or of all.
+
+    switches: the switch of each node, None: the leaf switches that the store knows.
 
     Raises: InvalidInputError for fewer than one run or more than EVERY_RUN; MalformedError.
     """
@@ -53,7 +56,7 @@ def fleet_ranking(
 
 
 def _warnings(runs: int, compared: int, ranked: Sequence[RankedPeer]) -> tuple[str, ...]:
-    """Return what stays unknown, and what to record."""
+    """Return warnings about missing records, with the way to make them."""
     warnings = []
     if not runs:
         warnings.append("no run is stored: crosswind run -- CMD records one")

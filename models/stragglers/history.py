@@ -1,4 +1,4 @@
-"""A workload's runs over time, each over the usual time of its cohort, and the levels that they kept."""
+"""A workload's run times over its cohorts' usual ones, and their levels over time."""
 
 from dataclasses import dataclass
 
@@ -43,7 +43,7 @@ class History:
 
 
 def history(store: Store, system: str, workload: str, *, runs: int = REGRESSION_RUNS) -> History:
-    """Of the newest completed `runs` of a workload on a system. Raises: MalformedError for a damaged file."""
+    """History of the newest completed `runs` of a workload on a system. Raises: MalformedError for a damaged file."""
     newest = all_runs(store, RunFilter(system=system, workload=workload, state=RunState.COMPLETED), limit=runs)
     table = known_times(summaries(store, newest)).sort_values("started_ns", kind="stable")
     if len(table) < 2 * SHORTEST:

@@ -1,6 +1,6 @@
-"""Since when each node is as it is: its observations cut into levels, at boots and where its effect changed for good.
+"""Levels of nodes over time: their observations cut at boots and at lasting changes of their effect.
 
-Every level has an effect of its own, so that a repair or a boot starts anew. A quick look at all nodes at once, the
+Every level has an effect of its own, so that a repair or a boot starts anew. A quick test of all nodes at once, the
 largest standardised step of their cumulative sums, chooses those whose changes are then placed exactly.
 """
 
@@ -29,10 +29,10 @@ class Since(StrEnum):
 
 @dataclass(frozen=True)
 class Levels:
-    """The levels of things observed over time: `of_row` numbers the level of each row.
+    """Levels of things observed over time: `of_row` (n_rows,) numbers the level of each row.
 
-    The other arrays have one entry a level, a thing's levels in the order of time: the thing's number, when the first
-    run of the level began, and with what.
+    The other arrays are (n_levels,), a thing's levels in the order of time: the number of the thing, the start of the
+    level's first run, and the event that the level began with.
     """
 
     of_row: Codes
@@ -45,12 +45,12 @@ class Levels:
 
     @property
     def is_newest(self) -> NDArray[np.bool_]:
-        """Return whether each level is its thing's last one."""
+        """Return whether each level is the last one of its thing, (n_levels,)."""
         return np.append(self.thing[1:] != self.thing[:-1], True)[: len(self)]
 
 
 def levels_of(things: Codes, started_ns: Codes, boots: Codes, changed: Codes | None = None) -> Levels:
-    """Levels by thing and boot; `changed` counts for each row the changes found before it, none if not given."""
+    """Levels by thing and boot; `changed` (n_rows,) counts the changes before each row, None for none."""
     changed = np.zeros_like(things) if changed is None else changed
     table = pd.DataFrame({"thing": things, "boot": boots, "changed": changed, "started_ns": started_ns})
     by = ["thing", "boot", "changed"]
@@ -64,9 +64,9 @@ def levels_of(things: Codes, started_ns: Codes, boots: Codes, changed: Codes | N
 
 
 def changes_within(levels: Levels, started_ns: Codes, own: Floats, noise: float) -> Codes:
-    """For each row the number of changes of its level before it.
+    """Number of lasting changes within its level before each row, (n_rows,).
 
-    own: what each row says of its thing's effect, in logarithms; noise: its usual deviation.
+    own: the row's observation of its thing's effect, in logarithms; noise: its usual deviation.
     """
     order = np.lexsort((started_ns, levels.of_row))
     level, values = levels.of_row[order], own[order]
@@ -84,7 +84,7 @@ def changes_within(levels: Levels, started_ns: Codes, own: Floats, noise: float)
 
 
 def _largest_step(values: Floats, first: Codes, end: Codes, noise: float) -> Floats:
-    """Of each block of values the largest squared standardised difference between those before a place and after."""
+    """The largest squared standardised step within each block of values, (n_blocks,)."""
     sizes = end - first
     count = np.repeat(sizes, sizes)
     block = np.repeat(np.arange(len(first)), sizes)
@@ -102,7 +102,7 @@ def _largest_step(values: Floats, first: Codes, end: Codes, noise: float) -> Flo
 
 
 def _kept(values: Floats) -> list[int]:
-    """Return where the values took another level, as far as that differs noticeably from the one before."""
+    """Return the places where the values change their level by NOTICED or more."""
     pieces = segments(np.exp(values), shortest=SHORTEST)
     kept, level = [], pieces[0].level
     for piece in pieces[1:]:

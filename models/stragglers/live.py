@@ -24,14 +24,14 @@ ROWS_AT_ONCE = 500_000
 RANKS_MAX = 65_536  # some hundred megabytes
 REPLAYED = 2000  # newest steps
 TIMES = ("duration_seconds", "comm_seconds")
-EARLIER, EARLIER_MIN = 20, 3  # runs of its cohort that tell what is usual, and how few do
-LOOKED_AT = 500  # runs of its workload among which they are looked for
+EARLIER, EARLIER_MIN = 20, 3  # earlier runs of its cohort that usual lags are taken from, at most and at least
+SEARCHED_RUNS = 500  # of its workload, among which they are searched
 _COLUMNS = ("step", "rank", "ts_ns", "comm_seconds", *(f"{phase}_seconds" for phase in PHASES))
 
 
 @dataclass
 class RunWatch:
-    """Follows a run in the store: every call reads what came since the last one."""
+    """Follows a run in the store: every call reads the steps that came since the last one."""
 
     store: Store
     run: Run
@@ -56,7 +56,7 @@ class RunWatch:
         return cls(store, run, ranks, StragglerDetector(ranks, groups=stages, usual_lags=usual), stages=stages)
 
     def look(self) -> RunStragglers:
-        """Reads on, and tells all that is known by now. Raises: MalformedError."""
+        """Reads on, and returns the stragglers so far. Raises: MalformedError."""
         steps = per_step(self.store.lake, self.run.run_id, window_of(self.run, self.next_step))["step"]
         width = max(1, ROWS_AT_ONCE // self.ranks)
         for first in range(0, len(steps), width):
@@ -65,7 +65,7 @@ class RunWatch:
             self._take(rank_steps(self.store.lake, self.run.run_id, (), window, columns=_COLUMNS))
         with self.store.catalog.read() as session:
             self.run = session.runs.get(self.run.run_id)
-        return self._told()
+        return self._summary()
 
     def _take(self, rows: pd.DataFrame) -> None:
         whole = rows[list(_COLUMNS)].dropna()
@@ -80,7 +80,7 @@ class RunWatch:
         self.newest = (int(step.max()), int(ts_ns.max()))
         self.next_step = self.detector.next_step
 
-    def _told(self) -> RunStragglers:
+    def _summary(self) -> RunStragglers:
         step, ts_ns = self.newest or (None, None)
         return RunStragglers(
             self.run.run_id,
@@ -113,7 +113,7 @@ class RunWatch:
         elif self.ranks == 1:
             yield "it has one rank, which has no peers to be compared with"
         elif not self.waited:
-            yield "no rank recorded waiting for others, so nobody is told apart: run.watch(model) records it"
+            yield "no rank recorded waiting for others, so ranks cannot be compared: run.watch(model) records it"
         elif self.detector.judged <= LEARNED:
             yield f"{self.detector.judged} steps of several ranks are there, more than {LEARNED} are needed"
         if self.newest is not None and self.detector.silent and self.run.state is RunState.RUNNING:
@@ -127,14 +127,14 @@ def stragglers_of_run(store: Store, run_id: str) -> RunStragglers:
 
 
 def usual_lags(store: Store, run: Run, ranks: int) -> Floats | None:
-    """By what share of a step each rank of the run's cohort is usually behind the others; None where unknown.
+    """Usual lags of the ranks in the run's cohort, as shares of a step, (n_ranks,); None where unknown.
 
     The median of the half of up to EARLIER runs before it that agree best (the shorth), for disturbed ones scatter; at
-    least nought. Raises: MalformedError.
+    least 0. Raises: MalformedError.
     """
     wanted, place = RunFilter(workload=run.workload, system=run.system), (run.started_ns or 0, run.run_id)
     with store.catalog.read() as session:
-        among = session.runs.find(wanted, before=place, limit=LOOKED_AT)
+        among = session.runs.find(wanted, before=place, limit=SEARCHED_RUNS)
     cohort = cohort_key(run)
     table = local_times(store, [peer for peer in among if cohort_key(peer) == cohort][:EARLIER])
     if table.empty:
@@ -151,12 +151,12 @@ def usual_lags(store: Store, run: Run, ranks: int) -> Floats | None:
 
 
 def _episodes(events: Iterable[Event]) -> list[Episode]:
-    """Beginnings with their ends."""
+    """Episodes from events: beginnings with their ends."""
     by_rank: dict[int | None, list[Episode]] = {}
     for event in events:
         episodes = by_rank.setdefault(event.rank, [])
         if event.begins:
-            noticed = (event.told_ns - event.since_ns) / 1e9
+            noticed = (event.reported_ns - event.since_ns) / 1e9
             episodes.append(_episode(event, noticed))
         elif episodes and episodes[-1].last_step is None:
             episodes[-1] = _episode(event, episodes[-1].noticed_after_seconds)
@@ -164,13 +164,13 @@ def _episodes(events: Iterable[Event]) -> list[Episode]:
 
 
 def _episode(event: Event, noticed: float) -> Episode:
-    last, ended = (None, None) if event.begins else (event.step, event.told_ns)
+    last, ended = (None, None) if event.begins else (event.step, event.reported_ns)
     lag = (event.lag_seconds, event.lag_ratio)
     return Episode(event.rank, event.phase, event.since_step, last, event.since_ns, noticed, ended, *lag)
 
 
 def _stages(store: Store, run: Run, ranks: int) -> list[int] | None:
-    """The number of each rank's pipeline stage, where transfers between stages tell it of every rank."""
+    """The number of each rank's pipeline stage; None unless transfers between stages show it for every rank."""
     stage_of = stages_of(store, run)
     if set(stage_of) != set(range(ranks)):
         return None

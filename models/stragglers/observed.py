@@ -1,4 +1,4 @@
-"""Reading from the store what ranks spent apart from waiting, where they ran, and since when their nodes are up."""
+"""Reading of the ranks' times without waiting, of their places, and of their nodes' boots from the store."""
 
 from collections.abc import Sequence
 
@@ -12,21 +12,21 @@ from crosswind.data.store.store import Store
 from crosswind.models.conditions.places import swept_set
 from crosswind.models.stragglers.effects import Codes
 
-# Where no rank of a run ever waited, its collectives were not watched, and local time tells nothing.
+# Where no rank of a run ever waited, its collectives were not watched, and local time means nothing.
 _LOCAL = """
-with told as (
+with local as (
     select run_id, rank, avg(duration_seconds - comm_seconds) as local_seconds, sum(comm_seconds) as waited, count(*)
         as steps
     from step where step >= ? and run_id in (select unnest(?)) group by run_id, rank
 )
-select run_id, rank, local_seconds, steps from told
+select run_id, rank, local_seconds, steps from local
 where local_seconds > 0 qualify sum(waited) over (partition by run_id) > 0 order by run_id, rank
 """
 _BOOTS = """
 select node, boot_id, min(ts_ns) as first_ns from {} where ts_ns between ? and ? and boot_id is not null
 group by all order by node, first_ns
 """
-LOOK_BACK_NS = 86_400_000_000_000  # before the first run, for the boot that it found
+LOOK_BACK_NS = 86_400_000_000_000  # before the first run, for its boot
 COLUMNS = ("run_id", "rank", "system", "workload", "place", "node", "device", "started_ns", "ended_ns", "log_local")
 
 
@@ -39,8 +39,8 @@ def local_times(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
     Raises: MalformedError.
     """
     started = {run.run_id: run for run in runs if run.started_ns is not None}
-    asked = [WARM_UP_STEPS, list(started)]
-    local = store.lake.frame(_LOCAL, asked, within=time_of(started.values()))
+    parameters = [WARM_UP_STEPS, list(started)]
+    local = store.lake.frame(_LOCAL, parameters, within=time_of(started.values()))
     ranks = _ranks(store, local["run_id"].unique().tolist())
     joined = local.merge(ranks, on=["run_id", "rank"])
     of_run = pd.DataFrame([_facts(started[run_id]) for run_id in joined["run_id"].unique()], columns=list(_FACTS))
@@ -49,9 +49,9 @@ def local_times(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def boots_at(store: Store, table: pd.DataFrame) -> Codes:
-    """Return how often the node of each row had been booted, as far as its samples tell, when the row's run ended.
+    """Return the number of boots of each row's node by the end of the row's run, as sampled, (n_rows,).
 
-    table: columns node, started_ns, ended_ns. No run outlives a boot of its node, so that its end tells which it was.
+    table: columns node, started_ns, ended_ns. No run outlives a boot of its node, so that its end identifies the boot.
     """
     swept = swept_set(store.lake.sets())
     counts = np.zeros(len(table), dtype=np.int64)
@@ -62,7 +62,7 @@ def boots_at(store: Store, table: pd.DataFrame) -> Codes:
     ends = table["ended_ns"].to_numpy(np.int64)
     first_ns = {str(node): times.to_numpy(np.int64) for node, times in boots.groupby("node")["first_ns"]}
     for node, places in table.reset_index(drop=True).groupby("node").indices.items():
-        later = first_ns.get(str(node), counts[:0])[1:]  # the first one seen may be older than its first sample
+        later = first_ns.get(str(node), counts[:0])[1:]  # the first boot may be older than its first sample
         counts[places] = np.searchsorted(later, ends[places], side="right")
     return counts
 
@@ -76,7 +76,7 @@ def _facts(run: Run) -> tuple[object, ...]:
 
 
 def _places(table: pd.DataFrame) -> pd.Series:
-    """`workload, size, rank number` of each row, written once for each that there is."""
+    """`workload, size, rank number` of each row, formatted once for each place."""
     number = table.groupby(["size", "rank"]).ngroup()
     places = table.loc[~number.duplicated(), ["size", "rank"]].assign(number=number)
     return number.map((places["size"] + ", rank " + places["rank"].astype(str)).set_axis(places["number"]))

@@ -1,4 +1,4 @@
-"""The level that each of several stands off from: the median of all but itself."""
+"""Comparison of each value with its peers: the median of all others."""
 
 import numpy as np
 
@@ -6,9 +6,9 @@ from crosswind.data.schema.prediction import Floats
 
 
 def others_median(values: Floats) -> Floats:
-    """For each value the median of the others along the last axis, which has two at least.
+    """The median of the others for each value along the last axis, which has two at least.
 
-    The median without one value is a mean of two of the three in the middle, and which two depends on its side only.
+    The median without one value is the mean of two of the three middle values, which depend on its side only.
     """
     count = values.shape[-1]
     half = count // 2
@@ -22,7 +22,7 @@ def others_median(values: Floats) -> Floats:
 
 
 def lags(values: Floats) -> Floats:
-    """For each value by how much it is more than the median of the others."""
+    """The difference of each value from the median of the others along the last axis."""
     return values - others_median(values)
 
 

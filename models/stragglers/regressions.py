@@ -45,11 +45,11 @@ def regressions_of(store: Store, runs: Sequence[Run]) -> Regressions:
 
 
 def known_times(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `summaries` whose time is known: mean step seconds where all of a cohort told steps, else run seconds."""
+    """Rows of `summaries` of known time: mean step seconds where all of a cohort have steps, else run seconds."""
     started = table[table["started_ns"].notna()].astype({"started_ns": "int64"})
     steps = started["step_mean_seconds"].where(started["step_mean_seconds"] > 0)
-    all_told = steps.notna().groupby(started["cohort"]).transform("all")
-    seconds = steps.where(all_told, started["run_seconds"])
+    all_have_steps = steps.notna().groupby(started["cohort"]).transform("all")
+    seconds = steps.where(all_have_steps, started["run_seconds"])
     whole = started.assign(step_mean_seconds=seconds.astype("float64"))
     is_known = np.isfinite(whole["step_mean_seconds"]) & (whole["step_mean_seconds"] > 0)
     timed: pd.DataFrame = whole.loc[is_known]
@@ -76,5 +76,5 @@ def _warnings(runs: int, workloads: int, too_few: Sequence[str]) -> tuple[str, .
     if not runs:
         return ("no completed run is stored",)
     if len(too_few) == workloads:
-        return (f"no workload has {2 * SHORTEST} completed runs whose time is known, so no change can be told",)
+        return (f"no workload has {2 * SHORTEST} completed runs whose time is known, so changes cannot be detected",)
     return ()

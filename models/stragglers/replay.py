@@ -1,8 +1,8 @@
-"""Steps replayed from the operations of their ranks: what they would have taken, had the ranks been equal.
+"""Replay of steps from the operations of their ranks: their time if the ranks were equal.
 
 An operation arrives when those before it on its rank have ended; ranks that meet in one (a collective, a transfer) end
-together, as long after the last arrival as the shortest of their durations, for whoever came last waited least. What
-happens between operations is left out on both sides of the comparison.
+together, as long after the last arrival as the shortest of their durations, for the last rank waited least. Time
+between operations is left out on both sides of the comparison.
 
 Source: Lin et al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025, section 3.
 """
@@ -32,7 +32,7 @@ class _Graph:
     meeting: NDArray[np.int64]
     before: NDArray[np.int64]
     step: NDArray[np.int64]  # of each launch
-    order: tuple[int, ...]  # meetings, so that what one waits for comes first
+    order: tuple[int, ...]  # of meetings, dependencies first
 
 
 def replayed_slowdown(operations: pd.DataFrame) -> Slowdown:
@@ -59,7 +59,7 @@ def replayed_slowdown(operations: pd.DataFrame) -> Slowdown:
 
 
 def _equal(rows: pd.DataFrame, own: Floats, graph: _Graph) -> Floats:
-    """Every operation as long as its kind and number over ranks and steps: the mean, the median where ranks meet."""
+    """Durations equalised by kind and number over ranks and steps, (n,): the mean, the median where ranks meet."""
     by = pd.Series(own).groupby([rows["operation"].astype(str), rows["number"]])
     meets = np.bincount(graph.meeting)[graph.meeting] > 1
     return np.where(meets, by.transform("median"), by.transform("mean"))
@@ -80,7 +80,7 @@ def _graph(rows: pd.DataFrame) -> _Graph:
 
 
 def _order(launch: NDArray[np.int64], meeting: NDArray[np.int64], before: NDArray[np.int64]) -> list[int]:
-    """Meetings so that those of a launch come after those of the launch before. Raises: InvalidInputError."""
+    """Sort meetings so that those of a launch come after those of the launch before. Raises: InvalidInputError."""
     held: dict[int, set[int]] = defaultdict(set)
     for one, other in zip(launch.tolist(), meeting.tolist(), strict=True):
         held[one].add(other)
@@ -99,7 +99,7 @@ def _least(graph: _Graph, durations: Floats) -> Floats:
 
 
 def _seconds(graph: _Graph, durations: Floats) -> float:
-    """The mean time of the steps, if the operations took so long after all had arrived."""
+    """The mean seconds of the steps, if the operations took `durations` after all had arrived."""
     order = np.argsort(graph.meeting, kind="stable")
     bounds = np.searchsorted(graph.meeting[order], np.arange(len(graph.order) + 1))
     longest = np.maximum.reduceat(durations[order], bounds[:-1])

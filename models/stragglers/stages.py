@@ -1,4 +1,4 @@
-"""The stages of a pipeline, by the names of the groups in which they send each other something."""
+"""The stages of a pipeline, from the names of the groups of transfers between them."""
 
 import re
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ def stages_of(store: Store, run: Run) -> dict[int, str]:
 
 
 def stages_in(groups: Iterable[str]) -> dict[int, str]:
-    """The same of the names of groups."""
+    """The stage of each rank, from the names of groups."""
     stages: dict[int, str] = {}
     for group in groups:
         if match := NAMES.fullmatch(group):

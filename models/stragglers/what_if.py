@@ -1,9 +1,9 @@
-"""The time that a run would have taken if its ranks were equal: S = measured / replayed, of the whole and of each rank.
+"""The time of a run if its ranks were equal: S = measured / replayed, of the whole and of each rank.
 
 Two replays. Of a synchronous run, from each step's local times and waits: T = max local + fabric, in which a rank's
 local time is replaced by the median of its peers. And of a pipeline, from the operations of its ranks: each begins when
-the one before it on its rank has ended and what it depends on has come, and takes as long as was measured or, replayed,
-as the mean of the same operation over all ranks.
+the one before it on its rank and its dependencies have ended, and takes as long as measured or, replayed, the mean of
+the same operation over all ranks.
 
 Source: Lin et al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025, equations 1, 2
 and 4: S of the whole, and of one rank or stage alone, everything else being equal.
@@ -21,7 +21,7 @@ from crosswind.models.stragglers.peers import others_median
 
 
 def synchronous_slowdown(local: Floats, fabric: Floats, groups: Sequence[int] | None = None) -> Slowdown:
-    """Of a run whose ranks meet once a step: `local` has shape (n_steps, n_ranks), `fabric` (n_steps,); seconds.
+    """Slowdown of a run whose ranks meet once a step: `local` (n_steps, n_ranks) and `fabric` (n_steps,) in seconds.
 
     Peers are the ranks of one group, all without groups; a rank without peers stays as it is. Raises:
     InvalidInputError.
@@ -41,7 +41,7 @@ def synchronous_slowdown(local: Floats, fabric: Floats, groups: Sequence[int] | 
 
 
 def _equal(local: Floats, codes: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Every local time at its group's median, and at the median of the others of its group."""
+    """Local times at their group's median, and at the median of the others in it, (n_steps, n_ranks) each."""
     equal, peers = local.copy(), local.copy()
     for group in range(int(codes.max()) + 1):
         members = codes == group
@@ -52,7 +52,7 @@ def _equal(local: Floats, codes: NDArray[np.int64]) -> tuple[Floats, Floats]:
 
 
 def _others_max(local: Floats) -> Floats:
-    """For each rank of each step the largest of the others; nought for a single rank."""
+    """The largest local time of the others, (n_steps, n_ranks); 0 for a single rank."""
     if local.shape[1] == 1:
         return np.zeros_like(local)
     second, first = np.moveaxis(np.partition(local, -2, axis=1)[:, -2:, None], 1, 0)

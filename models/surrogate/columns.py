@@ -12,21 +12,21 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 
 Values: TypeAlias = "pd.Series[Any]"
-FEW_ROWS = 50  # are looked up one by one sooner than they are sorted by their texts
+FEW_ROWS = 50  # up to which a look-up by row is faster than one by distinct text
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table that was learned from: a number is one column of the matrix, a text one a category.
+    """The columns of a training table: a number is one column of the matrix, a text one column a category.
 
-    Missing is NaN in all columns that a table's column has; a category not seen is zero in all of them.
+    A missing value is NaN in all of its columns; an unseen category is 0 in all of them.
     """
 
     categories: Mapping[str, tuple[str, ...] | None]  # column -> its categories, None for a number
 
     @classmethod
     def of(cls, table: pd.DataFrame) -> Self:
-        """The columns of this table. Raises: InvalidInputError when two have one name."""
+        """Learn the columns of a table. Raises: InvalidInputError when two have the same name."""
         names = [str(name) for name in table.columns]
         if len(set(names)) < len(names):
             raise InvalidInputError(f"columns {', '.join(names)}: expected each name once")
@@ -34,11 +34,11 @@ class Columns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The matrix' columns: `batch` or, for a category, `precision=bf16`."""
+        """Names of the matrix' columns: `batch` or, for a category, `precision=bf16`."""
         return tuple(name for column in self.categories for name in self._names_of(column))
 
     def matrix(self, table: pd.DataFrame) -> Floats:
-        """Shape (n_rows, len(names)). Raises: InvalidInputError on other columns, or a text in a number's place."""
+        """The matrix of a table, (n_rows, len(names)). Raises: InvalidInputError on other columns or types."""
         if [str(name) for name in table.columns] != list(self.categories):
             raise InvalidInputError(
                 f"the table has the columns {', '.join(map(str, table.columns))}, expected "
@@ -76,7 +76,7 @@ def _numbers(column: str, values: Values) -> Floats:
 
 def _one_hot(categories: Sequence[str], values: Values) -> Floats:
     place_of = {category: place for place, category in enumerate(categories)}
-    if isinstance(values.dtype, pd.StringDtype) and len(values) > FEW_ROWS:  # a look-up for each text, not each row
+    if isinstance(values.dtype, pd.StringDtype) and len(values) > FEW_ROWS:  # one look-up a text, not a row
         codes, texts = pd.factorize(values)
         places = np.array([*(place_of.get(str(text), -1) for text in texts), -1], dtype=np.int64)[codes]
     else:

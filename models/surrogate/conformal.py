@@ -1,6 +1,7 @@
-"""Conformal calibration: quantiles that keep their promise on rows later than those learned from."""
+"""Conformal calibration: quantiles that keep their coverage on rows later than those learned from."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -18,7 +19,7 @@ CALIBRATION_RATIO = 0.25
 
 
 def promised_coverage(n_calibration: int) -> float:
-    """The highest two-sided coverage that so many calibration errors can promise, whatever their distribution.
+    """The highest two-sided coverage that `n_calibration` errors can promise, whatever their distribution.
 
     The next of n + 1 exchangeable errors lies outside the extremes of the n before it with probability 2 / (n + 1).
     """
@@ -26,12 +27,12 @@ def promised_coverage(n_calibration: int) -> float:
 
 
 def calibration_rows(n_rows: int) -> int:
-    """Return how many of the last rows calibrate: enough for 90 % if half the rows allow it, a quarter of many rows."""
+    """Return the number of last rows that calibrate: enough for 90 % if half the rows allow it, a quarter of many."""
     return min(max(ROWS_FOR_NINETY_PERCENT, math.ceil(CALIBRATION_RATIO * n_rows)), n_rows // 2)
 
 
 def conformal_quantile(errors: Floats, level: float) -> float:
-    """A value that the next exchangeable error stays below (level > 0.5) or above (< 0.5) with the level's probability.
+    """A value that the next exchangeable error is below (level > 0.5) or above (< 0.5) with the level's probability.
 
     errors: (n,), two at least. Where the level is too extreme for n errors, the largest (smallest) error is extended
     by an exponential tail as long as the errors' mean distance from their median: wider, but no promise.
@@ -52,12 +53,35 @@ def conformal_quantile(errors: Floats, level: float) -> float:
     return float(ordered[-1]) - tail * math.log((len(ordered) + 1) * (1 - level))
 
 
+def conformal_corrections(errors: Floats, levels: Sequence[float]) -> Floats:
+    """Conformal quantiles of errors (n, n_levels), of each column at its own level, (n_levels,)."""
+    return np.array([conformal_quantile(column, level) for column, level in zip(errors.T, levels, strict=True)])
+
+
+def calibration_errors(
+    surrogate: Surrogate, X: pd.DataFrame, y: Floats, n_calibration: int | None
+) -> tuple[Floats, tuple[float, ...]]:
+    """Fit a surrogate to the first rows, and return its log errors on the last ones, (n_calibration, n_levels); levels.
+
+    n_calibration: None for `calibration_rows`. Raises: InvalidInputError when there are too few rows for both parts.
+    """
+    check_rows(X, y, least=TRAINING_ROWS_MIN + CALIBRATION_ROWS_MIN)
+    count = calibration_rows(len(y)) if n_calibration is None else n_calibration
+    if not CALIBRATION_ROWS_MIN <= count <= len(y) - TRAINING_ROWS_MIN:
+        raise InvalidInputError(
+            f"n_calibration is {count} of {len(y)} rows, expected {CALIBRATION_ROWS_MIN} to "
+            f"{len(y) - TRAINING_ROWS_MIN}"
+        )
+    predicted = surrogate.fit(X[:-count], y[:-count]).predict(X[-count:])
+    return np.log(y[-count:])[:, None] - np.log(predicted.values), predicted.levels
+
+
 @dataclass
 class ConformalSurrogate:
     """A surrogate that learns from the first rows and corrects every quantile by its errors on the last ones.
 
-    The promise holds for exchangeable errors: as far as the next run resembles the calibration rows. Sorting the
-    corrected quantiles moves the outermost ones outwards only, so it keeps the promise of the widest interval.
+    Coverage holds for exchangeable errors: as far as the next run resembles the calibration rows. Sorting the corrected
+    quantiles moves the outermost ones outwards only, so the widest interval keeps its coverage.
     """
 
     surrogate: Surrogate
@@ -74,20 +98,9 @@ class ConformalSurrogate:
 
     def fit(self, X: pd.DataFrame, y: Floats) -> Self:
         """Learns from rows in the order of time. Raises: InvalidInputError when there are too few for both parts."""
-        check_rows(X, y, least=TRAINING_ROWS_MIN + CALIBRATION_ROWS_MIN)
-        n_calibration = calibration_rows(len(y)) if self.n_calibration is None else self.n_calibration
-        if not CALIBRATION_ROWS_MIN <= n_calibration <= len(y) - TRAINING_ROWS_MIN:
-            raise InvalidInputError(
-                f"n_calibration is {n_calibration} of {len(y)} rows, expected {CALIBRATION_ROWS_MIN} to "
-                f"{len(y) - TRAINING_ROWS_MIN}"
-            )
-        self.surrogate.fit(X[:-n_calibration], y[:-n_calibration])
-        predicted = self.surrogate.predict(X[-n_calibration:])
-        errors = np.log(y[-n_calibration:])[:, None] - np.log(predicted.values)
-        self._corrections = np.array(
-            [conformal_quantile(column, level) for column, level in zip(errors.T, predicted.levels, strict=True)]
-        )
-        self._promised_coverage = promised_coverage(n_calibration)
+        errors, levels = calibration_errors(self.surrogate, X, y, self.n_calibration)
+        self._corrections = conformal_corrections(errors, levels)
+        self._promised_coverage = promised_coverage(len(errors))
         return self
 
     def predict(self, X: pd.DataFrame) -> Prediction:

@@ -9,10 +9,10 @@ LOG_WIDTH_MIN = 1e-9
 
 
 def exceedance(prediction: Prediction, limits_seconds: Floats | float) -> Floats:
-    """P(T > limit) of each row, shape (n_rows,), limits one for all or one a row.
+    """P(T > limit) of each row, shape (n_rows,); one limit for all rows, or one a row.
 
-    Between two levels it is linear in log time. Beyond the outermost ones the tail is exponential in log time, as wide
-    as the outermost two levels say, so a limit far away is unlikely but never impossible. Raises: InvalidInputError.
+    Between two levels it is linear in log time. Beyond the outermost ones the tail is exponential in log time, with the
+    width of the outermost two levels, so a far limit is unlikely but never impossible. Raises: InvalidInputError.
     """
     limits = np.broadcast_to(np.asarray(limits_seconds, dtype=np.float64), (len(prediction.values),))
     if not np.all(limits > 0):
@@ -34,6 +34,6 @@ def _above(levels: Floats, quantiles: Floats, limit: float) -> float:
 
 
 def _fading(inner: float, outer: float, quantiles: Floats, distance: float) -> float:
-    """Return the part of the outer level's probability that is left so far beyond it."""
+    """Return the share of the outer level's probability that lies further than `distance` beyond it."""
     width = max(float(quantiles[1] - quantiles[0]) / float(np.log(inner / outer)), LOG_WIDTH_MIN)
     return float(np.exp(-distance / width))

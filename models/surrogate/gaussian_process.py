@@ -1,4 +1,4 @@
-"""A Gaussian process over tables of numbers and categories: for few rows, and beyond where they end."""
+"""A Gaussian process over tables of numbers and categories: for few rows, and for extrapolation."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -7,20 +7,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import minimize
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
+from crosswind.models.gp.gp import Solution
 from crosswind.models.surrogate.log_errors import quantiles_of, spread
 from crosswind.models.surrogate.mixed_kernel import MixedKernel, Points
 from crosswind.models.surrogate.mixed_table import MixedTable
 from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError, check_rows
 from crosswind.models.surrogate.validation import Mask
 
-OUTLIER_DEVIATIONS = 2.5  # a row further than this from what the others say is believed less
-STRAY = 3.0  # constants stay within so many prior deviations
+OUTLIER_DEVIATIONS = 2.5  # a row further than this from its prediction by the others gets more noise
 JITTER = 1e-8
-BLOCK_ROWS = 256  # asked at once: what they have to do with all known rows stays in the processor's cache
+BLOCK_ROWS = 256  # predicted at once, so that their covariance with all rows stays in the processor's cache
 
 
 @dataclass
@@ -28,8 +27,8 @@ class GaussianProcessSurrogate:
     """The exact posterior of the logarithm of the objective under a `MixedKernel`, at most probable constants.
 
     Constants are learned from `n_learned` rows drawn by `seed`; of more than `n_kept` rows the newest count. A row far
-    from what the others say gets more noise, as a Student-t error would give it. Quantiles are those of the rows' own
-    leave-one-out errors, stretched by each prediction's deviation.
+    from its prediction by the others gets more noise, like a Student-t error. Quantiles are those of the leave-one-out
+    errors, stretched by each prediction's deviation.
     Source: Rasmussen and Williams 2006, chapters 2 and 5; leave-one-out: Sundararajan and Keerthi 2001.
     """
 
@@ -83,7 +82,7 @@ class GaussianProcessSurrogate:
         return spread(medians, self._quantiles, scales=np.sqrt(variances) * self._scale)
 
     def medians(self, X: pd.DataFrame) -> Floats:
-        """Of rows to come without their intervals, which cost most, shape (n_rows,). Raises: as predict."""
+        """Medians of new rows, shape (n_rows,), without their intervals, which take longest. Raises: as predict."""
         if self._table is None or self._points is None:
             raise NotFittedError("GaussianProcessSurrogate.medians came before fit")
         kernel, points = self._kernel(), self._table.points(X)
@@ -93,24 +92,24 @@ class GaussianProcessSurrogate:
         ]
         return np.exp(np.concatenate([np.empty(0), *logs]) * self._scale + self._centre)
 
-    def answers(self, training: Mask, asked: Mask) -> Floats:
-        """Medians of fitted rows by others of them, the constants kept; shape (asked.sum(),).
+    def held_out(self, training: Mask, test: Mask) -> Floats:
+        """Medians of test rows predicted from training rows with the same constants, (n_test,); masks over fitted rows.
 
-        Of rows older than those kept nothing is known. Raises: NotFittedError, InvalidInputError.
+        Rows older than those kept are NaN. Raises: NotFittedError, InvalidInputError.
         """
         if self._points is None:
-            raise NotFittedError("GaussianProcessSurrogate.answers came before fit")
-        if training.shape != (self._n_rows,) or asked.shape != (self._n_rows,):
+            raise NotFittedError("GaussianProcessSurrogate.held_out came before fit")
+        if training.shape != (self._n_rows,) or test.shape != (self._n_rows,):
             raise InvalidInputError(
-                f"masks have shapes {training.shape} and {asked.shape}, expected ({self._n_rows},), one a row"
+                f"masks have shapes {training.shape} and {test.shape}, expected ({self._n_rows},), one a row"
             )
         first, kernel = self._n_rows - len(self._y), self._kernel()
-        training_rows, rows = np.flatnonzero(training[first:]), np.flatnonzero(asked[first:])
+        training_rows, rows = np.flatnonzero(training[first:]), np.flatnonzero(test[first:])
         points = self._points.take(training_rows)
-        gram = kernel.covariance(self._theta, points, points)
-        gram[np.diag_indices(len(gram))] += self._noises[training_rows]
-        weights = cho_solve(cho_factor(gram, lower=True), self._y[training_rows])
-        medians = np.full(int(asked.sum()), np.nan)
+        covariance = kernel.covariance(self._theta, points, points)
+        covariance[np.diag_indices(len(covariance))] += self._noises[training_rows]
+        weights = cho_solve(cho_factor(covariance, lower=True), self._y[training_rows])
+        medians = np.full(int(test.sum()), np.nan)
         across = kernel.covariance(self._theta, self._points.take(rows), points)
         medians[len(medians) - len(rows) :] = np.exp(across @ weights * self._scale + self._centre)
         return medians
@@ -121,40 +120,24 @@ class GaussianProcessSurrogate:
         return MixedKernel(len(table.numbers), len(table.categories))
 
     def _learned(self, kernel: MixedKernel, points: Points) -> Floats:
-        rng = np.random.default_rng(self.seed)
+        rng, priors = np.random.default_rng(self.seed), kernel.priors
         rows = np.sort(rng.permutation(len(points))[: self.n_learned])
-        sample, y, ones = points.take(rows), self._y[rows], np.ones(len(rows))
-        low, high = kernel.means - STRAY * kernel.deviations, kernel.means + STRAY * kernel.deviations
-        starts = [kernel.means]
-        starts += [
-            kernel.means + 0.5 * kernel.deviations * rng.standard_normal(len(low)) for _ in range(self.n_starts - 1)
-        ]
-        optima = [
-            minimize(
-                kernel.loss,
-                start,
-                args=(sample, y, ones),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=list(zip(low, high, strict=True)),
-                options={"maxiter": self.n_steps},
-            )
-            for start in starts
-        ]
-        return np.asarray(min(optima, key=lambda optimum: float(optimum.fun)).x, dtype=np.float64)
+        sample, y = points.take(rows), self._y[rows]
+        strays = rng.standard_normal((self.n_starts - 1, len(priors.means)))
+        starts = [priors.means, *(priors.means + 0.5 * priors.deviations * strays)]
+        return priors.most_probable(lambda theta: kernel.misfit(theta, sample, y), steps=self.n_steps, starts=starts)
 
     def _solve(self, inflation: Floats) -> None:
         kernel, points = self._kernel(), self._points
         assert points is not None  # noqa: S101  fit made them
-        gram = kernel.covariance(self._theta, points, points)
+        covariance = kernel.covariance(self._theta, points, points)
         self._noises = kernel.noise(self._theta) * inflation + JITTER
-        gram[np.diag_indices(len(gram))] += self._noises
-        factor = cho_factor(gram, lower=True)
-        self._inverse = np.asarray(cho_solve(factor, np.eye(len(gram))), dtype=np.float64)
-        self._weights = self._inverse @ self._y
+        covariance[np.diag_indices(len(covariance))] += self._noises
+        solution = Solution.of(covariance, self._y)
+        self._inverse, self._weights = solution.inverse, solution.weights
 
     def _standard_errors(self) -> Floats:
-        """Leave-one-out errors over the deviation that they were predicted to have."""
+        """Leave-one-out errors over their predicted deviations, (n,)."""
         return np.asarray(self._weights / np.sqrt(np.diag(self._inverse)), dtype=np.float64)
 
 

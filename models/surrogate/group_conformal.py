@@ -10,13 +10,8 @@ from pandas.api.types import is_numeric_dtype
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction, monotone
-from crosswind.models.surrogate.conformal import (
-    CALIBRATION_ROWS_MIN,
-    TRAINING_ROWS_MIN,
-    calibration_rows,
-    conformal_quantile,
-)
-from crosswind.models.surrogate.surrogate import NotFittedError, Surrogate, check_rows
+from crosswind.models.surrogate.conformal import CALIBRATION_ROWS_MIN, calibration_errors, conformal_quantile
+from crosswind.models.surrogate.surrogate import NotFittedError, Surrogate
 
 DOUBLINGS_A_BIN = 2.0  # of a number column: 8 to 31 ranks are one group, 32 to 127 the next
 
@@ -25,8 +20,8 @@ DOUBLINGS_A_BIN = 2.0  # of a number column: 8 to 31 ranks are one group, 32 to 
 class GroupErrors:
     """Errors by nested groups: rows that share the first column, the first two, and so on.
 
-    A group's quantile is the mean of its own errors' and of the next wider group's, the latter counting as `borrowed`
-    rows: many rows speak for themselves, few by the wider group. A number column is cut into bins of two doublings.
+    A group's quantile is the weighted mean of its own errors' and of the next wider group's, the latter counting as
+    `borrowed` rows. A number column is cut into bins of two doublings.
     """
 
     columns: tuple[str, ...]
@@ -35,7 +30,7 @@ class GroupErrors:
     _errors: Floats = field(default_factory=lambda: np.empty(0), init=False, repr=False)
 
     def fit(self, X: pd.DataFrame, errors: Floats) -> Self:
-        """Keeps the errors; errors: (n_rows,). Raises: InvalidInputError."""
+        """Stores errors (n_rows,). Raises: InvalidInputError."""
         if errors.shape != (len(X),) or len(errors) < CALIBRATION_ROWS_MIN:
             raise InvalidInputError(
                 f"errors have shape {errors.shape} for {len(X)} rows, expected one a row, {CALIBRATION_ROWS_MIN} rows"
@@ -45,7 +40,7 @@ class GroupErrors:
         return self
 
     def quantiles(self, X: pd.DataFrame, levels: Sequence[float]) -> Floats:
-        """Of the next error of each row's groups, (n_rows, n_levels). Raises: NotFittedError, InvalidInputError."""
+        """Quantiles of the next error of the rows, (n_rows, n_levels). Raises: NotFittedError, InvalidInputError."""
         if not self._errors.size:
             raise NotFittedError("GroupErrors.quantiles came before fit")
         result = np.repeat([_quantiles(self._errors, levels)], len(X), axis=0)
@@ -59,7 +54,7 @@ class GroupErrors:
         return np.asarray(result, dtype=np.float64)
 
     def _nested(self, X: pd.DataFrame) -> list[list[str]]:
-        """Each row's group at every depth."""
+        """Groups of the rows at every depth."""
         missing = [name for name in self.columns if name not in X.columns]
         if missing:
             raise InvalidInputError(
@@ -73,8 +68,8 @@ class GroupErrors:
 class GroupConformalSurrogate:
     """A surrogate that learns from the first rows and corrects each quantile by the errors of a row's own groups.
 
-    As `ConformalSurrogate`, but a group whose errors are wider than the others' gets a wider band; the promise holds in
-    a group as far as it has rows, for `GroupErrors` shrinks what has few. Source: Vovk 2012, "Conditional validity of
+    As `ConformalSurrogate`, but a group whose errors are wider than the others' gets a wider band; coverage holds in a
+    group as far as it has rows, for `GroupErrors` shrinks small groups. Source: Vovk 2012, "Conditional validity of
     inductive conformal predictors", group by group.
     """
 
@@ -86,17 +81,9 @@ class GroupConformalSurrogate:
 
     def fit(self, X: pd.DataFrame, y: Floats) -> Self:
         """Learns from rows in the order of time. Raises: InvalidInputError."""
-        check_rows(X, y, least=TRAINING_ROWS_MIN + CALIBRATION_ROWS_MIN)
-        n = calibration_rows(len(y)) if self.n_calibration is None else self.n_calibration
-        if not CALIBRATION_ROWS_MIN <= n <= len(y) - TRAINING_ROWS_MIN:
-            raise InvalidInputError(
-                f"n_calibration is {n} of {len(y)} rows, "
-                f"expected {CALIBRATION_ROWS_MIN} to {len(y) - TRAINING_ROWS_MIN}"
-            )
-        self.surrogate.fit(X[:-n], y[:-n])
-        predicted = self.surrogate.predict(X[-n:])
-        errors = np.log(y[-n:])[:, None] - np.log(predicted.values)
-        self._corrections = [GroupErrors(self.columns, self.borrowed).fit(X[-n:], column) for column in errors.T]
+        errors, _ = calibration_errors(self.surrogate, X, y, self.n_calibration)
+        rows = X[-len(errors) :]
+        self._corrections = [GroupErrors(self.columns, self.borrowed).fit(rows, column) for column in errors.T]
         return self
 
     def predict(self, X: pd.DataFrame) -> Prediction:

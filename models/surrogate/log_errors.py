@@ -1,4 +1,4 @@
-"""Quantiles of an objective from a median and the errors that such medians had."""
+"""Quantiles of an objective from its median and the errors of such medians."""
 
 import numpy as np
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.surrogate.log_errors import quantiles_of, spread
+from crosswind.models.surrogate.log_normal import MAD_TO_DEVIATION
 from crosswind.models.surrogate.mixed_kernel import Codes, Points
 from crosswind.models.surrogate.mixed_table import MixedTable
 from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError, check_rows
@@ -15,15 +16,15 @@ from crosswind.models.surrogate.validation import Mask
 
 ROBUST_PASSES = 6
 HUBER_DEVIATIONS = 1.345  # 95 % efficient where errors are normal (Huber 1964)
-MAD_TO_DEVIATION = 1.4826
 
 
 @dataclass
 class LogLinearSurrogate:
     """log y = a + sum_d b_d z_d + sum_c level_c: a power law in each log-scaled number, robust against outliers.
 
-    `penalty` is the variance of an error over that of a coefficient, numbers standardised, so that what was seen little
-    keeps near 0. Fitted by iteratively re-weighted ridge regression. Source: Huber 1964; Hoerl and Kennard 1970.
+    `penalty` is the variance of an error over that of a coefficient, numbers standardised, so that rarely seen
+    categories stay near 0. Fitted by iteratively re-weighted ridge regression.
+    Source: Huber 1964; Hoerl and Kennard 1970.
     """
 
     seed: int = 0
@@ -47,7 +48,7 @@ class LogLinearSurrogate:
         return self._levels
 
     def fit(self, X: pd.DataFrame, y: Floats) -> Self:
-        """Learns the law; two rows are the least. Raises: InvalidInputError."""
+        """Learns the law from two rows or more. Raises: InvalidInputError."""
         check_rows(X, y, least=2)
         self._table = MixedTable.of(X)
         self._points, self._log_y = self._table.points(X), np.log(y)
@@ -55,12 +56,12 @@ class LogLinearSurrogate:
         self._quantiles = quantiles_of(self._log_y - self.expected(self._points))
         return self
 
-    def answers(self, training: Mask, asked: Mask) -> Floats:
-        """Medians of fitted rows by the law of others of them; shape (asked.sum(),). Raises: NotFittedError."""
-        return np.asarray(np.exp(self.without(training).expected(self._rows().take(np.flatnonzero(asked)))), np.float64)
+    def held_out(self, training: Mask, test: Mask) -> Floats:
+        """Medians of test rows by the law of training rows, (n_test,). Raises: NotFittedError."""
+        return np.asarray(np.exp(self.without(training).expected(self._rows().take(np.flatnonzero(test)))), np.float64)
 
     def without(self, training: Mask) -> "LogLinearSurrogate":
-        """The law of these of the fitted rows only, in the same units. Raises: NotFittedError."""
+        """The law of the training rows only, in the same units. Raises: NotFittedError."""
         self._rows()
         law = replace(self)
         law._table = self._table
@@ -69,7 +70,7 @@ class LogLinearSurrogate:
 
     def _rows(self) -> Points:
         if self._points is None:
-            raise NotFittedError("LogLinearSurrogate.answers came before fit")
+            raise NotFittedError("LogLinearSurrogate.held_out came before fit")
         return self._points
 
     def _sizes(self) -> list[int]:
@@ -97,11 +98,11 @@ class LogLinearSurrogate:
         return spread(np.exp(self.expected(self._table.points(X))), self._quantiles)
 
     def medians(self, X: pd.DataFrame) -> Floats:
-        """By the law, shape (n_rows,). Raises: NotFittedError, InvalidInputError."""
+        """Medians by the law, shape (n_rows,). Raises: NotFittedError, InvalidInputError."""
         return np.asarray(np.exp(self.expected(self.points(X))), dtype=np.float64)
 
     def points(self, X: pd.DataFrame) -> Points:
-        """Rows as the law sees them. Raises: NotFittedError, InvalidInputError."""
+        """The rows as points. Raises: NotFittedError, InvalidInputError."""
         if self._table is None:
             raise NotFittedError("LogLinearSurrogate.points came before fit")
         return self._table.points(X)

@@ -1,4 +1,4 @@
-"""A covariance over tables of numbers and categories, with its gradient, so that its constants can be learned."""
+"""A covariance over tables of numbers and categories, and its misfit with gradient, to learn its constants."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -7,15 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosswind.data.schema.prediction import Floats
+from crosswind.models.gp.gp import Priors, Solution, distances, matern, matern_with_slope
 
 Codes: TypeAlias = NDArray[np.int64]
 
-SQRT5 = 5**0.5
+STRAY = 3.0  # constants stay within so many deviations of their priors
 
 
 @dataclass(frozen=True)
 class Points:
-    """Rows as the kernel sees them: `numbers` (n, n_numbers) standardised, `codes` (n, n_categories), -1 is unknown."""
+    """Rows for the kernel: `numbers` (n, n_numbers) standardised, `codes` (n, n_categories), -1 for unknown."""
 
     numbers: Floats
     codes: Codes
@@ -24,13 +25,13 @@ class Points:
         return len(self.numbers)
 
     def take(self, rows: NDArray[np.int64]) -> "Points":
-        """These rows only."""
+        """The points of these rows."""
         return Points(self.numbers[rows], self.codes[rows])
 
 
 @dataclass(frozen=True)
 class MixedKernel:
-    """Trend, categories' levels and slopes, and a smooth rest:
+    """Covariance of a trend, of categories' levels and slopes, and of a smooth rest:
 
         k(x, x') = L (1 + sum_c e_c I_c) + sum_c b_c I_c + s M(r) prod_c (q_c + (1 - q_c) I_c)
 
@@ -45,20 +46,16 @@ class MixedKernel:
     n_categories: int
 
     @property
-    def means(self) -> Floats:
-        """The values that theta is believed to have before any row is seen: medians of log-normal priors."""
-        return self._theta(slope=0.1, length=1.5 * max(self.n_numbers, 1) ** 0.5, level=0.3, smooth=0.3, noise=0.02)
-
-    @property
-    def deviations(self) -> Floats:
-        """The standard deviations by which theta may stray from `means`."""
+    def priors(self) -> Priors:
+        """Log-normal priors of the constants, before any row is seen."""
         numbers, categories = self.n_numbers, self.n_categories
-        return np.concatenate(
-            [np.full(numbers, 1.5), np.full(numbers, 1.0), np.full(3 * categories, 1.5), [1.5, 1.5]],
-        )
+        means = self._theta(slope=0.1, length=1.5 * max(numbers, 1) ** 0.5, level=0.3, smooth=0.3, noise=0.02)
+        deviations = np.repeat([1.5, 1.0, 1.5, 1.5], [numbers, numbers, 3 * categories, 2])
+        reach = STRAY * deviations
+        return Priors(means, deviations, np.stack([means - reach, means + reach], axis=1))
 
     def covariance(self, theta: Floats, left: Points, right: Points) -> Floats:
-        """Between two sets of rows without noise, shape (n_left, n_right)."""
+        """Covariance between two sets of rows without noise, shape (n_left, n_right)."""
         slopes, lengths, tilts, levels, shares, smooth, _ = self._split(theta)
         codes, place = np.unique(left.codes, axis=0, return_inverse=True)  # many rows, few combinations of categories
         same = self._same(codes, right.codes)
@@ -69,13 +66,13 @@ class MixedKernel:
         result = (left.numbers * slopes) @ right.numbers.T
         result *= of_rows(1.0 + np.tensordot(tilts, same, axes=1))
         result += of_rows(np.tensordot(levels, same, axes=1))
-        matern = _matern(_distances(left.numbers / lengths, right.numbers / lengths))
-        matern *= of_rows(smooth * _product(shares, same))
-        result += matern
+        rest = matern(distances(left.numbers, right.numbers, lengths))
+        rest *= of_rows(smooth * _product(shares, same))
+        result += rest
         return np.asarray(result, dtype=np.float64)
 
     def variances(self, theta: Floats, points: Points) -> Floats:
-        """The covariance of each row with itself, shape (n,); an unknown category is like no other, but like itself."""
+        """Variances of the rows, shape (n,); an unknown category equals itself alone."""
         slopes, _, tilts, levels, _, smooth, _ = self._split(theta)
         trend = (points.numbers**2 @ slopes) * (1 + tilts.sum())
         return np.asarray(trend + levels.sum() + smooth, dtype=np.float64)
@@ -84,36 +81,29 @@ class MixedKernel:
         """The variance of a measurement."""
         return float(np.exp(theta[-1]))
 
-    def loss(self, theta: Floats, points: Points, y: Floats, inflation: Floats) -> tuple[float, Floats]:
-        """Minus the log posterior of theta and its gradient; `inflation` multiplies each row's noise, shape (n,)."""
+    def misfit(self, theta: Floats, points: Points, y: Floats) -> tuple[float, Floats]:
+        """Return minus the log likelihood of values (n,) at rows, up to a constant, and its gradient by theta."""
         slopes, lengths, tilts, levels, shares, smooth, noise = self._split(theta)
         same, z = self._same(points.codes, points.codes), points.numbers
         line, trend = (z * slopes) @ z.T, 1.0 + np.tensordot(tilts, same, axes=1)
-        distances = _distances(z / lengths, z / lengths)
-        matern, falling = _matern(distances), _falling(distances)
+        correlation, falling = matern_with_slope(distances(z, z, lengths))
         product = _product(shares, same)
-        gram = line * trend + np.tensordot(levels, same, axes=1) + smooth * matern * product
-        gram[np.diag_indices(len(y))] += noise * inflation
-        inverse, log_determinant = _inverse(gram)
-        weights = inverse @ y
-        lean = np.outer(weights, weights) - inverse  # 2 x the likelihood's derivative by each entry of the gram
-        leaning_trend, leaning_fall = lean * trend, lean * product * falling * smooth
-        rows = leaning_fall.sum(axis=1)
-        by_length = 2 * (rows @ z**2 - np.einsum("nd,nd->d", z, leaning_fall @ z)) / lengths**2
-        leaning_smooth = lean * matern * smooth
-        gradient = np.concatenate(
-            [
-                slopes * np.einsum("nd,nd->d", z, leaning_trend @ z),
-                by_length,
-                tilts * np.array([np.vdot(lean * line, matches) for matches in same]),
-                levels * np.array([np.vdot(lean, matches) for matches in same]),
-                shares * (1 - shares) * _by_share(shares, same, leaning_smooth),
-                [np.vdot(leaning_smooth, product), noise * float(np.diag(lean) @ inflation)],
-            ]
-        )
-        distance = (theta - self.means) / self.deviations
-        value = 0.5 * float(y @ weights + log_determinant + distance @ distance)
-        return value, distance / self.deviations - 0.5 * gradient
+        covariance = line * trend + np.tensordot(levels, same, axes=1) + smooth * correlation * product
+        covariance[np.diag_indices(len(y))] += noise
+        solution = Solution.of(covariance, y)
+        slope = solution.slope
+        by_line, by_distance = slope * trend, slope * product * falling * smooth
+        by_smooth = slope * correlation * smooth
+        by_length = 2 * (by_distance.sum(axis=1) @ z**2 - np.einsum("nd,nd->d", z, by_distance @ z)) / lengths**2
+        gradient = [
+            slopes * np.einsum("nd,nd->d", z, by_line @ z),
+            by_length,
+            tilts * np.array([np.vdot(slope * line, matches) for matches in same]),
+            levels * np.array([np.vdot(slope, matches) for matches in same]),
+            shares * (1 - shares) * _by_share(shares, same, by_smooth),
+            [np.vdot(by_smooth, product), noise * float(np.trace(slope))],
+        ]
+        return solution.misfit, np.concatenate(gradient)
 
     def _same(self, left: Codes, right: Codes) -> Floats:
         pairs = left.T[:, :, None] == right.T[:, None, :]
@@ -134,29 +124,6 @@ class MixedKernel:
         return np.exp(slopes), np.exp(lengths), np.exp(tilts), np.exp(levels), shares, float(smooth), float(noise)
 
 
-def _distances(left: Floats, right: Floats) -> Floats:
-    """Between scaled rows, times the square root of 5."""
-    distances = (-2 * left) @ right.T
-    distances += (left**2).sum(axis=1)[:, None]
-    distances += (right**2).sum(axis=1)[None, :]
-    np.maximum(distances, 0.0, out=distances)
-    np.sqrt(distances, out=distances)
-    distances *= SQRT5
-    return np.asarray(distances)
-
-
-def _matern(distances: Floats) -> Floats:
-    """Matern 5/2."""
-    fading = np.exp(-distances)
-    fading *= 1 + distances * (1 + distances / 3)
-    return np.asarray(fading)
-
-
-def _falling(distances: Floats) -> Floats:
-    """Minus twice the derivative of Matern 5/2 by the squared distance."""
-    return np.asarray((5 / 3) * (1 + distances) * np.exp(-distances))
-
-
 def _product(shares: Floats, same: Floats) -> Floats:
     product = np.ones(same.shape[1:])
     for share, matches in zip(shares, same, strict=True):
@@ -172,10 +139,3 @@ def _by_share(shares: Floats, same: Floats, leaning: Floats) -> Floats:
             for share, matches in zip(shares, same, strict=True)
         ]
     )
-
-
-def _inverse(gram: Floats) -> tuple[Floats, float]:
-    """The inverse of a covariance and the logarithm of its determinant."""
-    factor = np.linalg.cholesky(gram)
-    half = np.linalg.solve(factor, np.eye(len(gram)))
-    return half.T @ half, 2 * float(np.log(np.diag(factor)).sum())

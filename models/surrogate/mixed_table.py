@@ -1,4 +1,4 @@
-"""Tables of numbers and categories as the points that distances and covariances are made of."""
+"""Tables of numbers and categories as points for distances and covariances."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate.columns import Columns
 from crosswind.models.surrogate.mixed_kernel import Codes, Points
 
-LOG_RATIO_MIN = 4.0  # a positive number that spans more than this acts by its ratios
+LOG_RATIO_MIN = 4.0  # positive numbers whose largest is this many times the smallest are taken by logarithm
 
 
 @dataclass(frozen=True)
 class MixedTable:
     """Rules that turn a table's rows into points: positive numbers of a wide range by logarithm, all standardised.
 
-    A number missing, or one that never varied, is 0; a category missing or not seen is -1.
+    A missing number, or one that never varied, is 0; a missing or unseen category is -1.
     """
 
     columns: Columns
@@ -28,7 +28,7 @@ class MixedTable:
 
     @classmethod
     def of(cls, X: pd.DataFrame) -> Self:
-        """Learned from a table's own rows. Raises: InvalidInputError."""
+        """Learn the rules from a table. Raises: InvalidInputError."""
         columns = Columns.of(X)
         raw = _numbers(columns, columns.matrix(X))
         logged = tuple(_spans_ratios(column) for column in raw.T)
@@ -52,7 +52,7 @@ class MixedTable:
         return tuple(name for name, categories in self.columns.categories.items() if categories is not None)
 
     def points(self, X: pd.DataFrame) -> Points:
-        """These rows; their order is kept. Raises: InvalidInputError on other columns."""
+        """The rows of a table as points. Raises: InvalidInputError on other columns."""
         matrix = self.columns.matrix(X)
         standard = (_logged(_numbers(self.columns, matrix), self.logged) - self.means) / self.deviations
         return Points(np.where(np.isnan(standard), 0.0, standard), _codes(self.columns, matrix))
@@ -86,7 +86,7 @@ def _codes_of(hot: Floats) -> Codes:
 
 
 def _blocks(columns: Columns) -> list[tuple[str, int, int | None]]:
-    """Name, first place in the matrix and, for a category, how many places of each column."""
+    """Name, first place in the matrix and, for a category, number of places of each column."""
     blocks: list[tuple[str, int, int | None]] = []
     place = 0
     for name, categories in columns.categories.items():

@@ -1,4 +1,4 @@
-"""The nearest cohorts, carried over by a scaling law."""
+"""Prediction from the nearest cohorts, scaled by a power law."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -14,17 +14,17 @@ from crosswind.models.surrogate.mixed_kernel import Points
 from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError, check_rows
 from crosswind.models.surrogate.validation import Mask
 
-LOG_DISTANCE_FLOOR = 0.05  # closer than 5 % is as close as can be told
+LOG_DISTANCE_FLOOR = 0.05  # closer than 5 % is not resolved
 
 
 @dataclass
 class NearestCohortSurrogate:
-    """The mean of the nearest rows' objectives, each carried to the asked configuration by a robust log-linear law.
+    """The mean of the nearest rows' objectives, each scaled to the new configuration by a robust log-linear law.
 
-    Two rows are as far apart as the law says that their numbers change log y, plus the deviation between a category's
-    levels where these differ, so the distance needs no scales of its own; a row at distance d weighs
-    1 / (d^2 + floor^2). Beyond the rows the law takes over, so a scale never seen is predicted. Quantiles are those of
-    the leave-one-out errors.
+    The distance of two rows is the change of log y between their numbers by the law, plus the deviation between a
+    category's levels where these differ, so it needs no scales of its own; a row at distance d weighs
+    1 / (d^2 + floor^2). Beyond the rows the law takes over, so unseen scales are predicted. Quantiles are those of the
+    leave-one-out errors.
     """
 
     seed: int = 0
@@ -37,7 +37,7 @@ class NearestCohortSurrogate:
     _log_quantiles: Floats = field(default_factory=lambda: np.empty(0), init=False, repr=False)
 
     def fit(self, X: pd.DataFrame, y: Floats) -> Self:
-        """Learns the law and keeps the rows; two are the least. Raises: InvalidInputError."""
+        """Learns the law from two rows or more, and stores them. Raises: InvalidInputError."""
         check_rows(X, y, least=2)
         self._law = LogLinearSurrogate(seed=self.seed).fit(X, y)
         self._points, self._log_y = self._law.points(X), np.log(y)
@@ -48,12 +48,12 @@ class NearestCohortSurrogate:
         self._log_quantiles = quantiles_of(left_out - np.median(left_out))
         return self
 
-    def answers(self, training: Mask, asked: Mask) -> Floats:
-        """Medians of fitted rows by the law and the nearest of others; shape (asked.sum(),). Raises: NotFittedError."""
+    def held_out(self, training: Mask, test: Mask) -> Floats:
+        """Medians of test rows by the law and the nearest of training rows, (n_test,). Raises: NotFittedError."""
         if self._points is None:
-            raise NotFittedError("NearestCohortSurrogate.answers came before fit")
+            raise NotFittedError("NearestCohortSurrogate.held_out came before fit")
         law = self._law.without(training)
-        fitted, points = (self._points.take(np.flatnonzero(mask)) for mask in (training, asked))
+        fitted, points = (self._points.take(np.flatnonzero(mask)) for mask in (training, test))
         errors = self._log_y[training] - law.expected(fitted)
         nearby = self._nearby(self._distances(law, points, fitted), errors)
         return np.asarray(np.exp(law.expected(points) + nearby), dtype=np.float64)
@@ -70,7 +70,7 @@ class NearestCohortSurrogate:
         return spread(medians, self._log_quantiles)
 
     def _distances(self, law: LogLinearSurrogate, points: Points, fitted: Points) -> Floats:
-        """In units of log y, shape (n, n_fitted)."""
+        """Distances in units of log y, shape (n, n_fitted)."""
         slopes = np.abs(law.slopes)
         squares: Floats = cdist(points.numbers * slopes, fitted.numbers * slopes, "sqeuclidean")
         for column, levels in enumerate(law.levels):
@@ -81,7 +81,7 @@ class NearestCohortSurrogate:
         return np.sqrt(squares, out=squares)
 
     def _nearby(self, distances: Floats, errors: Floats) -> Floats:
-        """The nearest known rows' mean error of the law, shape (n,)."""
+        """Mean errors of the law on the nearest fitted rows, shape (n,)."""
         count = min(self.n_nearest, distances.shape[1] - 1)
         nearest = np.argpartition(distances, count - 1, axis=1)[:, :count]
         weights = 1 / (np.take_along_axis(distances, nearest, axis=1) ** 2 + LOG_DISTANCE_FLOOR**2)

@@ -1,4 +1,4 @@
-"""A surrogate of what a prior leaves, learned as a ratio to it."""
+"""A surrogate of the ratio of measured to prior."""
 
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from crosswind.data.schema.prediction import Floats, Prediction, monotone
-from crosswind.models.surrogate.knows_its_rows import KnowsItsRows
 from crosswind.models.surrogate.log_linear import LogLinearSurrogate
-from crosswind.models.surrogate.surrogate import NotFittedError, Surrogate, check_rows
+from crosswind.models.surrogate.surrogate import HoldoutSurrogate, NotFittedError, Surrogate, check_rows
 from crosswind.models.surrogate.xgboost_quantile import XgboostQuantileSurrogate
 
 FOLDED_ROWS_MIN = 10
@@ -20,8 +19,8 @@ FOLDED_ROWS_MIN = 10
 class RatioToPrior:
     """The prior's median times the surrogate's quantiles of measured over prior.
 
-    The prior extrapolates; the surrogate, whose trees end where the rows end, only corrects it. Ratios are taken to
-    priors that had not seen the row (`n_folds`, interleaved): one that fits too well would leave nothing to learn.
+    The prior extrapolates; the surrogate, whose trees are constant beyond the rows, only corrects it. Ratios are taken
+    to priors fitted without the row (`n_folds`, interleaved): one that fits too well would leave nothing to learn.
     """
 
     prior: Surrogate = field(default_factory=LogLinearSurrogate)
@@ -50,8 +49,8 @@ class RatioToPrior:
         medians, folds = np.empty(len(y)), np.arange(len(y)) % self.n_folds
         for fold in range(self.n_folds):
             seen = folds != fold
-            if isinstance(self.prior, KnowsItsRows):
-                medians[~seen] = self.prior.answers(seen, ~seen)
+            if isinstance(self.prior, HoldoutSurrogate):
+                medians[~seen] = self.prior.held_out(seen, ~seen)
             else:
                 medians[~seen] = deepcopy(self.prior).fit(X[seen], y[seen]).predict(X[~seen]).at(0.5)
         return medians

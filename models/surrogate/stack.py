@@ -1,4 +1,4 @@
-"""Several surrogates' predictions as one, weighted by how well each answers the question that a row puts."""
+"""A stack of surrogates, weighted by their accuracy out of fold for the kind of extrapolation that a row is."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
-from crosswind.models.surrogate.knows_its_rows import KnowsItsRows
 from crosswind.models.surrogate.log_errors import quantiles_of, spread
-from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError, Surrogate, check_rows
+from crosswind.models.surrogate.surrogate import LEVELS, HoldoutSurrogate, NotFittedError, Surrogate, check_rows
 from crosswind.models.surrogate.validation import Memory, Split
 
 TIE = 1e-9  # of log seconds
-ASKED_ROWS_MIN = 8  # fewer answers tell no weights
+TESTED_ROWS_MIN = 8  # with fewer, weights are equal
 
 
 @dataclass(frozen=True)
 class Blend:
-    """The lesson of answering one question out of fold: members' weights, which sum to one, and the errors left."""
+    """The result of one split out of fold: the members' weights, which sum to one, and the quantiles of the errors."""
 
     weights: Floats  # (n_members,), none negative
     log_quantiles: Floats  # (n_levels,)
@@ -33,15 +32,16 @@ class Blend:
 class Stack:
     """The members' log medians, weighted; the weights are those with the least absolute error out of fold.
 
-    Each split is a question (a site, a device never seen, a larger scale), and each asked row is answered by the blend
-    of the first split whose question it puts, or of the last. So the same stack trusts what extrapolates where a row
-    lies outside and what interpolates where it lies inside. Weights are tried on a grid of `n_steps` and where two are
-    equally good the earlier member has more. Source: Wolpert 1992; non-negative weights: Breiman 1996.
+    A split is a kind of extrapolation (a new site, an unseen device, a larger scale), and a new row is predicted by the
+    blend of the first split that it is novel to, or of the last. So the same stack trusts members that extrapolate
+    where a row lies outside and members that interpolate where it lies inside. Weights are searched on a grid of
+    `n_steps`; of equally good ones, those that favour earlier members are taken.
+    Source: Wolpert 1992; non-negative weights: Breiman 1996.
     """
 
     members: tuple[Surrogate, ...]
     splits: tuple[Split, ...]
-    hidden: tuple[str, ...] = ()  # columns that the splits may look at, but no member
+    hidden: tuple[str, ...] = ()  # columns that splits see, but no member
     n_steps: int = 10
     _memories: list[Memory] = field(default_factory=list, init=False, repr=False)
     _blends: list[Blend] = field(default_factory=list, init=False, repr=False)
@@ -77,7 +77,7 @@ class Stack:
         return Prediction(LEVELS, values)
 
     def _medians(self, X: pd.DataFrame, chosen: NDArray[np.int64]) -> Floats:
-        """By every member, shape (n_rows, n_members); 1 where it has no weight in the row's blend, nobody asks it."""
+        """Medians by every member, (n_rows, n_members); 1 where it has no weight in the row's blend, uncomputed."""
         seen, medians = self._seen(X), np.ones((len(X), len(self.members)))
         for place, member in enumerate(self.members):
             weighs = np.array([blend.weights[place] > 0 for blend in self._blends])
@@ -97,12 +97,12 @@ class Stack:
     def _blend(self, unfitted: tuple[Surrogate, ...], split: Split, X: pd.DataFrame, y: Floats) -> Blend:
         pairs = list(zip(self.members, unfitted, strict=True))
         answers = np.log(np.column_stack([self._out_of_fold(pair, split, X, y) for pair in pairs]))
-        asked = np.all(np.isfinite(answers), axis=1)
-        if asked.sum() < ASKED_ROWS_MIN:
+        tested = np.all(np.isfinite(answers), axis=1)
+        if tested.sum() < TESTED_ROWS_MIN:
             equal = np.full(len(pairs), 1 / len(pairs))
             medians = np.column_stack([_medians_of(member, self._seen(X)) for member in self.members])
             return Blend(equal, quantiles_of(np.log(y) - np.log(medians) @ equal))
-        answers, truth = answers[asked], np.log(y[asked])
+        answers, truth = answers[tested], np.log(y[tested])
         grid = list(_simplex(len(pairs), self.n_steps))
         losses = [float(np.abs(truth - answers @ weights).mean()) for weights in grid]
         weights = grid[int(np.argmax(np.array(losses) <= min(losses) + TIE))]
@@ -110,14 +110,14 @@ class Stack:
         return Blend(weights, quantiles_of(errors - np.median(errors)))
 
     def _out_of_fold(self, member: tuple[Surrogate, Surrogate], split: Split, X: pd.DataFrame, y: Floats) -> Floats:
-        """Medians of the rows that the split asks about, NaN of others, (n_rows,); `member`: fitted, and not yet."""
+        """Medians of the split's test rows, NaN of others, (n_rows,); `member`: fitted, and not fitted yet."""
         fitted, fresh = member
         medians, seen = np.full(len(y), np.nan), self._seen(X)
         for training, test in split.pairs(X):
             if training.sum() < 2:
                 continue
-            if isinstance(fitted, KnowsItsRows):
-                medians[test] = fitted.answers(training, test)
+            if isinstance(fitted, HoldoutSurrogate):
+                medians[test] = fitted.held_out(training, test)
             else:
                 model = deepcopy(fresh).fit(seen[training], y[training])
                 medians[test] = model.predict(seen[test]).at(0.5)
@@ -125,11 +125,11 @@ class Stack:
 
 
 def _medians_of(member: Surrogate, X: pd.DataFrame) -> Floats:
-    return member.medians(X) if isinstance(member, KnowsItsRows) else member.predict(X).at(0.5)
+    return member.medians(X) if isinstance(member, HoldoutSurrogate) else member.predict(X).at(0.5)
 
 
 def _simplex(n_members: int, n_steps: int) -> Iterator[Floats]:
-    """Every way to share `n_steps` among the members, those that give the first most first, as shares of one."""
+    """Yield all ways to share 1 among the members in `n_steps` steps, (n_members,) each, most for the first first."""
     places = n_steps + n_members - 1
     for bars in reversed(list(combinations(range(places), n_members - 1))):
         edges = np.array([-1, *bars, places])

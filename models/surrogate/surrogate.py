@@ -1,18 +1,19 @@
-"""The protocol of a surrogate."""
+"""The protocols of surrogates."""
 
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 import pandas as pd
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
+from crosswind.models.surrogate.validation import Mask
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
 
 class NotFittedError(InvalidInputError):
-    """A model was asked before it had learned."""
+    """A model was used before it was fitted."""
 
 
 class Surrogate(Protocol):
@@ -29,6 +30,19 @@ class Surrogate(Protocol):
 
     def predict(self, X: pd.DataFrame) -> Prediction:
         """Quantiles at LEVELS of each row's objective. Raises: NotFittedError, InvalidInputError."""
+        ...
+
+
+@runtime_checkable
+class HoldoutSurrogate(Protocol):
+    """A surrogate that, once fitted, predicts some of its rows from others without a new fit."""
+
+    def held_out(self, training: Mask, test: Mask) -> Floats:
+        """Medians of the test rows predicted from the training rows, (n_test,); masks over the fitted rows."""
+        ...
+
+    def medians(self, X: pd.DataFrame) -> Floats:
+        """Medians of new rows, shape (n_rows,). Raises: NotFittedError, InvalidInputError."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The product's recipe for how long a configuration typically takes that was never run so before."""
+"""The product's recipe for the typical time of a configuration that never ran."""
 
 from crosswind.models.surrogate.gaussian_process import GaussianProcessSurrogate
 from crosswind.models.surrogate.log_linear import LogLinearSurrogate
@@ -14,9 +14,9 @@ N_FOLDS = 3
 def typical_time(seed: int, *, scale: str, device: str, site: str) -> Stack:
     """A stack of a Gaussian process, the nearest cohorts, a power law and trees on the power law.
 
-    `scale`, `device` and `site` name the columns that hold the ranks (a number), the device or system and who ran it (a
-    text, which no member sees). Rows are in the order of time. How the members are weighted is learned from the
-    training rows for each question by itself: a larger scale than any, a device never seen, another site, a later run.
+    `scale`, `device` and `site` name the columns of the ranks (a number), of the device or system, and of the owner (a
+    text, which no member sees). Rows are in the order of time. The members' weights are learned from the training rows
+    for each kind of extrapolation: a larger scale, an unseen device, another site, a later run.
     """
     law, trees = LogLinearSurrogate(seed=seed), XgboostQuantileSurrogate(seed=seed, n_rounds=30, max_depth=3)
     members = (

@@ -1,4 +1,4 @@
-"""Splits that put the question that a model will be asked: a later run, a group never seen, a larger scale."""
+"""Splits for validation by kinds of extrapolation: a later run, an unseen group, a larger scale."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,55 +16,55 @@ Memory: TypeAlias = list[str] | list[float]
 
 
 class Split(Protocol):
-    """Divides rows into what is learned from and what is asked about, and tells which new rows put that question."""
+    """Splits rows into training and test rows, and finds new rows that are novel in the same way as the test rows."""
 
     def pairs(self, X: pd.DataFrame) -> Iterator[tuple[Mask, Mask]]:
-        """The rows learned from and those asked about, each (n_rows,), fold by fold. Raises: InvalidInputError."""
+        """Masks of training and of test rows, (n_rows,) each, fold by fold. Raises: InvalidInputError."""
         ...
 
     def memory(self, X: pd.DataFrame) -> Memory:
-        """Return what must be remembered of known rows to tell new ones from them. Raises: InvalidInputError."""
+        """Return the values of known rows that `is_novel` compares with. Raises: InvalidInputError."""
         ...
 
     def is_novel(self, memory: Memory, X: pd.DataFrame) -> Mask:
-        """Return which rows of X put this question to one who knows only the remembered rows, shape (n_rows,)."""
+        """Return the rows of X, (n_rows,), that are novel against the remembered values."""
         ...
 
 
 @dataclass(frozen=True)
 class TimeOrdered:
-    """Each later part of the rows from all before it; every new row is later."""
+    """Parts of the rows in the order of time, predicted from all before them; every new row is later."""
 
     n_parts: int = 4
 
     def pairs(self, X: pd.DataFrame) -> Iterator[tuple[Mask, Mask]]:
-        """All before and each part, of equal sizes; the first is only learned from."""
+        """All rows before a part, and the part; parts are of equal size, and the first is only trained on."""
         parts = np.arange(len(X)) * self.n_parts // max(len(X), 1)
         for part in range(1, self.n_parts):
             yield parts < part, parts == part
 
-    def memory(self, X: pd.DataFrame) -> Memory:  # noqa: ARG002  whatever is known is earlier
-        """Nothing."""
+    def memory(self, X: pd.DataFrame) -> Memory:  # noqa: ARG002  known rows are always earlier
+        """An empty list."""
         return []
 
     def is_novel(self, memory: Memory, X: pd.DataFrame) -> Mask:  # noqa: ARG002
-        """Every row."""
+        """All rows."""
         return np.ones(len(X), dtype=np.bool_)
 
 
 @dataclass(frozen=True)
 class LeaveGroupOut:
-    """Some of a column's values (sites, systems, devices, workloads, cohorts) from all others; a new row has another.
+    """Groups of a column's values (sites, systems, devices, workloads, cohorts), predicted from all others.
 
-    At most `n_folds` groups of values, made equal in rows, largest first: leaving every value out by itself costs more
-    and says the same. Missing is a value.
+    At most `n_folds` groups of values, balanced in rows, largest first: leaving every value out by itself costs more
+    and shows the same. Missing is a value. A new row with an unseen value is novel.
     """
 
     column: str
     n_folds: int = 5
 
     def pairs(self, X: pd.DataFrame) -> Iterator[tuple[Mask, Mask]]:
-        """The other folds and each fold."""
+        """The other folds, and a fold."""
         folds = self.folds(X)
         for fold in np.unique(folds):
             yield folds != fold, folds == fold
@@ -74,12 +74,12 @@ class LeaveGroupOut:
         return sorted(set(_texts(X, self.column)))
 
     def is_novel(self, memory: Memory, X: pd.DataFrame) -> Mask:
-        """Rows whose value is not known."""
+        """Rows with a value that is not remembered."""
         remembered = {str(value) for value in memory}
         return np.array([text not in remembered for text in _texts(X, self.column).tolist()], dtype=np.bool_)
 
     def folds(self, X: pd.DataFrame) -> NDArray[np.int64]:
-        """Each row's fold, shape (n_rows,). Raises: InvalidInputError without the column."""
+        """Folds of the rows, shape (n_rows,). Raises: InvalidInputError without the column."""
         values = _texts(X, self.column)
         counts = values.value_counts().sort_index().sort_values(ascending=False, kind="stable")
         sizes = np.zeros(min(self.n_folds, len(counts)), dtype=np.int64)
@@ -92,14 +92,14 @@ class LeaveGroupOut:
 
 @dataclass(frozen=True)
 class SmallToLarge:
-    """The largest values of a number column (ranks, batch) from the small ones; a new row is larger than all known."""
+    """The largest values of a number column (ranks, batch), predicted from smaller ones; a larger row is novel."""
 
     column: str
-    test_ratio: float = 0.25  # share of the rows that is asked about, about
-    gap: float = 1.0  # what is asked about is larger than this times the largest that is learned from
+    test_ratio: float = 0.25  # share of test rows, about
+    gap: float = 1.0  # ratio between the smallest test value and the largest training value, at least
 
     def pairs(self, X: pd.DataFrame) -> Iterator[tuple[Mask, Mask]]:
-        """One, unless all rows are of one scale: the rows at least `gap` smaller than the smallest large one."""
+        """One pair, unless all rows are of one scale: the rows at least `gap` smaller than the smallest large one."""
         scale = _numbers(X, self.column)
         present = scale[~np.isnan(scale)]
         if present.size == 0:

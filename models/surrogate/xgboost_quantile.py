@@ -29,7 +29,7 @@ class XgboostQuantileSurrogate:
     _booster: xgb.Booster | None = field(default=None, init=False, repr=False)
 
     def fit(self, X: pd.DataFrame, y: Floats) -> Self:
-        """Learns the quantiles of y given X; two rows are the least. Raises: InvalidInputError."""
+        """Learns the quantiles of y given X from two rows or more. Raises: InvalidInputError."""
         check_rows(X, y, least=2)
         self._centre = float(np.median(np.log(y)))  # the booster has 32 bits, so the unit must not use them up
         self._columns = Columns.of(X)

@@ -1,1 +1,1 @@
-"""Training of models in the background: every model that is made, and whose turn it is."""
+"""Training of models in the background: the trainers, and the operations that run them."""

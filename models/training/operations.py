@@ -1,7 +1,7 @@
-"""Training as operations: asked for by people, by a schedule or by drift, and done by whoever is alive.
+"""Training as operations: requested by people, by a schedule or by drift, and run by any process that is alive.
 
-An operation is held under a lease that its process renews while it works. Whoever is killed leaves it to the next one:
-after the lease has run out it is begun again, at most ATTEMPTS_MAX times. The new version and the operation's end are
+An operation is held under a lease that its process renews while it works. If the process is killed, the operation is
+started again after the lease has run out, at most ATTEMPTS_MAX times. The new version and the operation's end are
 written in one transaction, so that nothing is registered twice.
 """
 
@@ -35,7 +35,7 @@ _log = logging.getLogger("crosswind.operations")
 
 
 class Runner:
-    """Asks for trainings and does them, one at a time."""
+    """Requests trainings and runs them, one at a time."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class Runner:
         self._current: str | None = None
 
     def ask(self, name: str, because: str = "asked for", *, request: RequestKey | None = None) -> Operation:
-        """The operation that trains this model: a new one, or the one that waits or runs already.
+        """The operation that trains this model: a new one, or the one that is waiting or running already.
 
-        Raises: NotFoundError when nobody knows how to train it, InvalidInputError.
+        Raises: NotFoundError for a model without a trainer, InvalidInputError.
         """
         check_name(name)
         self._trainer(name)
@@ -72,9 +72,9 @@ class Runner:
             return operation
 
     def run_next(self, operation_id: str | None = None) -> Operation | None:
-        """Does the oldest training that is free, or the named one, and returns it ended; None when none is free.
+        """Runs the oldest free training, or the named one, and returns it when ended; None when none is free.
 
-        What a trainer raises ends the operation as failed, not this process.
+        An exception of a trainer ends the operation as failed, not this process.
         """
         begun = self._claim(operation_id)
         if begun is None:
@@ -83,7 +83,7 @@ class Runner:
         try:
             with self._beating(begun.operation_id):
                 return self._done(begun)
-        except ConflictError as error:  # it was slower than its lease, and somebody else has it now
+        except ConflictError as error:  # it took longer than its lease, and another process has it now
             _log.warning("%s", error)
             return None
         finally:
@@ -100,7 +100,7 @@ class Runner:
         return tuple(sorted(self._trainers))
 
     def look_after(self, name: str) -> Operation | None:
-        """Takes the promoted version back if it drifted, and asks for a training if that or the schedule wants one.
+        """Takes the promoted version back if it drifted, and requests a training after drift or by schedule.
 
         Raises: what the trainer's `later_runs` raises, NotFoundError, UnavailableError, MalformedError.
         """
@@ -109,7 +109,7 @@ class Runner:
         return self.ask(name, reason) if reason else self._ask_if_due(name, trainer)
 
     def give_back(self) -> None:
-        """Gives back what is being done, so that another process need not wait for the lease to run out."""
+        """Releases the running operation, so that another process need not wait for the lease to run out."""
         if current := self._current:
             with suppress(ProjectError), self._store.catalog.write() as session:
                 session.operations.release(current, self._owner)
@@ -130,7 +130,7 @@ class Runner:
             content = pack(begun.arguments["name"], trained.model)
         except ProjectError as error:
             return self._failed(begun, str(error))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the operation and not the server
+        except Exception as error:  # noqa: BLE001 - any error ends the operation and not the server
             _log.exception("%s of %s failed", begun.kind, dict(begun.arguments))
             return self._failed(begun, f"{type(error).__name__}: {error}")
         lease_until_ns = self._lease_end_ns()
@@ -151,7 +151,7 @@ class Runner:
             try:
                 record = self._registry.promote_in(session, name, record.version)
                 note = record.note
-            except ConflictError as error:  # said before anything was written
+            except ConflictError as error:  # raised before anything was written
                 note = str(error)
             result = {**begun.result, "version": record.version, "state": record.state.value, "note": note}
             return session.operations.finish(begun.operation_id, self._owner, now_ns=self._clock(), result=result)
@@ -173,7 +173,7 @@ class Runner:
         return reason
 
     def _demote(self, record: ModelRecord, reason: str) -> None:
-        with suppress(ConflictError):  # somebody was faster
+        with suppress(ConflictError):  # another process was faster
             fallback = self._registry.demote(record.name, record.version, reason)
             answers = f"version {fallback.version}" if fallback else "none"
             _log.warning("version %d of %s is taken back, %s answers: %s", record.version, record.name, answers, reason)

@@ -1,4 +1,4 @@
-"""Every model that is made in the background, or by `crosswind models train`, by name."""
+"""Trainers by name, for training in the background or by `crosswind models train`."""
 
 from collections.abc import Mapping
 from functools import partial

@@ -14,15 +14,15 @@ from crosswind.models.surrogate.xgboost_quantile import XgboostQuantileSurrogate
 from crosswind.models.transfer.transfer import check_tables, described
 
 RATIO_DEVIATION = 1.0  # of the log ratio of two systems before any anchor: a factor of e
-SLOPE_DEVIATION = 0.15  # of the power to which the sources' seconds are raised: nearly 1 until many anchors say else
-NOISE_DEVIATION_MIN = 0.05  # of log seconds: one anchor is trusted to 5 % and no further
+SLOPE_DEVIATION = 0.15  # of the exponent of the sources' seconds: close to 1 until many anchors differ
+NOISE_DEVIATION_MIN = 0.05  # of log seconds: one anchor is trusted to 5 %
 HUBER_WIDTH = 1.345  # deviations; 95 % efficient on normal errors (Huber 1981)
 REWEIGHTINGS = 20
 
 
 @dataclass(frozen=True)
 class Line:
-    """log target = shift + (1 + bend) * log source, around a centre, with what is not known of the shift."""
+    """log target = shift + (1 + bend) * log source, around a centre, with the uncertainty of the shift."""
 
     shift: float = 0.0
     bend: float = 0.0
@@ -59,11 +59,11 @@ def robust_line(log_source: Floats, log_target: Floats) -> Line:
 
 @dataclass
 class AnchoredTransfer:
-    """A surrogate of all sources together, moved to the target by k anchors; without any, the sources' own answer.
+    """A surrogate of all sources together, scaled to the target by k anchors; without any, the sources' prediction.
 
-    Where `source_column` names sources, their median levels are taken out first, and the mean of them is the level
-    without anchors: leave it unset where other columns say why a source is slower. The ratio is shrunk: one anchor
-    decides it almost alone, and where the anchors disagree they count for less.
+    Where `source_column` names sources, their median levels are taken out first, and the mean of these is the level
+    without anchors: leave it unset where other columns explain why a source is slower. The ratio is shrunk: one anchor
+    decides it almost alone, and anchors that disagree count for less.
     """
 
     model: Surrogate = field(default_factory=XgboostQuantileSurrogate)  # learns the sources
@@ -80,7 +80,7 @@ class AnchoredTransfer:
         return self.anchor(target, target_seconds)
 
     def anchor(self, target: pd.DataFrame, target_seconds: Floats) -> Self:
-        """Learns the ratio alone anew, for a model of the sources that is there already."""
+        """Learns the ratio alone, for a model that has learned the sources already."""
         rows = described(target, self.source_column)
         self._log_source = np.log(self.model.predict(rows).at(0.5)) if len(rows) else np.empty(0)
         self._log_target = np.log(target_seconds)
@@ -88,7 +88,7 @@ class AnchoredTransfer:
         return self
 
     def predict(self, X: pd.DataFrame) -> Prediction:
-        """The sources' quantiles times the ratio, wider by what is not known of it. Raises: NotFittedError."""
+        """The sources' quantiles times the ratio, widened by its uncertainty. Raises: NotFittedError."""
         if self._line is None:
             raise NotFittedError("AnchoredTransfer.predict came before fit")
         shape = self.model.predict(described(X, self.source_column))
@@ -96,7 +96,7 @@ class AnchoredTransfer:
         return widened(middle, shape, np.full(len(middle), np.hypot(self._line.shift_deviation, self._misfit())))
 
     def held_out(self) -> Floats:
-        """Medians of the target's runs, each from the ratio of the others. Raises: NotFittedError."""
+        """Medians of the target's runs, (k,), from the ratio of the others. Raises: NotFittedError."""
         if self._log_source is None or self._log_target is None:
             raise NotFittedError("AnchoredTransfer.held_out came before fit")
         return np.exp(_one_left_out(self._log_source, self._log_target))
@@ -109,14 +109,14 @@ class AnchoredTransfer:
         return self._log_source
 
     def _misfit(self) -> float:
-        """Return how far the target's runs lie from the line that the others gave, as a deviation."""
+        """Return the deviation of the target's runs from the line of the others."""
         if self._log_source is None or self._log_target is None or len(self._log_target) < 2:
             return 0.0
         return robust_deviation(_one_left_out(self._log_source, self._log_target) - self._log_target)
 
 
 def _levelled(source: pd.DataFrame, seconds: Floats, source_column: str | None) -> Floats:
-    """The seconds as if all sources had one median: how fast each is would else drown what they have in common."""
+    """Seconds scaled so that all sources have one median, for their levels would hide what they have in common."""
     if source_column is None or source_column not in source.columns:
         return seconds
     logs = pd.Series(np.log(seconds))

@@ -17,7 +17,7 @@ UNSEEN = -1.0
 class Coordinates:
     """The columns of a table as one number each: a number in standard deviations, a category as its place.
 
-    Missing is NaN; a category never seen is its own kind, unlike every other.
+    Missing is NaN; an unseen category differs from all others.
     """
 
     columns: Columns
@@ -32,18 +32,18 @@ class Coordinates:
             np.asarray(pd.to_numeric(table.iloc[:, place]), dtype=np.float64) if categories is None else np.zeros(1)
             for place, categories in enumerate(columns.categories.values())
         ]
-        there = [values[np.isfinite(values)] for values in numbers]
-        centres = np.array([values.mean() if len(values) else 0.0 for values in there])
-        deviations = np.array([values.std() if len(values) else 0.0 for values in there])
+        present = [values[np.isfinite(values)] for values in numbers]
+        centres = np.array([values.mean() if len(values) else 0.0 for values in present])
+        deviations = np.array([values.std() if len(values) else 0.0 for values in present])
         return cls(columns, centres, np.where(deviations > 1e-12 * (1 + np.abs(centres)), deviations, 1.0))
 
     @property
     def categorical(self) -> tuple[bool, ...]:
-        """Return which columns are categories."""
+        """Return whether each column is a category."""
         return tuple(categories is not None for categories in self.columns.categories.values())
 
     def points(self, table: pd.DataFrame) -> Floats:
-        """Shape (n_rows, n_columns). Raises: InvalidInputError on other columns, or a text in a number's place."""
+        """Points of the rows, (n_rows, n_columns). Raises: InvalidInputError on other columns, or text for a number."""
         self.columns.matrix(table)  # refuses what does not fit
         made = [
             np.asarray(pd.to_numeric(table.iloc[:, place]), dtype=np.float64)
@@ -57,7 +57,7 @@ class Coordinates:
         return np.asarray((points - self.centres) / self.scales, dtype=np.float64)
 
     def square_distances(self, left: Floats, right: Floats) -> Floats:
-        """Shape (n_columns, n_left, n_right): squares of numbers, 0 or 1 of categories, 1 from there to missing."""
+        """Square distances (n_columns, n_left, n_right): of categories 0 or 1, from present to missing 1."""
         gaps = left.T[:, :, None] - right.T[:, None, :]
         kinds = np.array(self.categorical, dtype=bool)
         strangers = (gaps != 0) | (left.T[:, :, None] == UNSEEN)

@@ -11,7 +11,7 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.energy.device_jobs import DeviceJobs, log_dynamic, logs
 
-RATIO_VARIANCE_MIN = 0.01  # of log seconds between jobs: no two devices are taken for more alike than this
+RATIO_VARIANCE_MIN = 0.01  # of log seconds between jobs: the least assumed between two devices
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Free:
 
 @dataclass(frozen=True)
 class DeviceScaling:
-    """Sources, weighted by how much the ratios of the anchors' times to theirs agree between jobs."""
+    """Source devices, weighted by the agreement between jobs of the ratios of the anchors' times to theirs."""
 
     devices: Mapping[str, DeviceJobs]
     anchors: Mapping[str, Anchor]
@@ -54,7 +54,7 @@ class DeviceScaling:
         return cls(devices, anchors, {name: precision / total for name, precision in precisions.items()})
 
     def free(self, table: pd.DataFrame) -> Free:
-        """Rows of job and batch. Raises: InvalidInputError for a job without an anchor or without a source."""
+        """Return rows of job and batch without a limit. Raises: InvalidInputError without an anchor or a source."""
         columns = np.empty((4, len(table)))
         jobs = table["job"].to_numpy(dtype=str)
         batches = logs(table, "batch")
@@ -88,7 +88,7 @@ class DeviceScaling:
 
 
 def at_top(table: pd.DataFrame) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Return which rows stand at their job's highest limit."""
+    """Return the rows at their job's highest limit, as a mask (n_rows,)."""
     limits = table["limit_watts"]
     return np.asarray(limits == limits.groupby(table["job"].astype(str)).transform("max"), dtype=np.bool_)
 

@@ -16,12 +16,12 @@ from crosswind.models.transfer.network_layers import Layers, Rows, encoded, firs
 from crosswind.models.transfer.transfer import by_source, check_tables, described
 
 TASK = "system"
-CHECK_RATIO = 0.1  # of the sources' rows, kept apart to see how wide the errors are
+CHECK_RATIO = 0.1  # of the sources' rows, held out for the width of the errors
 
 
 @dataclass(frozen=True)
 class Training:
-    """Steps of Adam at a rate, and how strongly layers are held where they were."""
+    """Steps of Adam at a rate, and the penalty on changes of the layers."""
 
     steps: int
     rate: float
@@ -32,8 +32,8 @@ class Training:
 class FineTunedNetwork:
     """A multi-layer perceptron with a learned embedding of each category and of the system.
 
-    Training on the sources moves everything; fine-tuning moves the target's embedding, the level and, held back by
-    a penalty on their distance from where they were, the layers. torch trains; predicting needs numpy alone.
+    Training on the sources changes all weights; fine-tuning changes the target's embedding, the level and, penalised
+    by their distance from before, the layers. torch trains; predicting needs numpy alone.
     """
 
     source_column: str | None = None
@@ -81,7 +81,7 @@ class FineTunedNetwork:
         return log_normal(self._tuned(rows), np.full(len(table), self._width()))
 
     def held_out(self) -> Floats:
-        """Medians of the target's runs, fine-tuned without each. Raises: NotFittedError."""
+        """Medians of the target's runs, (k,), fine-tuned without each of them. Raises: NotFittedError."""
         if self._log_target is None:
             raise NotFittedError("FineTunedNetwork.held_out came before fit")
         if self._rows is None:
@@ -109,11 +109,11 @@ class FineTunedNetwork:
         if rows is None or len(log_target) == 0:
             return self._learned
         # The level first and in closed form: gradients would need thousands of steps for a factor of a hundred.
-        moved = self._learned.shifted(float(np.median(log_target - self._learned(rows))))
-        return _trained(moved, rows, log_target, Training(self.target_steps, self.rate, self.hold))
+        shifted = self._learned.shifted(float(np.median(log_target - self._learned(rows))))
+        return _trained(shifted, rows, log_target, Training(self.target_steps, self.rate, self.hold))
 
     def _width(self) -> float:
-        """The deviation of log seconds: that of the sources, and of the target's level while it has no run."""
+        """The deviation of log seconds: that of the sources and, falling with its runs, of the target's level."""
         assert self._log_target is not None  # noqa: S101  # set by fit
         return float(np.hypot(self._deviation, 1.0 / np.sqrt(1 + 4 * len(self._log_target))))
 
@@ -129,7 +129,7 @@ def _torch() -> Any:
 
 
 def _trained(start: Layers, rows: Rows, log_seconds: Floats, training: Training) -> Layers:
-    """Layers after so many steps of Adam on all rows at once; `hold` pulls them back to where they were."""
+    """Layers after steps of Adam on all rows at once; `hold` penalises their distance from the start."""
     torch = _torch()
     with torch.random.fork_rng(devices=[]):
         weights = {name: torch.tensor(values, requires_grad=True) for name, values in start.weights.items()}

@@ -1,4 +1,4 @@
-"""The ways of transfer weighed against each other on the target's own runs."""
+"""Ways of transfer, weighted by their errors on the target's own runs."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -20,22 +20,22 @@ from crosswind.models.transfer.stacked_sources import StackedSources, target_onl
 from crosswind.models.transfer.transfer import Transfer, by_source, check_tables
 
 WEIGHED_RUNS_MIN = 3  # with fewer, leaving one out leaves too little to learn a ratio and check it
-CHANCE_MAX = 1 / 6  # three runs in the right order; of sources that mean nothing, one in six passes, and errs
-ERROR_MIN = 1e-3  # of log seconds: nobody is believed to be better than 0.1 %
+CHANCE_MAX = 1 / 6  # three runs in the right order; one in six useless sources passes, but has large errors
+ERROR_MIN = 1e-3  # of log seconds: no way is taken to be better than 0.1 %
 ANCHORED, STACKED, MULTI_TASK, NETWORK, TARGET_ONLY = "anchored", "stacked", "multi_task", "network", "target_only"
 
 
 @dataclass
 class GuardedTransfer:
-    """A weighted middle of the ways that, left one run out, err no more than target-only and anchored sources do.
+    """A weighted mean of the ways whose leave-one-out errors are no larger than target-only's and anchored sources'.
 
     Each way's weight falls with the k-th power of its mean absolute log error on the k runs left out (its likelihood
-    under Laplace errors: pseudo-BMA, Geisser and Eddy 1979). The left-out error of a weighted middle is no larger
-    than the weighted mean of the errors, hence no larger than either guard's.
+    under Laplace errors: pseudo-BMA, Geisser and Eddy 1979). The left-out error of a weighted mean is no larger than
+    the weighted mean of the errors, hence no larger than either guard's.
 
-    A source is screened first: it has weight 0 when ranks as good as its are to be had by luck, or when, anchored, it
-    errs no less than the median of the other runs does. Below WEIGHED_RUNS_MIN runs nothing can be checked, and the
-    anchored sources answer alone.
+    Sources are screened first: one has weight 0 when ranks as good as its own are likely by luck, or when, anchored,
+    its error is no smaller than that of the median of the other runs. Below WEIGHED_RUNS_MIN runs nothing can be
+    checked, and the anchored sources predict alone.
     """
 
     model: Surrogate = field(default_factory=XgboostQuantileSurrogate)  # learns the sources
@@ -90,7 +90,7 @@ class GuardedTransfer:
         return monotone(LEVELS, self._middle([way.predict(X).values for way in self._ways.values()]))
 
     def held_out(self) -> Floats:
-        """Medians of the target's runs without each, the ways' weights kept. Raises: NotFittedError."""
+        """Medians of the target's runs, (k,), without each of them; weights are the same. Raises: NotFittedError."""
         if self._held_out is None:
             raise NotFittedError("GuardedTransfer.held_out came before fit")
         return self._held_out
@@ -137,13 +137,13 @@ def _error(predicted: Floats, measured: Floats) -> float:
 
 
 def _screened(members: Mapping[str, AnchoredTransfer], measured: Floats) -> dict[str, float]:
-    """Each source's share; 0 where it hurts."""
-    ignorant = _error(_median_of_others(measured), measured)
+    """The share of each source; 0 where it hurts."""
+    naive = _error(_median_of_others(measured), measured)
     errors = {name: _error(member.held_out(), measured) for name, member in members.items()}
     kept = {
         name: errors[name]
         for name, member in members.items()
-        if errors[name] < ignorant and chance_of_agreement(member.log_source, measured) <= CHANCE_MAX + 1e-9
+        if errors[name] < naive and chance_of_agreement(member.log_source, measured) <= CHANCE_MAX + 1e-9
     }
     return dict.fromkeys(errors, 0.0) | likelihood_shares(kept, len(measured))
 
@@ -154,7 +154,7 @@ def _median_of_others(measured: Floats) -> Floats:
 
 
 def likelihood_shares(errors: Mapping[str, float], n_runs: int) -> dict[str, float]:
-    """The likelihood of each under Laplace errors of its own width, as shares of 1."""
+    """Likelihoods under Laplace errors of their own widths, as shares of 1."""
     if not errors:
         return {}
     floored = {name: max(error, ERROR_MIN) for name, error in errors.items()}

@@ -5,32 +5,32 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
-from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import minimize
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
+from crosswind.models.gp.gp import Solution, leave_one_out
 from crosswind.models.surrogate.log_normal import log_normal
 from crosswind.models.surrogate.surrogate import NotFittedError
 from crosswind.models.transfer.coordinates import Coordinates
-from crosswind.models.transfer.task_kernel import Priors, TaskKernel
+from crosswind.models.transfer.task_kernel import TaskKernel
 from crosswind.models.transfer.transfer import by_source, check_alike, check_tables, described
 
 SOURCE_ROWS_MAX = 256  # the cost grows with the cube; a subsample of the sources leaves it below a second
 STEPS_MAX = 40
-# Log seconds within a task before any row, and how many rows that belief weighs: a few runs that happen to be alike
-# must not make the process sure of all others.
+# Prior of the spread of log seconds within a task, and its weight in rows: a few runs that happen to be alike must not
+# make the process certain of all others.
 SPREAD_PRIOR, SPREAD_ROWS = 0.5, 3.0
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """The rows learned from: points (n, n_columns) of tasks (n,), and the weights that answer for new points."""
+    """The rows learned from: points (n, n_columns) of tasks (n,), and what new points are predicted from."""
 
     points: Floats
     tasks: Floats
     values: Floats  # (n,) standardised log seconds
     inverse: Floats  # (n, n), of the covariance
+    weights: Floats  # (n,), inverse @ values
 
 
 @dataclass
@@ -51,7 +51,7 @@ class MultiTaskGp:
     _spread: float = field(default=1.0, init=False, repr=False)  # log seconds
 
     def fit(self, source: pd.DataFrame, source_seconds: Floats, target: pd.DataFrame, target_seconds: Floats) -> Self:
-        """Learns likeness, lengths and noise together; one row of any kind is enough. Raises: InvalidInputError."""
+        """Learns likeness, lengths and noise together, from one row or more. Raises: InvalidInputError."""
         check_tables(source, source_seconds, target, target_seconds, least_source=0)
         sources = by_source(source, source_seconds, self.source_column) if len(source) else {}
         tables = [self._some(*rows, share=len(sources)) for rows in sources.values()]
@@ -76,21 +76,21 @@ class MultiTaskGp:
         targets = np.full(len(points), float(self._kernel.n_tasks - 1))
         squares = self._coordinates.square_distances(points, posterior.points)
         cross = self._kernel.covariance(squares, targets, posterior.tasks)
-        mean = cross @ (posterior.inverse @ posterior.values)
-        variance = self._kernel.variance - np.einsum("ij,jk,ik->i", cross, posterior.inverse, cross)
+        mean = cross @ posterior.weights
+        variance = self._kernel.variance - np.einsum("ij,ij->i", cross @ posterior.inverse, cross)
         deviation = np.sqrt(np.maximum(variance, 0.0) + self._kernel.noise)
         return log_normal(self._centre + self._spread * mean, self._spread * deviation)
 
     def held_out(self) -> Floats:
-        """Medians of the target's runs without each, its lengths and likeness kept. Raises: NotFittedError.
+        """Medians of the target's runs, (k,), without each of them but with the same kernel. Raises: NotFittedError.
 
         Source: Rasmussen and Williams 2006, equation 5.12.
         """
         if self._kernel is None or self._posterior is None:
             raise NotFittedError("MultiTaskGp.held_out came before fit")
         posterior = self._posterior
-        left_out = posterior.values - (posterior.inverse @ posterior.values) / np.diag(posterior.inverse)
-        own = left_out[posterior.tasks == self._kernel.n_tasks - 1]
+        expected, _ = leave_one_out(posterior.values, posterior.weights, posterior.inverse)
+        own = expected[posterior.tasks == self._kernel.n_tasks - 1]
         return np.asarray(np.exp(self._centre + self._spread * own), dtype=np.float64)
 
     def _some(self, rows: pd.DataFrame, seconds: Floats, *, share: int) -> tuple[pd.DataFrame, Floats]:
@@ -105,7 +105,7 @@ class MultiTaskGp:
         inside = np.concatenate([log_seconds[tasks == task] for task in np.unique(tasks)]) - np.repeat(
             means, [int(np.sum(tasks == task)) for task in np.unique(tasks)]
         )
-        # The sources' levels say where the target may lie; its own few runs then move it.
+        # The sources' mean level is the prior of the target's, which its own few runs then shift.
         self._centre = float(np.mean(means[:n_sources])) if n_sources else means[0]
         rows = max(len(inside) - len(means), 0)
         self._spread = float(np.sqrt((inside @ inside + SPREAD_ROWS * SPREAD_PRIOR**2) / (rows + SPREAD_ROWS)))
@@ -115,26 +115,15 @@ class MultiTaskGp:
         self._kernel = _most_probable(
             TaskKernel.first(len(squares), n_sources + 1, self._spread), squares, tasks, values
         )
-        covariance = self._kernel.covariance(squares, tasks, tasks) + self._kernel.noise * np.eye(len(values))
-        inverse = cho_solve(cho_factor(covariance, lower=True), np.eye(len(values)))
-        self._posterior = Posterior(points, tasks, values, inverse)
+        solution = Solution.of(self._kernel.with_slopes(squares, tasks)[0], values)
+        self._posterior = Posterior(points, tasks, values, solution.inverse, solution.weights)
 
 
 def _most_probable(first: TaskKernel, squares: Floats, tasks: Floats, values: Floats) -> TaskKernel:
-    priors = Priors.of(first)
+    def misfit(theta: Floats) -> tuple[float, Floats]:
+        covariance, slopes = first.at(theta).with_slopes(squares, tasks)
+        solution = Solution.of(covariance, values)
+        slope = solution.slope
+        return solution.misfit, np.array([np.vdot(slope, along) for along in slopes])
 
-    def loss(theta: Floats) -> tuple[float, Floats]:
-        kernel = first.at(theta)
-        covariance, slopes = kernel.with_slopes(squares, tasks)
-        factor = cho_factor(covariance, lower=True)
-        weights = cho_solve(factor, values)
-        half_log_determinant = float(np.sum(np.log(np.diag(factor[0]))))
-        away = cho_solve(factor, np.eye(len(values))) - np.outer(weights, weights)
-        gradient = 0.5 * np.array([float(np.sum(away * slope)) for slope in slopes])
-        penalty, push = priors.penalty(theta)
-        return 0.5 * float(values @ weights) + half_log_determinant + penalty, gradient + push
-
-    optimum = minimize(
-        loss, first.theta, jac=True, method="L-BFGS-B", bounds=priors.bounds, options={"maxiter": STEPS_MAX}
-    )
-    return first.at(optimum.x)
+    return first.at(first.priors.most_probable(misfit, steps=STEPS_MAX))

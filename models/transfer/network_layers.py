@@ -27,7 +27,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Layers:
-    """Two hidden layers of tanh over numbers and embeddings; answers log seconds."""
+    """Two hidden layers of tanh over numbers and embeddings; predicts log seconds."""
 
     weights: Mapping[str, Floats]
     centre: float  # log seconds
@@ -52,7 +52,7 @@ class Layers:
         return f"embedding_{sum(name.startswith('embedding_') for name in self.weights) - 1}"
 
     def standardised(self, log_seconds: Floats) -> Floats:
-        """Return what the weights learn instead of log seconds."""
+        """Return log seconds in the units of the weights."""
         return (log_seconds - self.centre) / self.spread
 
     def centred(self, centre: float, spread: float) -> "Layers":
@@ -60,21 +60,21 @@ class Layers:
         return replace(self, centre=centre, spread=spread)
 
     def shifted(self, log_seconds: float) -> "Layers":
-        """All answers moved by so much."""
+        """Shift all predictions by log seconds."""
         return replace(self, weights={**self.weights, "level": self.weights["level"] + log_seconds / self.spread})
 
     def replaced(self, weights: Mapping[str, Floats]) -> "Layers":
-        """Other weights."""
+        """Replace the weights."""
         return replace(self, weights=dict(weights))
 
     def with_new_system(self) -> "Layers":
-        """One more system: the mean of those known."""
+        """Add a system with the mean embedding of the others."""
         embeddings = self.weights[self._system]
         return self.replaced({**self.weights, self._system: np.vstack([embeddings, embeddings.mean(axis=0)])})
 
 
 def encoded(coordinates: Coordinates, table: pd.DataFrame, systems: Codes) -> Rows:
-    """The rows of a table, each on its system. Raises: InvalidInputError on other columns."""
+    """Encode rows of a table and their systems (n_rows,). Raises: InvalidInputError on other columns."""
     points = coordinates.points(table)
     kinds = np.array(coordinates.categorical, dtype=bool)
     numbers = points[:, ~kinds]

@@ -1,4 +1,4 @@
-"""The agreement of predicted and measured ranks of runs, and what that makes a source worth."""
+"""Agreement of predicted and measured ranks of runs, and the weights of sources by it."""
 
 from collections.abc import Sequence
 
@@ -16,20 +16,20 @@ RANKED_RUNS_MIN = 3  # two runs have one pair, right half the time by luck
 
 
 def misranked(predicted: Floats, measured: Floats) -> Floats:
-    """Return which pairs of runs a prediction puts in the wrong order, 1 or 0, ties half; shape (n_pairs,)."""
+    """Return 1 for each pair of runs that a prediction puts in the wrong order, else 0, ties 0.5; shape (n_pairs,)."""
     first, second = np.triu_indices(len(measured), k=1)
     signs = np.sign(predicted[first] - predicted[second]) * np.sign(measured[first] - measured[second])
     return np.asarray((1 - signs) / 2, dtype=np.float64)
 
 
 def agreement(predicted: Floats, measured: Floats) -> float:
-    """Kendall's tau: 1 all pairs in order, -1 all reversed, 0 as luck would; 0 for fewer than two runs."""
+    """Return Kendall's tau: 1 all pairs in order, -1 all reversed, 0 by luck; 0 for fewer than two runs."""
     wrong = misranked(predicted, measured)
     return float(1 - 2 * wrong.mean()) if len(wrong) else 0.0
 
 
 def ranking_weights(sources: Sequence[Floats], own: Floats, measured: Floats, seed: int) -> Floats:
-    """Each source's weight and, last, the target's own model's; they sum to 1.
+    """Weights of the sources and, last, of the target's own model, (n_sources + 1,); they sum to 1.
 
     sources: predictions of the k runs; own: the target's model's, each without that run. A weight is the share of
     bootstrap resamples of the runs in which that model misranks the fewest pairs (ties are shared). A source is left
@@ -37,7 +37,7 @@ def ranking_weights(sources: Sequence[Floats], own: Floats, measured: Floats, se
     it out, and when it ranks no better than luck. Below RANKED_RUNS_MIN runs, ranks say nothing: sources share alike.
 
     Source: Feurer, Letham, Bakshy 2018, "Scalable meta-learning for Bayesian optimization" (RGPE); the bootstrap
-    stands for its posterior samples.
+    replaces its posterior samples.
     """
     n_sources = len(sources)
     if len(measured) < RANKED_RUNS_MIN:
@@ -54,7 +54,7 @@ def ranking_weights(sources: Sequence[Floats], own: Floats, measured: Floats, se
 
 
 def chance_of_agreement(predicted: Floats, measured: Floats) -> float:
-    """Return how likely meaningless ranks agree at least as well (Kendall's tau, one-sided); 1 if all are alike."""
+    """Return the chance that random ranks agree at least as well (Kendall's tau, one-sided); 1 if all are alike."""
     if len(measured) < 2 or np.ptp(predicted) == 0 or np.ptp(measured) == 0:
         return 1.0
     return float(kendalltau(predicted, measured, alternative="greater").pvalue)

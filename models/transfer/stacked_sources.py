@@ -1,4 +1,4 @@
-"""A surrogate a source, weighted by how well each ranks the target's runs."""
+"""A surrogate a source, weighted by their ranking of the target's runs."""
 
 from collections.abc import Collection, Mapping
 from copy import deepcopy
@@ -21,7 +21,7 @@ TARGET = "target"
 
 @dataclass
 class StackedSources:
-    """The weighted middle (in log seconds) of each source's answer, moved to the target, and of the target's own model.
+    """The weighted mean in log seconds of the anchored prediction of each source and of the target's own model.
 
     Quantiles are averaged level by level (Vincent 1912). A source that ranks the runs no better than luck has weight 0.
     """
@@ -53,7 +53,7 @@ class StackedSources:
         return self._weigh()
 
     def only(self, names: Collection[str]) -> "StackedSources":
-        """The same without the other sources. Raises: NotFittedError."""
+        """Return the stack of these sources only. Raises: NotFittedError."""
         if self._measured is None:
             raise NotFittedError("StackedSources.only came before fit")
         fewer = StackedSources(self.model, self.source_column, self.seed)
@@ -77,7 +77,7 @@ class StackedSources:
         return monotone(LEVELS, np.exp(np.sum(logs, axis=0)))
 
     def held_out(self) -> Floats:
-        """Medians of the target's runs, weights and ratios from the others. Raises: NotFittedError."""
+        """Medians of the target's runs, (k,), with weights and ratios from the others. Raises: NotFittedError."""
         if self._measured is None:
             raise NotFittedError("StackedSources.held_out came before fit")
         answers = np.log(np.stack([*[member.held_out() for member in self._members.values()], self._own_held_out()]))
@@ -87,14 +87,14 @@ class StackedSources:
 
     @property
     def members(self) -> Mapping[str, AnchoredTransfer]:
-        """Source -> its own answer, moved to the target."""
+        """Anchored predictions by source."""
         return dict(self._members)
 
     def _own_held_out(self) -> Floats:
         return self._own.held_out() if self._own is not None else np.empty(0)
 
     def _shares(self, rows: Rows) -> Floats:
-        """The weights that these of the target's runs give."""
+        """Weights from these rows of the target's runs."""
         assert self._measured is not None  # noqa: S101  # set by fit
         ranked = [member.log_source[rows] for member in self._members.values()]
         own = self._own_held_out()

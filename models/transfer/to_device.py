@@ -20,16 +20,16 @@ from crosswind.models.transfer.multi_task_gp import MultiTaskGp
 Texts: TypeAlias = "pd.Series[Any]"
 
 DESCRIBED = ("job", "batch", "limit_watts")
-FIT_DEVIATION = 0.1  # of log seconds and log watts around the curves, before runs tell
+FIT_DEVIATION = 0.1  # of log seconds and log watts around the curves, a prior
 RATIO_DEVIATION = 0.3  # of a job's log slowdown over the curve's
 DEVIATION_OF_ANCHORS = 0.1  # of log seconds and log watts with an anchor a job: 5 to 15 % between devices of one kind
 DEVIATION_OF_CURVES = 0.05
-RUNS_OVER_JOBS_MIN = 3  # more runs than jobs, before what is left over is learned
+RUNS_OVER_JOBS_MIN = 3  # more runs than jobs, before residuals are learned
 
 
 @dataclass(frozen=True)
 class LimitedDevice:
-    """Beliefs about the target under limits; jobs may slow down more or less than the curve says."""
+    """The target under limits; jobs may slow down more or less than the curve."""
 
     static_watts: float
     curve: PowerLimitCurve
@@ -58,7 +58,7 @@ class DeviceTransfer:
 
     Each job needs one run at the device's highest limit. An epoch's time and dynamic energy against the batch are the
     sources', scaled to it; limits act through headroom, which means the same on every device. More runs correct the
-    batch curves, then static power and the lowest clock, and how much each job minds limits.
+    batch curves, then static power and the lowest clock, and the slowdown of each job under limits.
     """
 
     seed: int = 0
@@ -85,8 +85,8 @@ class DeviceTransfer:
             np.concatenate([jobs.log_draws for jobs in devices.values()]),
         )
         static = STATIC_SHARE * float(target["watts"].min())
-        self._believe(LimitedDevice(static, curve), devices, target)
-        self._believe(self._calibrated(target), devices, target)
+        self._scale(LimitedDevice(static, curve), devices, target)
+        self._scale(self._calibrated(target), devices, target)
         self._device = self._with_job_ratios(target)
         return self
 
@@ -118,15 +118,15 @@ class DeviceTransfer:
         return np.log(self._corrections[name].predict(_described(table)).at(0.5))
 
     def _deviations(self, table: pd.DataFrame, name: str) -> Floats:
-        """Of the logarithm: of the curves, and of the batches' correction where there is one."""
+        """Deviations of the logarithm, (n_rows,): of the curves, and of the batches' correction where there is one."""
         if name not in self._corrections:
             return np.full(len(table), DEVIATION_OF_ANCHORS)
         predicted = self._corrections[name].predict(_described(table))
         low, high = (np.log(predicted.at(level)) for level in (0.1, 0.9))
         return np.hypot((high - low) / (2 * 1.2816), DEVIATION_OF_CURVES)  # the normal quantile of 0.9
 
-    def _believe(self, device: LimitedDevice, sources: Mapping[str, DeviceJobs], target: pd.DataFrame) -> None:
-        """Anchors and batch curves above this device's static power."""
+    def _scale(self, device: LimitedDevice, sources: Mapping[str, DeviceJobs], target: pd.DataFrame) -> None:
+        """Scale sources to anchors above this device's static power, and correct the batch curves."""
         self._scaling = DeviceScaling.of(sources, target, device.static_watts)
         self._device, self._corrections = device, {}
         self._correct_batches(target[at_top(target)])
@@ -139,7 +139,7 @@ class DeviceTransfer:
         self._correct("watts", described, watts - free.log_watts)
 
     def _with_job_ratios(self, target: pd.DataFrame) -> LimitedDevice:
-        """Each job's own slowdown under limits, as far as its runs tell."""
+        """The device with each job's own slowdown under limits, from its runs."""
         assert self._device is not None  # noqa: S101  # set before
         free = self._free(target)
         slower, _ = self._device.effects(target, free)
@@ -147,36 +147,36 @@ class DeviceTransfer:
         return replace(self._device, slowdown_ratios=_ratios(target["job"], slower, seen))
 
     def _correct(self, name: str, described: pd.DataFrame, left: Floats) -> None:
-        """Learns what is left: log ratios, one a run."""
+        """Learns residuals: log ratios (n_runs,)."""
         if len(left) < described["job"].nunique() + RUNS_OVER_JOBS_MIN:
             return
-        # Its noise is learned too, so what is only noise is not followed. Leaving runs out would say little: they are
-        # the ends of the batches and limits, chosen so that nothing else is near.
+        # Its noise is learned too, so that noise is not followed. Leaving runs out would show little: they are the ends
+        # of the batches and limits, chosen so that nothing else is near.
         empty = (described.iloc[:0], np.empty(0))
         self._corrections[name] = MultiTaskGp(seed=self.seed).fit(*empty, described, np.exp(left))
 
     def _calibrated(self, target: pd.DataFrame) -> LimitedDevice:
-        """Static power, steepness and lowest clock that fit the runs best, near what was believed before."""
+        """The device whose static power, steepness and lowest clock fit the runs best, near the prior."""
         assert self._device is not None  # noqa: S101  # set by fit
-        believed, free = self._device, self._free(target)
+        before, free = self._device, self._free(target)
         seconds, watts = logs(target, "seconds"), logs(target, "watts")
-        priors = np.array([[np.log(1 / STATIC_SHARE - 1), 1.0], [0.0, 0.3], [believed.curve.log_headroom_min, 0.7]])
-        least = believed.static_watts / STATIC_SHARE
+        priors = np.array([[np.log(1 / STATIC_SHARE - 1), 1.0], [0.0, 0.3], [before.curve.log_headroom_min, 0.7]])
+        least = before.static_watts / STATIC_SHARE
 
         def device(theta: Floats) -> LimitedDevice:
             static = least / (1 + float(np.exp(theta[0])))
-            return LimitedDevice(static, believed.curve.of_device(float(np.exp(theta[1])), float(theta[2])))
+            return LimitedDevice(static, before.curve.of_device(float(np.exp(theta[1])), float(theta[2])))
 
         def errors(theta: Floats) -> Floats:
-            log_seconds, log_watts = device(theta).under(target, _moved(free, believed, device(theta)))
+            log_seconds, log_watts = device(theta).under(target, _with_static_power(free, before, device(theta)))
             misses = np.concatenate([log_seconds - seconds, log_watts - watts]) / FIT_DEVIATION
             return np.concatenate([misses, (theta - priors[:, 0]) / priors[:, 1]])
 
         return device(least_squares(errors, priors[:, 0], loss="soft_l1").x)
 
 
-def _moved(free: Free, before: LimitedDevice, after: LimitedDevice) -> Free:
-    """The same rows where static power is another: what is no longer static is dynamic."""
+def _with_static_power(free: Free, before: LimitedDevice, after: LimitedDevice) -> Free:
+    """The rows with another static power: what is no longer static is dynamic."""
     less = before.static_watts - after.static_watts
     return replace(
         free,
@@ -185,13 +185,13 @@ def _moved(free: Free, before: LimitedDevice, after: LimitedDevice) -> Free:
     )
 
 
-def _ratios(jobs: Texts, believed: Floats, seen: Floats) -> dict[str, float]:
-    """Each job's seen over believed effect, by least squares, near 1 as long as the effects are small."""
+def _ratios(jobs: Texts, predicted: Floats, seen: Floats) -> dict[str, float]:
+    """Ratios of seen to predicted effect by job, by least squares, near 1 where the effects are small."""
     held = (FIT_DEVIATION / RATIO_DEVIATION) ** 2
     names = jobs.to_numpy(dtype=str)
     ratios = {}
     for job in np.unique(names):
-        x, y = believed[names == job], seen[names == job]
+        x, y = predicted[names == job], seen[names == job]
         ratios[str(job)] = max(float((x @ y + held) / (x @ x + held)), 0.0)
     return ratios
 

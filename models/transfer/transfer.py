@@ -16,8 +16,8 @@ ONE_SOURCE = "source"
 class Transfer(Protocol):
     """Predicts a positive objective on a target (system, workload, scale) from sources and k runs of the target.
 
-    Both tables have the same columns. Where `source_column` is set, that column names the source of a row; it is no
-    description, and the target's values in it are not looked at.
+    Both tables have the same columns. Where `source_column` is set, that column names the source of a row; it is not
+    learned from, and the target's values in it are ignored.
     """
 
     def fit(self, source: pd.DataFrame, source_seconds: Floats, target: pd.DataFrame, target_seconds: Floats) -> Self:

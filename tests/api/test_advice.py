@@ -12,7 +12,7 @@ def test_the_limit_is_enough_for_what_runs_took(client: TestClient) -> None:
     assert advice["startup_seconds"] == 0  # the runs were in no job
 
 
-def test_what_comes_before_the_run_can_be_told(client: TestClient) -> None:
+def test_the_time_before_the_run_can_be_given(client: TestClient) -> None:
     request = {**RUN, "world_size": 2, "startup_seconds": 300}
     advice = client.post("/v1/walltime-advice", json=request).json()
     assert advice["limit"]["seconds"] == 360

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from crosswind.api.app import create_app
-from crosswind.data.schema.trial import Study, Trial, TrialState
+from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.data.store.store import Store
 
 ASK = {"workload": "nanogpt", "system": "lab", "configuration": {"batch": 8}, "world_size": 2}
@@ -32,7 +32,7 @@ def kept(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sto
     with Store.open(Path(home)) as opened:
         with opened.catalog.write() as session:
             session.studies.add(study)
-            session.studies.add_trial("s1", trial, owner="a", lease_expires_ns=2**62)
+            session.leases.add(TrialRecord(trial, "s1", owner="a", lease_expires_ns=2**62))
         yield opened
 
 

@@ -29,7 +29,7 @@ def checked(store: Store) -> TestClient:
     return TestClient(create_app(store), base_url="http://localhost:8000")
 
 
-def test_each_node_and_pair_is_told_with_its_newest_values(checked: TestClient) -> None:
+def test_nodes_and_pairs_are_listed_with_their_newest_values(checked: TestClient) -> None:
     answer = checked.get("/v1/checks?system=lab").json()
     assert answer["system"] == "lab"
     link, gemm = sorted(answer["earlier"], key=lambda earlier: str(earlier["measure"]))

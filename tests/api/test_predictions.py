@@ -32,20 +32,20 @@ def test_the_chance_to_exceed_a_limit_falls_with_the_limit(client: TestClient) -
     assert chances[0] > 0.9 > chances[1] > 0.01 > chances[2]
 
 
-def test_another_scale_is_told_from_the_workload_and_flagged(client: TestClient) -> None:
+def test_another_scale_is_predicted_from_the_workload_and_flagged(client: TestClient) -> None:
     body = client.post("/v1/predictions", json=REQUEST | {"world_size": 1024}).json()
     assert (body["basis"], body["cohort_runs"], body["is_outside"]) == ("workload", 0, True)
     assert "world_size is 1024, earlier runs had 2 to 2" in body["warnings"]
     assert body["evidence"][0]["run_id"] == "r7"
 
 
-def test_another_system_is_told_by_transfer(client: TestClient) -> None:
+def test_another_system_is_predicted_by_transfer(client: TestClient) -> None:
     body = client.post("/v1/predictions", json=REQUEST | {"system": "other"}).json()
     assert body["basis"] == "transfer"
     assert "system is other, earlier runs had lab" in body["warnings"]
 
 
-def test_a_described_network_that_never_ran_is_told_by_formulas(client: TestClient) -> None:
+def test_a_described_network_that_never_ran_is_predicted_by_formulas(client: TestClient) -> None:
     request = {"workload": "gpt", "system": "lab", "configuration": NETWORK, "world_size": 64}
     body = client.post("/v1/predictions", json=request).json()
     assert (body["basis"], body["evidence"], body["distance"], body["is_outside"]) == ("analytic", [], None, True)

@@ -77,7 +77,7 @@ def test_no_tick_stands_between_two_trials(store: Store) -> None:
 
 
 def test_what_is_to_be_large_is_shown_as_its_user_knows_it(store: Store) -> None:
-    study = replace(STUDY, name="fast", objective="samples_per_second", unit="", details={"direction": "maximise"})
+    study = replace(STUDY, name="fast", objective="samples_per_second", unit="", direction="maximise")
     search(store, study, [-100.0, -300.0, -200.0])
     view = shown(store)
     [chart] = view.charts

@@ -11,7 +11,7 @@ from tests.slurm.running import NODES, Slurm, run_jobs, running
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.slurm_poll import Poller
 from crosswind.ingest.readers.slurm.sacct import sacct_command
-from crosswind.ingest.readers.slurm.squeue import squeue_command
+from crosswind.ingest.readers.slurm.squeue import FORMAT
 
 SINCE = "now-1hours"
 KATHMANDU = ("env", "TZ=Asia/Kathmandu")
@@ -21,7 +21,7 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
     "sacct_local": ("env", "-u", "SLURM_TIME_FORMAT", KATHMANDU[1], *sacct_command(SINCE)[2:]),
     "scontrol": (*KATHMANDU, "scontrol", "show", "job"),
     "scontrol_line": (*KATHMANDU, "scontrol", "--oneliner", "show", "job"),
-    "squeue": tuple(squeue_command()),
+    "squeue": ("env", "SLURM_TIME_FORMAT=%s", "squeue", "--all", "--states=all", f"--format={FORMAT}"),
     "squeue_table": ("squeue", "--all", "--states=all"),
     "squeue_json": ("squeue", "--all", "--states=all", "--json"),
 }

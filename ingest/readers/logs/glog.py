@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
+from crosswind.ingest.reader.lines import changed_ns
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.logs.log_values import moment
-from crosswind.ingest.readers.logs.training_log import SECOND, changed_ns
+from crosswind.ingest.readers.logs.training_log import SECOND
 
 PREFIX = (
     r"(?:^|\s)[IWEF](?P<year>\d{4})?(?P<month>\d\d)(?P<day>\d\d) (?P<time>\d\d:\d\d:\d\d)"

@@ -17,11 +17,11 @@ from crosswind.data.schema.imported import SERIES, imported_id, labels_text
 from crosswind.data.schema.metric import MetricSet, Scalar
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.steps import COLLECTIVE
-from crosswind.ingest.reader.lines import plain_head
+from crosswind.ingest.reader.lines import changed_ns, plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
 from crosswind.ingest.readers.binary import BLOCK_BYTES, Bytes
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS
-from crosswind.ingest.readers.logs.training_log import ROWS_AT_ONCE, changed_ns
+from crosswind.ingest.readers.logs.training_log import ROWS_AT_ONCE
 
 EVENT_LIMIT = 1 << 20  # characters
 MICROSECOND = 1000
@@ -85,7 +85,7 @@ class Timeline:
         self._remarks["collectives were under way at the end"] += sum(
             bool(tensor.begun) for tensor in self._tensors.values()
         )
-        self.report.notes += [f"{count} {what}" for what, count in self._remarks.items() if count]
+        self.report.remark(self._remarks)
 
     def _take(self, event: Mapping[str, object]) -> None:
         phase, process = event["ph"], _number(event.get("pid", 0))

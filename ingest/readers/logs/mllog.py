@@ -199,7 +199,7 @@ class Reading:
 
     def note(self) -> None:
         """Write the remarks into the report."""
-        self.report.notes += [f"{count} {text}" for text, count in self.remarks.items() if count]
+        self.report.remark(self.remarks)
         if not self.report.read:
             self.report.notes.append("no run_start: nothing to store")
 

@@ -13,13 +13,13 @@ from typing import Protocol
 import pyarrow as pa
 
 from crosswind.data.lake.lake import to_table
-from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.imported import imported_id
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.steps import PROGRESS, STEP
 from crosswind.data.schema.trial import Configuration, Parameter
-from crosswind.ingest.reader.lines import numbered_lines
+from crosswind.ingest.reader.lines import changed_ns, numbered_lines
 from crosswind.ingest.reader.reader import Context, Record, Report
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS
 
@@ -272,11 +272,3 @@ class _Lengthless(TrainingLog):
 
     def _beginning(self) -> int:
         return EARLIEST_SECONDS * SECOND
-
-
-def changed_ns(path: Path) -> int:
-    """Return the time of a file's last change. Raises: UnavailableError."""
-    try:
-        return path.stat().st_mtime_ns
-    except OSError as error:
-        raise UnavailableError(f"{path}: {error.strerror}") from error

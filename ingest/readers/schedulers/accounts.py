@@ -5,18 +5,16 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.job import Job
 from crosswind.ingest.reader.lines import numbered_lines
-from crosswind.ingest.reader.reader import Report
+from crosswind.ingest.reader.reader import Report, Value, converted
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS, Clock
 
 REMEMBERED = 100_000  # job ids, to notice duplicates; some 20 MB
 DAY_NS = 86_400_000_000_000  # clocks and time zones may differ by that; a later end is impossible
 LAST_SIGNAL = 64
-Value = TypeVar("Value")
 
 
 def epoch_nanoseconds(name: str, text: str) -> int | None:
@@ -59,15 +57,8 @@ class Accounts:
     now_ns: int = field(default_factory=time.time_ns)
 
     def jobs(self, records: Iterable[tuple[int, str, Value]], job_of: Callable[[Value], Job | None]) -> Iterator[Job]:
-        """Yield the jobs of records, each with line number and text; bad ones go to the report, and None is no job."""
-        for number, text, value in records:
-            try:
-                job = job_of(value)
-            except MalformedError as error:
-                self.report.skip(number, text, str(error))
-                continue
-            if job:
-                yield self.counted(job)
+        """Return the jobs of records, each with line number and text; bad ones go to the report, and None is no job."""
+        return (self.counted(job) for job in converted(records, job_of, self.report) if job)
 
     def counted(self, job: Job) -> Job:
         """Count the job, and return it."""
@@ -83,7 +74,7 @@ class Accounts:
 
     def note(self, clock: Clock | None = None) -> None:
         """Write the remarks into the report."""
-        self.report.notes += [f"{count} {text}" for text, count in self.remarks.items() if count]
+        self.report.remark(self.remarks)
         self.report.notes += clock.notes() if clock else []
         if not self.report.read:
             self.report.notes.append("no jobs")

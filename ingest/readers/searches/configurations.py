@@ -12,7 +12,7 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.imported import imported_id
 from crosswind.data.schema.trial import History, Parameter, Study, Trial, TrialState
 from crosswind.ingest.reader.lines import numbered_lines, plain_head
-from crosswind.ingest.reader.reader import Context, Report
+from crosswind.ingest.reader.reader import Context, Report, converted
 from crosswind.ingest.readers.scalars import REAL, TRUTHS, WHOLE
 from crosswind.ingest.readers.searches.imported_history import imported_history
 from crosswind.ingest.readers.searches.value_domain import domain_of_values
@@ -59,7 +59,8 @@ class ConfigurationsReader:
                 f"{path}: line {number}: {text[:200]!r}; expected parameters that are all named differently "
                 "and one column `objective`, `objective:NAME [UNIT]` or `maximise:NAME [UNIT]`"
             )
-        rows = list(_rows(lines, names, objective, report))
+        records = ((number, text, text) for number, text in lines)
+        rows = list(converted(records, lambda text: _row(text, names, objective), report))
         if not rows:
             report.notes.append("no configurations after the header: no study")
             return
@@ -101,16 +102,6 @@ def objective_of(names: Sequence[str]) -> Objective | None:
 
 
 Row = tuple[list[str], TrialState, float | None]
-
-
-def _rows(
-    lines: Iterator[tuple[int, str]], names: Sequence[str], objective: Objective, report: Report
-) -> Iterator[Row]:
-    for number, text in lines:
-        try:
-            yield _row(text, names, objective)
-        except MalformedError as error:
-            report.skip(number, text, str(error))
 
 
 def _row(text: str, names: Sequence[str], objective: Objective) -> Row:

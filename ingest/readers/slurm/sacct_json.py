@@ -10,7 +10,7 @@ from crosswind.data.schema import hostlist
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.job import Job
 from crosswind.ingest.reader.lines import plain_head
-from crosswind.ingest.reader.reader import Context, Report
+from crosswind.ingest.reader.reader import Context, Report, converted
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.json_items import Item, items
 from crosswind.ingest.readers.slurm import slurm_json as slurm
@@ -43,13 +43,8 @@ class SacctJsonReader:
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
         """Yield the jobs in the file's order. Raises: MalformedError (no JSON object), UnavailableError."""
         reading = _Reading(report, context.system, Remarks(report, Clock(context.zone)))
-        for item in items(path, report, "jobs"):
-            try:
-                job = reading.job(item)
-            except MalformedError as error:
-                report.skip(item.line, item.text, str(error))
-                continue
-            yield reading.remarks.seen(job)
+        records = ((item.line, item.text, item) for item in items(path, report, "jobs"))
+        yield from map(reading.remarks.seen, converted(records, reading.job, report))
         reading.remarks.note()
 
 

@@ -10,7 +10,7 @@ from crosswind.data.schema import hostlist
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.job import Job
 from crosswind.ingest.reader.lines import numbered_lines, plain_head
-from crosswind.ingest.reader.reader import Context, Report
+from crosswind.ingest.reader.reader import Context, Report, converted
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.slurm import slurm_values as slurm
 from crosswind.ingest.readers.slurm.slurm_jobs import Remarks, as_happened
@@ -44,13 +44,9 @@ class ScontrolReader:
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
         """Yield the jobs in the file's order. Raises: UnavailableError, MalformedError (too large)."""
         remarks = Remarks(report, Clock(context.zone))
-        for record in _records(path, report):
-            try:
-                job = as_happened(_job(record, context.system, remarks.clock))
-            except MalformedError as error:
-                report.skip(record.line, record.texts[0], str(error))
-                continue
-            yield remarks.seen(job)
+        records = ((record.line, record.texts[0], record) for record in _records(path, report))
+        jobs = converted(records, lambda record: _job(record, context.system, remarks.clock), report)
+        yield from map(remarks.seen, map(as_happened, jobs))
         remarks.note()
 
 

@@ -110,7 +110,7 @@ class Remarks:
 
     def note(self) -> None:
         """Write the remarks into the report."""
-        notes = [f"{count} {text}" for text, count in self.counts.items() if count] + self.clock.notes()
+        self.report.remark(self.counts)
+        self.report.notes += self.clock.notes()
         if not self.report.read:
-            notes.append("no jobs")
-        self.report.notes += notes
+            self.report.notes.append("no jobs")

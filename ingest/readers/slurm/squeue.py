@@ -11,7 +11,7 @@ from crosswind.data.schema import hostlist
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.job import Job
 from crosswind.ingest.reader.lines import numbered_lines, plain_head
-from crosswind.ingest.reader.reader import Context, Report
+from crosswind.ingest.reader.reader import Context, Report, converted
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.slurm import slurm_values as slurm
 from crosswind.ingest.readers.slurm.slurm_jobs import COMPACT, Remarks, as_happened
@@ -30,11 +30,6 @@ MAY_BE_CUT = ("NAME", "USER", "PARTITION")
 STATE_WIDTH = 8
 POOR = "squeue has no exit codes, and its table no times: sacct has them"
 Row: TypeAlias = dict[str, str]
-
-
-def squeue_command() -> list[str]:
-    """Return the command with the best output for this reader."""
-    return ["env", "SLURM_TIME_FORMAT=%s", "squeue", "--all", "--states=all", f"--format={FORMAT}"]
 
 
 @dataclass(frozen=True)
@@ -62,16 +57,13 @@ class SqueueReader:
         cut = _cutter(text, remarks)
         if cut is None:
             raise MalformedError(f"{path}: line {number}: expected squeue's heading, found {text[:200]!r}")
-        for number, line in lines:
-            if _cutter(line, remarks) or DATE.fullmatch(line.strip()):  # squeue --iterate writes them again and again
-                continue
-            try:
-                row = cut(line)
-                job = as_happened(_job(row, context.system, remarks.clock), are_nodes_given=bool(PLACES & row.keys()))
-            except MalformedError as error:
-                report.skip(number, line, str(error))
-                continue
-            yield remarks.seen(job)
+        records = (  # squeue --iterate writes heading and date again and again
+            (number, line, line)
+            for number, line in lines
+            if not _cutter(line, remarks) and not DATE.fullmatch(line.strip())
+        )
+        jobs = converted(records, lambda line: _job(cut(line), context.system, remarks.clock), report)
+        yield from map(remarks.seen, jobs)
         if report.read:
             report.notes.append(POOR)
         remarks.note()
@@ -128,7 +120,7 @@ def _job(row: Mapping[str, str], system: str, clock: Clock) -> Job:
         raise MalformedError(f"{row['JOBID'][:40]!r} is a job step")
     word = row.get("STATE") or row.get("ST", "")
     place = row.get("NODELIST") or row.get("NODELIST(REASON)", "")
-    return Job(
+    job = Job(
         system=system,
         job_id=job_id,
         name=row.get("NAME", ""),
@@ -145,6 +137,7 @@ def _job(row: Mapping[str, str], system: str, clock: Clock) -> Job:
         elapsed_seconds=_time_used(row.get("TIME", "")),
         fields={name: row[source] for name, source in _KEPT.items() if row.get(source) not in (None, "", "None")},
     )
+    return as_happened(job, are_nodes_given=bool(PLACES & row.keys()))
 
 
 def _state(word: str) -> str:

@@ -10,7 +10,7 @@ from crosswind.data.schema import hostlist
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.job import Job
 from crosswind.ingest.reader.lines import plain_head
-from crosswind.ingest.reader.reader import Context, Report
+from crosswind.ingest.reader.reader import Context, Report, converted
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.json_items import Item, items
 from crosswind.ingest.readers.slurm import slurm_json as slurm
@@ -40,13 +40,9 @@ class SqueueJsonReader:
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
         """Yield the jobs in the file's order. Raises: MalformedError (no JSON object), UnavailableError."""
         remarks = Remarks(report, Clock(context.zone))
-        for item in items(path, report, "jobs"):
-            try:
-                job = as_happened(_job(item, context.system, remarks.clock))
-            except MalformedError as error:
-                report.skip(item.line, item.text, str(error))
-                continue
-            yield remarks.seen(job)
+        records = ((item.line, item.text, item) for item in items(path, report, "jobs"))
+        jobs = converted(records, lambda item: _job(item, context.system, remarks.clock), report)
+        yield from map(remarks.seen, map(as_happened, jobs))
         remarks.note()
 
 

@@ -66,7 +66,7 @@ class InfluxReader:
             except MalformedError as error:
                 report.skip(number, text, str(error))
         yield from reading.rows.rest()
-        report.notes += [f"{count} {what}" for what, count in reading.remarks.items()]
+        report.remark(reading.remarks)
 
 
 @dataclass(frozen=True)

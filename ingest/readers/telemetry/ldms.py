@@ -198,7 +198,7 @@ class Reading:
 
     def note(self) -> None:
         """Note the assumptions made."""
-        self.report.notes += [f"{count} {what}" for what, count in self.remarks.items() if count]
+        self.report.remark(self.remarks)
         if len(self.sharers) > 1:
             self.report.notes.append(
                 f"columns name devices, and {len(self.sharers)} nodes share them: LDMS names those of the node that it "

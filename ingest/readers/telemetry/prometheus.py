@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.schema.errors import MalformedError, UnavailableError
-from crosswind.ingest.reader.lines import blocks, plain_head
+from crosswind.data.schema.errors import MalformedError
+from crosswind.ingest.reader.lines import blocks, changed_ns, plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
 from crosswind.ingest.series.known_series import KnownSeries
 from crosswind.ingest.series.sample_lines import split
@@ -45,7 +45,7 @@ class PrometheusReader:
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
         """Yield tables of our own sets, and of `series`. Raises: MalformedError, UnavailableError."""
         known_series = KnownSeries(context.node)
-        scrapes = Scrapes(path, report, known_series, written_ns(path))
+        scrapes = Scrapes(path, report, known_series, changed_ns(path))
         for block in blocks(path, report):
             comments, columns = split(block)
             cuts = scrapes.declare(comments)
@@ -62,11 +62,3 @@ def _is_sample(line: str) -> bool:
     except MalformedError:
         return False
     return True
-
-
-def written_ns(path: Path) -> int:
-    """Return when the file was last changed. Raises: UnavailableError."""
-    try:
-        return path.stat().st_mtime_ns
-    except OSError as error:
-        raise UnavailableError(f"{path}: {error.strerror}") from error

@@ -24,7 +24,7 @@ STRATEGIES: tuple[Strategy, ...] = (
 
 
 def strategy_named(name: str) -> Strategy:
-    """Raises: InvalidInputError."""
+    """Return the strategy of a name. Raises: InvalidInputError."""
     for strategy in STRATEGIES:
         if strategy.name == name:
             return strategy

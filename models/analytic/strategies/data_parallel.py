@@ -1,17 +1,16 @@
-"""Every rank holds the whole model; gradients are all-reduced in buckets while the backward pass goes on."""
+"""Data parallelism: every rank has the whole model; gradients are all-reduced in buckets during the backward pass."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from crosswind.models.analytic.collectives import best_all_reduce
-from crosswind.models.analytic.layout import data_group
-from crosswind.models.analytic.machine import Machine
-from crosswind.models.analytic.plan import Plan
-from crosswind.models.analytic.stage import WORD_BYTES, stage_parameters, stage_time, update_seconds
-from crosswind.models.analytic.step_time import StepTime
-from crosswind.models.analytic.strategies.strategy import require_no_shards, require_one
-from crosswind.models.analytic.workload import Workload
+from crosswind.models.analytic.machine.collectives import best_all_reduce
+from crosswind.models.analytic.machine.machine import Machine
+from crosswind.models.analytic.networks.workload import Workload
+from crosswind.models.analytic.step.layout import data_group
+from crosswind.models.analytic.step.plan import Plan
+from crosswind.models.analytic.step.stage import WORD_BYTES, stage_parameters, stage_time
+from crosswind.models.analytic.strategies.strategy import StepTime, local_step, require_no_shards, require_one
 
 
 @dataclass(frozen=True)
@@ -21,17 +20,12 @@ class DataParallel:
     name: ClassVar[str] = "data_parallel"
 
     def step(self, workload: Workload, plan: Plan, machine: Machine) -> StepTime:
-        """Raises: InvalidInputError."""
+        """The parts of the step. Raises: InvalidInputError."""
         require_one(plan, self.name, "tensor", "pipeline")
         require_no_shards(plan, self.name)
-        stage = stage_time(workload, plan, machine)
-        parameters = stage_parameters(workload, plan)
-        return StepTime(
-            compute=plan.micro_batches * (stage.compute + stage.head),
-            data=gradient_seconds(parameters, plan, machine, backward_seconds=stage.backward),
-            update=update_seconds(parameters, machine),
-            overhead=machine.constants.step_overhead_seconds,
-        )
+        stage, parameters = stage_time(workload, plan, machine), stage_parameters(workload, plan)
+        data = gradient_seconds(parameters, plan, machine, backward_seconds=stage.backward)
+        return replace(local_step(stage, parameters, plan, machine), data=data)
 
 
 def gradient_seconds(parameters: float, plan: Plan, machine: Machine, *, backward_seconds: float) -> float:
@@ -49,5 +43,5 @@ def gradient_seconds(parameters: float, plan: Plan, machine: Machine, *, backwar
 
 
 def exposed(buckets: int, bucket_seconds: float, hiding_seconds: float) -> float:
-    """Return what is left of the buckets' time: never less than the last one, whose gradients come at the very end."""
+    """Return the exposed time of the buckets: at least the last one, whose gradients come at the very end."""
     return max(bucket_seconds, buckets * bucket_seconds - hiding_seconds * (buckets - 1) / buckets)

@@ -1,16 +1,16 @@
-"""Offloading to the host's memory of what does not fit into a device: the optimizer, or activations."""
+"""Offloading to the host's memory: of the optimizer, or of activations that do not fit into a device."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.analytic.machine import Machine
-from crosswind.models.analytic.memory import USABLE_RATIO, memory_use
-from crosswind.models.analytic.plan import Plan
-from crosswind.models.analytic.stage import UPDATE_BYTES, WORD_BYTES, stage_parameters, stage_time, stored_bytes
-from crosswind.models.analytic.step_time import StepTime
+from crosswind.models.analytic.machine.machine import Machine
+from crosswind.models.analytic.networks.workload import BACKWARD_OVER_FORWARD, Workload
+from crosswind.models.analytic.step.memory import USABLE_RATIO, memory_use
+from crosswind.models.analytic.step.plan import Plan
+from crosswind.models.analytic.step.stage import UPDATE_BYTES, WORD_BYTES, stage_parameters, stage_time, stored_bytes
 from crosswind.models.analytic.strategies.hybrid import Hybrid
-from crosswind.models.analytic.workload import BACKWARD_OVER_FORWARD, Workload
+from crosswind.models.analytic.strategies.strategy import StepTime
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class OffloadStrategy:
     name: ClassVar[str] = "offload"
 
     def step(self, workload: Workload, plan: Plan, machine: Machine) -> StepTime:
-        """Raises: InvalidInputError."""
+        """The parts of the step. Raises: InvalidInputError."""
         if plan.offload == "none":
             raise InvalidInputError("offload is none with strategy offload, expected optimizer or activations")
         inside = Hybrid().step(workload, replace(plan, offload="none"), machine)
@@ -49,7 +49,7 @@ def swapped_ratio(workload: Workload, plan: Plan, machine: Machine) -> float:
 
 
 def swap_seconds(workload: Workload, plan: Plan, machine: Machine) -> float:
-    """Return what swapping adds: per swapped layer max(compute, bytes / link) - compute, out forward, in backward.
+    """Return the added seconds of swapping: per layer max(compute, bytes / link) - compute, out forward, in backward.
 
     The last layer out and the first one back cannot hide. Source: Wahib et al. 2020, "Scaling distributed deep
     learning workloads beyond the memory capacity with KARMA", as per-layer maxima.

@@ -1,16 +1,15 @@
-"""Workers pull weights from servers and push gradients to them, waiting for each other or not."""
+"""Parameter servers: workers pull weights and push gradients, synchronously or not."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.checks import require_not_negative
-from crosswind.models.analytic.machine import Machine
-from crosswind.models.analytic.plan import Plan
-from crosswind.models.analytic.stage import WORD_BYTES, stage_parameters, stage_time, update_seconds
-from crosswind.models.analytic.step_time import StepTime
-from crosswind.models.analytic.strategies.strategy import require_no_shards, require_one
-from crosswind.models.analytic.workload import Workload
+from crosswind.models.analytic.machine.machine import Machine
+from crosswind.models.analytic.networks.workload import Workload
+from crosswind.models.analytic.step.plan import Plan
+from crosswind.models.analytic.step.stage import WORD_BYTES, stage_parameters, stage_time, update_seconds
+from crosswind.models.analytic.strategies.strategy import StepTime, require_no_shards, require_one
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class ParameterServer:
     name: ClassVar[str] = "parameter_server"
 
     def step(self, workload: Workload, plan: Plan, machine: Machine) -> StepTime:
-        """One turn of every worker; asynchronous ones hide what they send behind what they compute next.
+        """The parts of one turn of every worker; asynchronous ones hide communication behind the next computation.
 
         Raises: InvalidInputError.
         """
@@ -55,7 +54,7 @@ def exchange_seconds(n_bytes: float, plan: Plan, machine: Machine) -> float:
 
 
 def staleness(plan: Plan) -> int:
-    """Updates that others made meanwhile: workers - 1 when asynchronous and equally fast, else 0."""
+    """Number of updates by others since the pull: workers - 1 when asynchronous and equally fast, else 0."""
     return plan.ranks - 1 if plan.asynchronous else 0
 
 

@@ -1,16 +1,15 @@
-"""Layers are split into stages, through which micro-batches flow."""
+"""Pipeline parallelism: micro-batches flow through stages of layers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from crosswind.models.analytic.collectives import all_gather
-from crosswind.models.analytic.layout import stage_link, tensor_group
-from crosswind.models.analytic.machine import Machine
-from crosswind.models.analytic.plan import Plan
-from crosswind.models.analytic.stage import StageTime, stage_parameters, stage_time, update_seconds
-from crosswind.models.analytic.step_time import StepTime
-from crosswind.models.analytic.strategies.strategy import require_no_shards, require_one
-from crosswind.models.analytic.workload import Workload
+from crosswind.models.analytic.machine.collectives import all_gather
+from crosswind.models.analytic.machine.machine import Machine
+from crosswind.models.analytic.networks.workload import Workload
+from crosswind.models.analytic.step.layout import stage_link, tensor_group
+from crosswind.models.analytic.step.plan import Plan
+from crosswind.models.analytic.step.stage import StageTime, stage_parameters, stage_time
+from crosswind.models.analytic.strategies.strategy import StepTime, local_step, require_no_shards, require_one
 
 
 @dataclass(frozen=True)
@@ -20,17 +19,13 @@ class PipelineParallel:
     name: ClassVar[str] = "pipeline"
 
     def step(self, workload: Workload, plan: Plan, machine: Machine) -> StepTime:
-        """Raises: InvalidInputError."""
+        """The parts of the step. Raises: InvalidInputError."""
         require_one(plan, self.name, "data", "tensor")
         require_no_shards(plan, self.name)
-        stage = stage_time(workload, plan, machine)
-        return StepTime(
-            compute=plan.micro_batches * (stage.compute + stage.head),
-            transfer=transfer_seconds(workload, plan, machine),
-            bubble=bubble_seconds(stage, plan),
-            update=update_seconds(stage_parameters(workload, plan), machine),
-            overhead=machine.constants.step_overhead_seconds,
-        )
+        stage, parameters = stage_time(workload, plan, machine), stage_parameters(workload, plan)
+        transfer = transfer_seconds(workload, plan, machine)
+        step = local_step(stage, parameters, plan, machine)
+        return replace(step, transfer=transfer, bubble=bubble_seconds(stage, plan))
 
 
 def bubble_ratio(plan: Plan) -> float:
@@ -43,7 +38,7 @@ def bubble_ratio(plan: Plan) -> float:
 
 
 def bubble_seconds(stage: StageTime, plan: Plan) -> float:
-    """(p - 1)/v micro-batches of a stage: the same for GPipe and 1F1B, which differ in memory."""
+    """Return (p - 1)/v micro-batches of a stage, in seconds: the same for GPipe and 1F1B, which differ in memory."""
     return (plan.pipeline - 1) / plan.interleave * (stage.compute + stage.tensor)
 
 

@@ -1,14 +1,13 @@
-"""Every layer is split over ranks, which all-reduce its activations."""
+"""Tensor parallelism: every layer is split over ranks, which all-reduce its activations."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crosswind.models.analytic.machine import Machine
-from crosswind.models.analytic.plan import Plan
-from crosswind.models.analytic.stage import stage_parameters, stage_time, update_seconds
-from crosswind.models.analytic.step_time import StepTime
-from crosswind.models.analytic.strategies.strategy import require_no_shards, require_one
-from crosswind.models.analytic.workload import Workload
+from crosswind.models.analytic.machine.machine import Machine
+from crosswind.models.analytic.networks.workload import Workload
+from crosswind.models.analytic.step.plan import Plan
+from crosswind.models.analytic.step.stage import stage_parameters, stage_time
+from crosswind.models.analytic.strategies.strategy import StepTime, local_step, require_no_shards, require_one
 
 
 @dataclass(frozen=True)
@@ -21,13 +20,8 @@ class TensorParallel:
     name: ClassVar[str] = "tensor"
 
     def step(self, workload: Workload, plan: Plan, machine: Machine) -> StepTime:
-        """Raises: InvalidInputError."""
+        """The parts of the step. Raises: InvalidInputError."""
         require_one(plan, self.name, "data", "pipeline")
         require_no_shards(plan, self.name)
-        stage = stage_time(workload, plan, machine)
-        return StepTime(
-            compute=plan.micro_batches * (stage.compute + stage.head),
-            tensor=plan.micro_batches * stage.tensor,
-            update=update_seconds(stage_parameters(workload, plan), machine),
-            overhead=machine.constants.step_overhead_seconds,
-        )
+        stage, parameters = stage_time(workload, plan, machine), stage_parameters(workload, plan)
+        return local_step(stage, parameters, plan, machine)

@@ -1,25 +1,23 @@
-"""Data parallelism whose ranks share optimizer (1), gradients (2) and weights (3) among them."""
+"""Data parallelism whose ranks shard the optimizer (1), gradients (2) and weights (3)."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.analytic.collectives import all_gather, reduce_scatter
-from crosswind.models.analytic.layout import data_group
-from crosswind.models.analytic.machine import Machine
-from crosswind.models.analytic.plan import Plan
-from crosswind.models.analytic.stage import (
+from crosswind.models.analytic.machine.collectives import all_gather, reduce_scatter
+from crosswind.models.analytic.machine.machine import Machine
+from crosswind.models.analytic.networks.workload import Workload
+from crosswind.models.analytic.step.layout import data_group
+from crosswind.models.analytic.step.plan import Plan
+from crosswind.models.analytic.step.stage import (
     WORD_BYTES,
     StageTime,
     stage_parameters,
     stage_time,
-    update_seconds,
 )
-from crosswind.models.analytic.step_time import StepTime
 from crosswind.models.analytic.strategies.data_parallel import exposed
-from crosswind.models.analytic.strategies.strategy import require_one
-from crosswind.models.analytic.workload import Workload
+from crosswind.models.analytic.strategies.strategy import StepTime, local_step, require_one
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Zero:
     name: ClassVar[str] = "zero"
 
     def step(self, workload: Workload, plan: Plan, machine: Machine) -> StepTime:
-        """Raises: InvalidInputError."""
+        """The parts of the step. Raises: InvalidInputError."""
         require_one(plan, self.name, "tensor", "pipeline")
         if plan.zero_stage == 0:
             raise InvalidInputError("zero_stage is 0 with strategy zero, expected 1 to 3")
@@ -37,18 +35,13 @@ class Zero:
             raise InvalidInputError(
                 f"offload is {plan.offload} with strategy zero, expected none (or strategy offload)"
             )
-        stage = stage_time(workload, plan, machine)
-        parameters = stage_parameters(workload, plan)
-        return StepTime(
-            compute=plan.micro_batches * (stage.compute + stage.head),
-            data=sharded_seconds(parameters, plan, machine, stage),
-            update=update_seconds(parameters / plan.data, machine),
-            overhead=machine.constants.step_overhead_seconds,
-        )
+        stage, parameters = stage_time(workload, plan, machine), stage_parameters(workload, plan)
+        data = sharded_seconds(parameters, plan, machine, stage)
+        return replace(local_step(stage, parameters, plan, machine), data=data)
 
 
 def moved_bytes(parameters: float, zero_stage: int) -> float:
-    """2 Psi words a step for stages 0 to 2, 3 Psi for stage 3, in bytes; a factor (p - 1)/p short of it is moved.
+    """Return 2 Psi words a step for stages 0 to 2, 3 Psi for stage 3, in bytes; times (p - 1)/p, they are moved.
 
     Source: Rajbhandari et al. 2020, section 7.
     """

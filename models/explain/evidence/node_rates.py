@@ -11,7 +11,7 @@ from crosswind.data.lake.series import Series, in_order
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
 from crosswind.models.conditions.moment import LOOK_BACK_SECONDS
-from crosswind.models.conditions.places import WITHIN, asked
+from crosswind.models.conditions.places import WITHIN, rows_within
 from crosswind.models.conditions.reading import Over
 from crosswind.models.explain.evidence.device_windows import DeviceWindows, Ints
 from crosswind.models.explain.evidence.indicators import Sampled
@@ -79,7 +79,7 @@ def rates_during(lake: Lake, places: pd.DataFrame, count: int, evidence: Sequenc
             continue
         devices = " or ".join(sorted({f"device like '{rate.device}'" for _, rate in readable}))
         needed = sorted(set[str]().union(*(rate.needs for _, rate in readable)))
-        rows = lake.counters(name, needed, where=f"{WITHIN} and ({only}) and ({devices})", **asked(places))
+        rows = lake.counters(name, needed, where=f"{WITHIN} and ({only}) and ({devices})", **rows_within(places))
         if not len(rows):
             continue
         series, windows = in_order(rows), DeviceWindows.of(rows, places.rename(columns={"at_node": "node"}))

@@ -1,1 +1,1 @@
-"""Evidence of runs for a tuner: earlier ones as sources and trials, disturbed ones, and hopeless ones as they go on."""
+"""Evidence of runs for a tuner: past ones as sources and trials, disturbed ones, and running ones without a chance."""

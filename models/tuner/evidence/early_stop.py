@@ -1,9 +1,9 @@
-"""The chance of a trial that runs to still become the best, judged by its steps so far.
+"""The chance of a running trial to become the best, by its steps so far.
 
-The level of its steps, the median after warm-up, may still change: as the sampling of so few steps lets expect, and as
-machines do by themselves. How far levels of the lab's runs moved after so many steps has tails as heavy as Student's t
-with one degree of freedom (a neighbour comes or goes); its scale was fitted to runs of `train` and `calibrate`. Where
-the latest steps are quicker than those before, they count: a disturbance may have ended.
+The level of its steps, the median after warm-up, may still change: by the sampling error of so few steps, and as
+machines drift. How far levels of the lab's runs moved after so many steps has tails as heavy as Student's t with one
+degree of freedom (a neighbour comes or goes); its scale was fitted to runs of `train` and `calibrate`. Where the latest
+steps are quicker than those before, they count: a disturbance may have ended.
 """
 
 import math
@@ -25,7 +25,15 @@ SHIFTS = np.tan(np.pi * (CHANCES - 0.5))  # Student's t with one degree of freed
 
 @dataclass(frozen=True)
 class Incumbent:
-    """The best trial so far: its objective, lower is better, and the seconds of all its steps, None if unknown."""
+    """The best trial so far.
+
+    Args:
+        objective: Lower is better.
+        seconds: Of all its steps together; None if unknown.
+
+    Raises:
+        InvalidInputError: For numbers that are not finite.
+    """
 
     objective: float
     seconds: float | None = None
@@ -39,10 +47,17 @@ class Incumbent:
 
 @dataclass(frozen=True)
 class Patience:
-    """The conditions for giving a trial up: not before `fewest_steps` after warm-up.
+    """The conditions for giving a trial up.
 
-    Then when its chance to beat the incumbent is below `least_chance`, or its steps will take more than `most_times`
-    the incumbent's seconds, also if they get as quick as may well be.
+    Args:
+        fewest_steps: After warm-up, before which no trial is given up.
+        least_chance: To beat the incumbent, below which one is given up.
+        most_times: The incumbent's seconds so many times, beyond which one is given up whose steps will take longer
+            even if they get as quick as they well may.
+        warm_up_steps: That do not count.
+
+    Raises:
+        InvalidInputError: For numbers out of bounds.
     """
 
     fewest_steps: int = 8
@@ -63,9 +78,13 @@ class Patience:
 
 @dataclass(frozen=True)
 class Stop:
-    """Why a trial should be stopped: after how many steps, with what chance, and which objective was in sight.
+    """A reason to stop a trial.
 
-    `low` and `high` are the ends of the projected objective's 90 % interval.
+    Args:
+        steps: How many it has made.
+        chance: To beat the incumbent.
+        objective: Projected; `low` and `high` are the ends of its 90 % interval.
+        reason: In words.
     """
 
     steps: int

@@ -1,7 +1,7 @@
 """The share of the cores' time that others took on a run's nodes while it made its steps.
 
-What cores did is sampled node by node, what the run's own ranks did is sampled process by process: the difference is
-others', whatever the configuration. Nodes of one `boot_id` are one machine, counted once.
+The cores' time is sampled node by node, that of the run's own ranks process by process: the difference is others',
+whatever the configuration. Nodes of one `boot_id` are one machine, counted once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,10 +41,10 @@ select run_id, boot_id, sum(used) as used from of_process group by all
 
 
 def others_shares(store: Store, runs: Sequence[Run], ranks: Sequence[Rank], spans: pd.DataFrame) -> dict[str, float]:
-    """Of each run the share of its machines' busy core time that was others', of the machine where it is largest.
+    """Return by run the share of its machines' busy core time that was others', of the machine where it is largest.
 
-    Runs whose nodes' cores or ranks nobody sampled are left out. `spans` as models.explain.cohort.step_rows.spans_of
-    gives them. What a rank's children do, such as loaders, counts as others'.
+    Runs whose nodes' cores or ranks were not sampled are left out. `spans` as models.explain.cohort.step_rows.spans_of
+    gives them. A rank's children, such as loaders, count as others.
     """
     if spans.empty or not {"cpu", "process"} <= set(store.lake.sets()):
         return {}
@@ -62,7 +62,7 @@ def others_shares(store: Store, runs: Sequence[Run], ranks: Sequence[Rank], span
 
 
 def _places(ranks: Sequence[Rank], spans: pd.DataFrame) -> pd.DataFrame:
-    """A row a rank: its node, its process, and from when to when it made steps."""
+    """Return a row a rank: its node, its process, and the beginning and end of its steps."""
     rows = [(rank.run_id, rank.rank, rank.node, str(rank.pid)) for rank in ranks]
     processes = pd.DataFrame(rows, columns=["run_id", "rank", "node", "device"])
     return spans[spans["end_ns"] > spans["begin_ns"]].merge(processes, on=["run_id", "rank"])

@@ -1,4 +1,4 @@
-"""Runs that compare, put together: those of the study's own place are trials, those of each other place a source."""
+"""Comparable runs grouped by place: those of the study's own place are trials, those of another place a source."""
 
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import Configuration, Trial, TrialState
-from crosswind.models.tuner.evidence.outcomes import OF_PLACE
-from crosswind.models.tuner.evidence.sought import Sought
+from crosswind.models.tuner.evidence.query import RunQuery
+from crosswind.models.tuner.evidence.run_outcomes import OF_PLACE
 from crosswind.models.tuner.search.source import Source
 from crosswind.models.tuner.space.space import Space
 
@@ -17,7 +17,7 @@ PREFIX = "run-"  # of the trial ids that are made of run ids
 
 @dataclass(frozen=True)
 class Place:
-    """The place where runs compare: one workload, system, scale, and what is fixed."""
+    """A place where runs compare: one workload, system, scale, and the fixed parameters."""
 
     workload: str
     system: str
@@ -34,26 +34,28 @@ class Row:
     objective: float | None
 
 
-def gathered(rows: Iterable[Row], sought: Sought, systems: Descriptors) -> tuple[tuple[Source, ...], tuple[Trial, ...]]:
-    """The sources, the nearest first, and the trials that rows make; `systems` is what is known of each system."""
-    own = Place(sought.workload, sought.system, sought.world_size, tuple(sorted(sought.fixed.items())))
+def sources_and_trials(
+    rows: Iterable[Row], query: RunQuery, systems: Descriptors
+) -> tuple[tuple[Source, ...], tuple[Trial, ...]]:
+    """Return the sources, the nearest first, and the trials that rows make; `systems` describes every system."""
+    own = Place(query.workload, query.system, query.world_size, tuple(sorted(query.fixed.items())))
     places: dict[Place, list[Row]] = {}
     for row in rows:
-        places.setdefault(_place(row.run, sought), []).append(row)
+        places.setdefault(_place(row.run, query), []).append(row)
     trials = [_trial(row) for row in places.pop(own, [])]
     nearest = sorted(places.items(), key=lambda entry: _farness(entry[0], len(entry[1]), own))
-    sources = [_source(place, of_place, sought.space, systems) for place, of_place in nearest]
+    sources = [_source(place, of_place, query.space, systems) for place, of_place in nearest]
     return tuple(sources), tuple(trials)
 
 
-def _place(run: Run, sought: Sought) -> Place:
-    fixed = [(name, run.configuration.get(name)) for name in sorted(sought.fixed)]
-    world_size = None if sought.world_size is None else run.world_size
+def _place(run: Run, query: RunQuery) -> Place:
+    fixed = [(name, run.configuration.get(name)) for name in sorted(query.fixed)]
+    world_size = None if query.world_size is None else run.world_size
     return Place(run.workload, run.system, world_size, tuple(fixed))
 
 
 def _farness(place: Place, rows: int, own: Place) -> tuple[bool, bool, bool, int, str]:
-    """The study's own workload first, then its system, then what is fixed; of equals those with most runs."""
+    """Order by the study's own workload, then its system, then what is fixed; of equals those with most runs first."""
     others = place.workload != own.workload, place.system != own.system, place.fixed != own.fixed
     return (*others, -rows, str(place))
 
@@ -64,7 +66,7 @@ def _trial(row: Row) -> Trial:
 
 
 def _source(place: Place, rows: Sequence[Row], space: Space, systems: Descriptors) -> Source:
-    """One row a configuration: the median of its runs that came to an end, a failure where none did."""
+    """Return one row a configuration: the median of its runs that came to an end, a failure where none did."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(space.key(row.configuration), []).append(row)
@@ -83,7 +85,7 @@ def _median(values: Iterable[float | None]) -> float | None:
 
 
 def _features(place: Place, runs: Collection[Run]) -> dict[str, float | str]:
-    """Return what is the same throughout: workload, system, and of scale and fixed parameters what all runs share."""
+    """Return the shared description: workload, system, and of scale and fixed parameters what all runs share."""
     features: dict[str, float | str] = {"workload": place.workload, "system": place.system}
     shared: dict[str, set[object]] = dict(zip(OF_PLACE, (set(), set()), strict=True))
     for run in runs:

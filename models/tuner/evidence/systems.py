@@ -1,4 +1,4 @@
-"""Knowledge of systems: the hardware that checks before jobs found there, and how fast it was."""
+"""Descriptions of systems: their hardware and its speed, from the checks before jobs."""
 
 import math
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ group by system, measure order by system, measure
 
 
 def descriptors_of(store: Store) -> dict[str, Mapping[str, float | str]]:
-    """By system what its checks measured: `check.<measure>` in the measure's unit, `hardware.<measure>` its model.
+    """Return by system `check.<measure>`, in the measure's unit, and `hardware.<measure>`, the model.
 
-    Systems that nobody checked are not among them. Raises: MalformedError.
+    Systems without a check are left out. Raises: MalformedError.
     """
     descriptors: dict[str, dict[str, float | str]] = {}
     if "preflight" not in store.lake.sets():

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Unit(NamedTuple):
-    """Of what it is a unit, and how many of the smallest one it is."""
+    """A unit: its dimension, and its size in the smallest one of that."""
 
     dimension: str
     size: float
@@ -45,13 +45,13 @@ _WITH_UNIT = re.compile(rf"({_NUMBER})\s*([A-Za-z%]*)")
 
 
 def split_name(name: str) -> tuple[str, str | None]:
-    """A parameter's name without its unit, and the unit: `bucket_mib` is bucket in mib; None where it ends in none."""
+    """Return a parameter's name without its unit, and the unit: `bucket_mib` is bucket in mib; None without one."""
     stem, _, last = name.rpartition("_")
     return (stem, last.lower()) if stem and last.lower() in UNITS else (name, None)
 
 
 def converted(value: float, unit: str, to: str) -> float | None:
-    """The value in another unit; None between units of different things, or whose size nobody can know."""
+    """Return the value in another unit; None between dimensions, and for units of unknown size."""
     if unit == to:
         return value
     one, other = UNITS[unit], UNITS[to]
@@ -59,9 +59,9 @@ def converted(value: float, unit: str, to: str) -> float | None:
 
 
 def number_in(text: str, unit: str | None) -> float | None:
-    """The number that a text holds, in this unit; None where it is no number, or one in a unit that does not convert.
+    """Return the number in a text, in this unit; None where it is no number, or in a unit that does not convert.
 
-    A number without a unit counts as being in the one that is wanted.
+    A number without a unit counts as in the wanted one.
     """
     match = _WITH_UNIT.fullmatch(text.strip())
     if not match:

@@ -1,4 +1,4 @@
-"""The values of a run's configuration as a space has them: numbers kept as text, truth as 0 and 1, other units."""
+"""The values of a run's configuration in terms of a space: numbers written as text, truth as 0 and 1, other units."""
 
 import math
 
@@ -12,17 +12,17 @@ NEAR = 1e-9  # relative: conversions of units round
 
 
 def value_of(name: str, domain: Domain, configuration: Configuration) -> Parameter | None:
-    """The parameter's value in a run's configuration as the domain has it.
+    """Return the parameter's value in a run's configuration in terms of the domain.
 
-    None where the configuration does not tell it, or tells one outside the domain. It may stand there under the same
-    name, or under one that differs by its unit alone (`bucket_bytes` of `bucket_mib`).
+    None where the configuration does not have it, or has one outside the domain. It may be there under the same name,
+    or under one that differs only by its unit (`bucket_bytes` of `bucket_mib`).
     """
     value = configured_value(name, configuration)
     return None if value is None else fitted(name, domain, value)
 
 
 def configured_value(name: str, configuration: Configuration) -> Parameter | None:
-    """The value under this name, or converted from the only other name of the same stem; None where there is none."""
+    """Return the value under this name, or converted from the only other name of the same stem; None without either."""
     if name in configuration:
         return configuration[name]
     stem, unit = split_name(name)
@@ -35,7 +35,7 @@ def configured_value(name: str, configuration: Configuration) -> Parameter | Non
 
 
 def fitted(name: str, domain: Domain, value: Parameter) -> Parameter | None:
-    """The value as the domain has it: the same, its number, its truth, or its text; None where none of these is in."""
+    """Return the value in terms of the domain: itself, its number, its truth or its text; None where none is in it."""
     number = _number(value, split_name(name)[1])
     return next((reading for reading in _readings(value, number, domain) if domain.contains(reading)), None)
 
@@ -81,7 +81,7 @@ def _number(value: Parameter, unit: str | None) -> float | None:
 
 
 def covered(space: Space, configuration: Configuration) -> tuple[Configuration, str]:
-    """The configuration of the space that this one holds, and what is wrong with it in words, empty if nothing is."""
+    """Return the configuration of the space that this one holds, and its fault in words, empty without one."""
     fitting: dict[str, Parameter] = {}
     for name, domain in space.domains.items():
         if configured_value(name, configuration) is None:

@@ -1,1 +1,1 @@
-"""Search: the tuners, what they know of a study, and the choice among them."""
+"""Search: the tuners, the trials that they observe, and the choice among them."""

@@ -4,24 +4,22 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Configuration, Trial
 from crosswind.models.gp.gaussian_process import Process, expected_improvement
-from crosswind.models.tuner.search.knowledge import Knowledge
+from crosswind.models.tuner.search.design import DESIGNS, START, representative
+from crosswind.models.tuner.search.observed_trials import ObservedTrials
 from crosswind.models.tuner.search.one_thread import one_thread
 from crosswind.models.tuner.search.pool import Pool
+from crosswind.models.tuner.search.scale import standardised
 from crosswind.models.tuner.search.tuner import check_count
 from crosswind.models.tuner.search.validity import chance_of_success
 from crosswind.models.tuner.space.space import Space
 
-START = 5  # configurations of the space-filling start
-DESIGNS = 50  # random starts, of which the most representative is taken
-REPRESENTED = 300  # configurations that a start is compared with
 DONE_MIN = 2
-DONE_MAX = 200  # the process costs the cube of it; beyond, the best half and the newest half are kept
-CANDIDATES = 2000  # random ones that are weighed of a larger space, others after every trial
+DONE_MAX = 200  # the process costs the cube of it; beyond, the best half and the newest half count
+CANDIDATES = 2000  # random ones of a larger space, others after every trial
 AROUND = 100  # of a larger space that is listed, nearest to each of the TOPS best measured
 TOPS = 3
 NEIGHBOURS = 8  # draws a parameter around the best configuration
@@ -30,51 +28,56 @@ NEIGHBOURS = 8  # draws a parameter around the best configuration
 class GaussianProcessTuner:
     """Expected improvement times the chance of success, over the free configurations or, of very many, some of them.
 
-    The logarithm of the objective is modelled where all objectives are positive. Pending trials and the suggestions
-    before count as measured at their expected values. Failed and infeasible trials lower the chance of success
-    nearby and never enter the process as numbers.
+    The logarithm of the objective is modelled where all objectives are positive. Pending trials and suggestions before
+    count as measured at their expected values. Failed and infeasible trials lower the chance of success nearby and
+    never enter the process as numbers.
+
+    Args:
+        space: The configurations to choose from.
+        seed: Of the start and the candidates.
+
+    Example:
+        >>> tuner = GaussianProcessTuner(Space.from_json({"threads": {"kind": "int", "low": 1, "high": 8}}), seed=0)
+        >>> [configuration] = tuner.suggest(1)
+        >>> tuner.observe([Trial(configuration, TrialState.DONE, objective=0.25)])
     """
 
     name: ClassVar[str] = "gaussian_process"
 
     def __init__(self, space: Space, seed: int) -> None:
         self._space, self._seed = space, seed
-        self._knowledge = Knowledge(space)
+        self._trials = ObservedTrials(space)
         self._everything = Pool.of(space, space.configurations()) if space.is_enumerable else None
         self._start = representative(self._everything or Pool.of(space, space.random(START * DESIGNS, seed)), seed)
 
     def suggest(self, count: int) -> list[Configuration]:
-        """The next configurations to try. Raises: InvalidInputError."""
+        """Return the next configurations to try. Raises: InvalidInputError."""
         check_count(count)
-        taken = self._knowledge.taken
-        untried = [configuration for configuration in self._start if self._space.key(configuration) not in taken]
-        chosen = untried[: min(count, max(START - len(taken), 0))]
+        chosen = self._trials.left_of_start(self._start, count)
         return [*chosen, *self._improving(count - len(chosen), chosen)]
 
     def observe(self, trials: Sequence[Trial]) -> None:
-        """Learns the newest state of these trials. Raises: InvalidInputError."""
-        self._knowledge.add(trials)
+        """Learn the newest state of these trials. Raises: InvalidInputError."""
+        self._trials.add(trials)
 
     def _improving(self, count: int, chosen: Sequence[Configuration]) -> list[Configuration]:
-        """`count` configurations beside the chosen ones, by expected improvement."""
+        """Return `count` configurations besides the chosen ones, by expected improvement."""
         if count == 0:
             return []
-        free = self._candidates().without(
-            self._knowledge.taken | {self._space.key(configuration) for configuration in chosen}
-        )
-        done, objectives = self._knowledge.done
+        free = self._candidates().without(self._trials.taken_with(chosen))
+        done, objectives = self._trials.done
         if len(done) < DONE_MIN or len(free) == 0:
             order = np.random.default_rng(self._seed).permutation(len(free))
             return [free.configurations[index] for index in order[:count]]
-        kept = _telling(objectives)
-        assumed = self._points([*self._knowledge.pending, *chosen])
+        rows = _best_and_newest(objectives)
+        assumed = self._points([*self._trials.pending, *chosen])
         with one_thread():
-            process = Process.fitted(self._points(done)[kept], standardised(objectives)[kept])
+            process = Process.fitted(self._points(done)[rows], standardised(objectives)[rows])
             best = self._best(free, count, process.believing(assumed))
         return [free.configurations[index] for index in best]
 
     def _best(self, free: Pool, count: int, process: Process) -> list[int]:
-        done, invalid = self._knowledge.done[0][-DONE_MAX:], self._knowledge.invalid[-DONE_MAX:]
+        done, invalid = self._trials.done[0][-DONE_MAX:], self._trials.invalid[-DONE_MAX:]
         chance = chance_of_success(free.points, self._points(done), self._points(invalid))
         picks: list[int] = []
         for _ in range(min(count, len(free))):
@@ -87,13 +90,13 @@ class GaussianProcessTuner:
         return picks
 
     def _candidates(self) -> Pool:
-        """The configurations to choose from now."""
-        done, objectives = self._knowledge.done
-        seed = self._seed + 1 + len(self._knowledge.taken)  # other candidates after every trial
+        """Return the configurations to choose from now."""
+        done, objectives = self._trials.done
+        seed = self._seed + 1 + len(self._trials.taken)  # other candidates after every trial
         if self._everything is not None:
             best = [done[place] for place in np.argsort(objectives, kind="stable")[:TOPS]]
-            count = CANDIDATES + len(self._knowledge.taken)
-            return some_of(self._everything, self._points(best), np.random.default_rng(seed), count)
+            count = CANDIDATES + len(self._trials.taken)
+            return _some_of(self._everything, self._points(best), np.random.default_rng(seed), count)
         near = self._space.neighbours(done[int(np.argmin(objectives))], NEIGHBOURS, seed) if done else []
         return Pool.of(self._space, [*near, *self._space.random(CANDIDATES, seed)])
 
@@ -101,8 +104,11 @@ class GaussianProcessTuner:
         return self._space.coordinates(configurations)
 
 
-def some_of(pool: Pool, centres: Floats, rng: np.random.Generator, count: int) -> Pool:
-    """`count` random ones of the pool and the AROUND nearest to each centre; all of a pool that is no larger."""
+def _some_of(pool: Pool, centres: Floats, rng: np.random.Generator, count: int) -> Pool:
+    """Return `count` random ones of the pool and the AROUND nearest to each centre; all of a pool no larger than that.
+
+    centres: shape (n_centres, n_coordinates).
+    """
     if len(pool) <= count + AROUND:
         return pool
     near = [np.argpartition(np.abs(pool.points - centre).sum(axis=1), AROUND)[:AROUND] for centre in centres]
@@ -111,38 +117,10 @@ def some_of(pool: Pool, centres: Floats, rng: np.random.Generator, count: int) -
     return Pool(configurations, [pool.keys[place] for place in places.tolist()], pool.points[places])
 
 
-def standardised(objectives: Sequence[float]) -> Floats:
-    """Objectives with mean 0 and standard deviation 1, on the logarithm's scale if all are positive; shape (n,)."""
-    y = np.array(objectives, dtype=np.float64)
-    if np.all(y > 0):
-        y = np.log(y)
-    spread = float(y.std())
-    return np.asarray((y - y.mean()) / (spread if spread > 0 else 1.0), np.float64)
-
-
-def _telling(objectives: Sequence[float]) -> list[int]:
-    """Indices of the measurements to learn from: all, or the best and the newest when there are very many."""
+def _best_and_newest(objectives: Sequence[float]) -> list[int]:
+    """Return the indices of the measurements to learn from: all, or of very many the best and the newest."""
     if len(objectives) <= DONE_MAX:
         return list(range(len(objectives)))
     newest = range(len(objectives) - DONE_MAX // 2, len(objectives))
     best = np.argsort(objectives, kind="stable")[: DONE_MAX // 2]
     return sorted({*newest, *best.tolist()})
-
-
-def representative(pool: Pool, seed: int) -> list[Configuration]:
-    """START random configurations: of several sets, the one distributed most like the whole pool.
-
-    Corners, which a largest-distance design seeks, are rarely good. Source: Mak and Joseph 2018, "Support points".
-    """
-    rng = np.random.default_rng(seed)
-    whole = pool.points[rng.permutation(len(pool))[:REPRESENTED]]
-    designs = [rng.permutation(len(pool))[:START] for _ in range(DESIGNS)]
-    best = min(designs, key=lambda design: _energy_distance(pool.points[design], whole))
-    return [pool.configurations[index] for index in best]
-
-
-def _energy_distance(points: Floats, whole: Floats) -> float:
-    """Twice the mean distance to the whole less that among themselves; smallest for equal distributions."""
-    if len(points) == 0:
-        return 0.0
-    return float(2 * cdist(points, whole).mean() - cdist(points, points).mean())

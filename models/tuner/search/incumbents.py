@@ -1,4 +1,4 @@
-"""The best measured configuration, how surely it is best, and whether repeating it would tell more than a new one."""
+"""The best measured configuration, how surely it is best, and whether a repeat of it is worth more than a new one."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,14 +14,14 @@ from crosswind.models.gp.repeated_process import RepeatedProcess
 from crosswind.models.tuner.search.noise import Noise, fitted
 from crosswind.models.tuner.search.repeats import Repeats
 
-WEIGHED_MAX = 200  # configurations: the best of them; the rest cannot be the answer
+COMPARED_MAX = 200  # configurations: the best of them; the rest cannot be the answer
 DRAWS = 2400
 # A stationary process takes neighbours for more alike than they are around a narrow optimum: in simulated searches its
 # errors were 1.1 to 1.3 times its deviations (benchmarks/tuning_noise.py measures what the intervals then cover).
 OVERCONFIDENCE = 1.25
 INCUMBENTS_MAX = 5
 CHANCE_MIN = 0.05  # of being best, for a configuration that is worth repeating
-AHEAD = (1, 2, 4)  # repeats that are weighed together: one alone may never turn the choice
+AHEAD = (1, 2, 4)  # repeats that are valued together: one alone may never turn the choice
 SHARE_MAX = 0.3  # of all measurements that may be repeats
 DISTINCT_MIN = 8  # configurations measured before any is repeated: fewer say little about noise or rank
 GAIN_MIN = 0.004  # relative; less is not worth a job
@@ -31,10 +31,15 @@ _NODES: Floats = np.asarray(norm.ppf((np.arange(256) + 0.5) / 256), np.float64) 
 
 @dataclass(frozen=True)
 class Answer:
-    """The best configuration so far: its objective without noise, between `low` and `high` with probability `level`.
+    """The best configuration so far.
 
-    `chance_best` is the probability that no other measured configuration is better, `noise` the relative standard
-    deviation of one measurement (in the objective's unit where objectives are not all positive).
+    Args:
+        configuration: Its parameters.
+        objective: Without noise; between `low` and `high` with probability `level`.
+        chance_best: Probability that no other measured configuration is better.
+        repeats: Measurements of it.
+        noise: Relative standard deviation of one measurement; in the objective's unit where objectives are not all
+            positive.
     """
 
     configuration: Configuration
@@ -51,9 +56,9 @@ class Answer:
 class Beliefs:
     """Beliefs about the noise-free objectives of the measured configurations.
 
-    Those are normal under a Gaussian process over the space; its noise and lengths are drawn by how surely they are
-    known, which gives the tails of Student's t. Neighbours shrink a lucky measurement, so the winner's curse does not
-    enter the interval.
+    They are normal under a Gaussian process over the space; its noise and lengths are drawn from their posterior, which
+    gives the tails of Student's t. Neighbours shrink a lucky measurement, so the winner's curse does not enter the
+    interval.
     """
 
     repeats: Repeats
@@ -62,9 +67,9 @@ class Beliefs:
 
     @classmethod
     def of(cls, repeats: Repeats, seed: int) -> Self:
-        """Fits the process to the best configurations. Raises: InvalidInputError without a measurement."""
-        kept = repeats.best(WEIGHED_MAX)
-        return cls(kept, fitted(kept), seed)
+        """Fit the process to the best configurations. Raises: InvalidInputError without a measurement."""
+        best = repeats.best(COMPARED_MAX)
+        return cls(best, fitted(best), seed)
 
     @property
     def noise(self) -> Noise:
@@ -78,7 +83,7 @@ class Beliefs:
         return np.bincount(winners, minlength=len(self.repeats)) / len(self._draws)
 
     def answer(self, level: float = 0.9) -> Answer:
-        """The configuration of the smallest expected objective, with its interval.
+        """Return the configuration of the smallest expected objective, with its interval.
 
         Raises: InvalidInputError for a level outside (0, 1).
         """
@@ -99,7 +104,7 @@ class Beliefs:
         )
 
     def gains(self) -> Floats:
-        """Return what repeating each configuration once is worth, (n,): the expected fall of the answer's objective.
+        """Return the value of repeating each configuration once, (n,): the expected fall of the answer's objective.
 
         On the logarithm's scale where all objectives are positive; the best average over 1, 2 or 4 repeats; 0 for all
         but the few that may be best. Source: Frazier, Powell and Dayanik 2009, "The knowledge-gradient policy for
@@ -113,7 +118,7 @@ class Beliefs:
         return gains
 
     def gain_of_new(self, points: Floats) -> Floats:
-        """Return what measuring each of the points (n, n_coordinates) once is worth, (n,), on the scale of `gains`.
+        """Return the value of measuring each of the points (n, n_coordinates) once, (n,), on the scale of `gains`.
 
         Expected improvement of the answer after one noisy measurement. Source: Frazier et al. 2009.
         """
@@ -123,7 +128,7 @@ class Beliefs:
         return np.asarray(gap * norm.cdf(gap / swing) + swing * norm.pdf(gap / swing), np.float64)
 
     def incumbents(self) -> list[int]:
-        """Indices of the few configurations that may well be the best, the likeliest first."""
+        """Return the indices of the few configurations that may well be the best, the likeliest first."""
         order = np.argsort(-self.chances, kind="stable")[:INCUMBENTS_MAX].tolist()
         return [index for index in order if self.chances[index] >= CHANCE_MIN]
 
@@ -142,9 +147,9 @@ class Beliefs:
 def next_replicate(
     beliefs: Beliefs, *, exploring: float, pending: frozenset[str] = frozenset(), share: float = SHARE_MAX
 ) -> Configuration | None:
-    """The measured configuration to measure again, None when a new one promises more.
+    """Return the measured configuration to measure again, None when a new one promises more.
 
-    `exploring` is what the best new configuration is worth (`Beliefs.gain_of_new`), 0 where none is left; `pending`
+    `exploring` is the value of the best new configuration (`Beliefs.gain_of_new`), 0 where none is left; `pending`
     holds the keys of configurations that are being measured, which are never repeated at the same time. Repeats stay
     within `share` of all measurements. Raises: InvalidInputError for a share outside [0, 1].
     """
@@ -162,6 +167,6 @@ def next_replicate(
 
 
 def _gain(mean: Floats, covariance: Floats, index: int, variance: float) -> float:
-    """By how much the smallest expected value falls, on average, once `index` is measured with this noise."""
+    """Return the mean fall of the smallest expected value once `index` is measured with this noise."""
     swing = covariance / np.sqrt(max(float(covariance[index]), 0.0) + variance)
     return float(mean.min() - (mean[:, None] + swing[:, None] * _NODES).min(axis=0).mean())

@@ -22,8 +22,8 @@ NOTHING = 1e-12
 class Noise:
     """Standard deviation of one measurement, relative where `is_relative`, else in the objective's unit.
 
-    `deviation` is that of an average configuration, known as surely as from `degrees` + 1 repeats; `deviations` (n,)
-    are those of every configuration, all alike unless the repeats say otherwise.
+    `deviation` is that of an average configuration, as sure as from `degrees` + 1 repeats; `deviations` (n,) are those
+    of all configurations, alike unless the repeats contradict.
     """
 
     deviation: float
@@ -33,7 +33,7 @@ class Noise:
 
     @classmethod
     def of(cls, repeats: Repeats) -> Self:
-        """The noise, from scatter of repeats and misfit of a smooth surface, shrunken to a few per cent.
+        """Return the noise, from scatter of repeats and misfit of a smooth surface, shrunken to a few per cent.
 
         Raises: InvalidInputError without a measurement.
         """
@@ -41,13 +41,13 @@ class Noise:
 
     @classmethod
     def from_process(cls, process: RepeatedProcess, repeats: Repeats) -> Self:
-        """The noise that a process fitted to the repeats found."""
+        """Return the noise of a process that was fitted to the repeats."""
         deviations = process.noise * np.sqrt(process.measured.variances)
         return cls(process.noise, process.noise_degrees, deviations, repeats.is_logarithmic)
 
 
 def fitted(repeats: Repeats) -> RepeatedProcess:
-    """The process of the objectives, or of their logarithms where all are positive.
+    """Return the process of the objectives, or of their logarithms where all are positive.
 
     Raises: InvalidInputError without a measurement.
     """
@@ -55,7 +55,7 @@ def fitted(repeats: Repeats) -> RepeatedProcess:
 
 
 def process_of(points: Floats, groups: Sequence[Floats], *, is_relative: bool) -> RepeatedProcess:
-    """The process of groups of values on their scale, one for each of the points (n, n_coordinates).
+    """Return the process of groups of values on their scale, one for each of the points (n, n_coordinates).
 
     The noise is shrunken to a few per cent where values are logarithms, else to a tenth of their spread.
     Raises: InvalidInputError without a value.
@@ -66,7 +66,7 @@ def process_of(points: Floats, groups: Sequence[Floats], *, is_relative: bool) -
 
 
 def relative_variances(groups: Sequence[Floats]) -> Floats:
-    """Each group's noise variance beside the common one, (n,): 1 for all unless the repeats contradict.
+    """Return each group's noise variance relative to the common one, (n,): 1 for all unless the repeats contradict.
 
     Where they do, every group's own variance is shrunken towards the common one, and a group without repeats has the
     common one. Source: Bartlett 1937 for the evidence.

@@ -14,5 +14,5 @@ def one_thread() -> AbstractContextManager[Any]:
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Finding the loaded libraries takes milliseconds, as long as some suggestions."""
+    """Look up the loaded libraries, once: it takes milliseconds, as long as some suggestions."""
     return ThreadpoolController()

@@ -1,4 +1,4 @@
-"""The configurations that a tuner weighs, with the points that stand for them."""
+"""The configurations that a tuner chooses from, with their points."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Pool:
 
     @classmethod
     def of(cls, space: Space, configurations: Sequence[Configuration]) -> Self:
-        """The pool of these configurations, one of each. Raises: InvalidInputError for one from elsewhere."""
+        """Return the pool of these configurations, duplicates removed. Raises: InvalidInputError for foreign ones."""
         unique = {space.key(configuration): configuration for configuration in configurations}
         return cls(list(unique.values()), list(unique), space.coordinates(list(unique.values())))
 
@@ -29,7 +29,7 @@ class Pool:
         return len(self.keys)
 
     def without(self, keys: Collection[str]) -> "Pool":
-        """Those with other keys."""
-        kept = [index for index, key in enumerate(self.keys) if key not in keys]
-        configurations = [self.configurations[index] for index in kept]
-        return Pool(configurations, [self.keys[index] for index in kept], self.points[np.array(kept, dtype=int)])
+        """Return the configurations with other keys."""
+        rows = [row for row, key in enumerate(self.keys) if key not in keys]
+        configurations = [self.configurations[row] for row in rows]
+        return Pool(configurations, [self.keys[row] for row in rows], self.points[np.array(rows, dtype=int)])

@@ -1,30 +1,35 @@
-"""Random search: the tuner that every other one must beat."""
+"""Random search, the baseline of every tuner."""
 
 from collections.abc import Sequence
 from typing import ClassVar
 
 from crosswind.data.schema.trial import Configuration, Trial
-from crosswind.models.tuner.search.knowledge import Knowledge
+from crosswind.models.tuner.search.observed_trials import ObservedTrials
 from crosswind.models.tuner.search.tuner import check_count
 from crosswind.models.tuner.space.space import Space
 
 
 class RandomTuner:
-    """Suggests every configuration in an order that the seed decides."""
+    """Suggests the configurations in random order.
+
+    Args:
+        space: The configurations to choose from.
+        seed: Of the order.
+    """
 
     name: ClassVar[str] = "random"
 
     def __init__(self, space: Space, seed: int) -> None:
         self._space, self._seed = space, seed
-        self._knowledge = Knowledge(space)
+        self._trials = ObservedTrials(space)
 
     def suggest(self, count: int) -> list[Configuration]:
-        """The next configurations of the random order. Raises: InvalidInputError."""
+        """Return the next configurations of the random order. Raises: InvalidInputError."""
         check_count(count)
         # Among as many distinct ones as are taken plus `count`, at least `count` are free.
-        enough = len(self._knowledge.taken) + count
-        return self._knowledge.free(self._space.random(enough, self._seed))[:count]
+        enough = len(self._trials.taken) + count
+        return self._trials.free(self._space.random(enough, self._seed))[:count]
 
     def observe(self, trials: Sequence[Trial]) -> None:
-        """Learns which configurations are taken. Raises: InvalidInputError."""
-        self._knowledge.add(trials)
+        """Learn which configurations are taken. Raises: InvalidInputError."""
+        self._trials.add(trials)

@@ -1,4 +1,4 @@
-"""Measurements grouped by configuration: repeats of one configuration stand together."""
+"""Measurements grouped by configuration."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Repeats:
 
     @classmethod
     def of(cls, space: Space, configurations: Sequence[Configuration], objectives: Sequence[float]) -> Self:
-        """Groups measurements, in the order in which configurations first appear.
+        """Group measurements, in the order in which configurations first appear.
 
         Raises: InvalidInputError for a configuration from elsewhere or an objective that is not finite.
         """
@@ -62,12 +62,12 @@ class Repeats:
         return tuple(np.log(group) for group in self.values) if self.is_logarithmic else self.values
 
     def best(self, count: int) -> "Repeats":
-        """Those `count` configurations whose mean is smallest, in their order here."""
+        """Return the `count` configurations whose mean is smallest, in their order here."""
         means = [float(group.mean()) for group in self.on_scale]
-        kept = sorted(np.argsort(means, kind="stable")[:count].tolist())
+        rows = sorted(np.argsort(means, kind="stable")[:count].tolist())
         return Repeats(
-            tuple(self.configurations[i] for i in kept),
-            tuple(self.keys[i] for i in kept),
-            self.points[np.array(kept, dtype=int)],
-            tuple(self.values[i] for i in kept),
+            tuple(self.configurations[row] for row in rows),
+            tuple(self.keys[row] for row in rows),
+            self.points[np.array(rows, dtype=int)],
+            tuple(self.values[row] for row in rows),
         )

@@ -1,4 +1,4 @@
-"""A tuner that measures a close rival again, instead of something new, where that promises more."""
+"""A tuner that measures a close rival again, instead of a new configuration, where that promises more."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -8,46 +8,60 @@ import numpy as np
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Configuration, Trial
 from crosswind.models.tuner.search.incumbents import SHARE_MAX, Answer, Beliefs, next_replicate
-from crosswind.models.tuner.search.knowledge import Knowledge
+from crosswind.models.tuner.search.observed_trials import ObservedTrials
 from crosswind.models.tuner.search.repeats import Repeats
 from crosswind.models.tuner.search.tuner import Tuner, check_count
 from crosswind.models.tuner.space.space import Space
 
 
 class ReplicatingTuner:
-    """Suggests what another tuner does, or a configuration already measured, and knows the answer with its doubt.
+    """Suggests another tuner's configurations or a repeat of a measured one, and gives the best with its interval.
 
-    Of the suggestions asked for at once, at most one is a repeat. A repeat is a trial of its own, so trials need ids.
+    At most one of several suggestions is a repeat. A repeat is a trial of its own, so trials need ids.
+
+    Args:
+        space: The configurations to choose from.
+        seed: Of the draws that value repeats.
+        explorer: Suggests new configurations.
+        share: Of all measurements that may be repeats, in [0, 1].
+
+    Example:
+        >>> tuner = ReplicatingTuner(space, 0, GaussianProcessTuner(space, 0))
+        >>> tuner.observe([Trial(configuration, TrialState.DONE, 0.25, "t1")])
+        >>> tuner.answer(level=0.9).chance_best
     """
 
     name: ClassVar[str] = "replicating"
 
     def __init__(self, space: Space, seed: int, explorer: Tuner, *, share: float = SHARE_MAX) -> None:
         self._space, self._seed, self._explorer, self._share = space, seed, explorer, share
-        self._knowledge = Knowledge(space)
+        self._trials = ObservedTrials(space)
 
     def suggest(self, count: int) -> list[Configuration]:
-        """The next configurations; at most one of them was measured before. Raises: InvalidInputError."""
+        """Return the next configurations; at most one of them was measured before. Raises: InvalidInputError."""
         check_count(count)
         new = self._explorer.suggest(count)
         repeated = self._repeated(new)
         return new if repeated is None else [repeated, *new[: count - 1]]
 
     def observe(self, trials: Sequence[Trial]) -> None:
-        """Learns the newest state of these trials. Raises: InvalidInputError."""
-        self._knowledge.add(trials)
+        """Learn the newest state of these trials. Raises: InvalidInputError."""
+        self._trials.add(trials)
         self._explorer.observe(trials)
 
     def answer(self, level: float = 0.9) -> Answer:
-        """The best configuration so far. Raises: NotFoundError before the first complete trial, InvalidInputError."""
+        """Return the best configuration so far.
+
+        Raises: NotFoundError before the first complete trial, InvalidInputError.
+        """
         beliefs = self.beliefs()
         if beliefs is None:
             raise NotFoundError("no trial is complete yet, expected at least one before there is a best configuration")
         return beliefs.answer(level)
 
     def beliefs(self) -> Beliefs | None:
-        """Return what the complete trials say; None before the first."""
-        configurations, objectives = self._knowledge.done
+        """Return the beliefs from the complete trials; None before the first."""
+        configurations, objectives = self._trials.done
         return Beliefs.of(Repeats.of(self._space, configurations, objectives), self._seed) if configurations else None
 
     def _repeated(self, new: Sequence[Configuration]) -> Configuration | None:
@@ -55,5 +69,5 @@ class ReplicatingTuner:
         if beliefs is None:
             return None
         gains = beliefs.gain_of_new(self._space.coordinates(new)) if new else np.zeros(1)
-        pending = frozenset(self._space.key(configuration) for configuration in self._knowledge.pending)
+        pending = frozenset(self._space.key(configuration) for configuration in self._trials.pending)
         return next_replicate(beliefs, exploring=float(gains.max()), pending=pending, share=self._share)

@@ -1,4 +1,4 @@
-"""The tuner that a service asks where nobody names another, fed with a study's records."""
+"""Searches: the tuner for a study's aim, fed with the study's records."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,53 +19,58 @@ ROWS = 8  # of a source, best first, that a search for several objectives may be
 
 
 @dataclass(frozen=True)
-class Earlier:
-    """Knowledge from before a study's first trial: sources, the nearest first, and what describes the study itself."""
+class PriorStudies:
+    """Evidence from before a study's first trial.
+
+    Args:
+        sources: What was measured elsewhere, the nearest first.
+        features: What describes the study itself, as the sources' features describe them.
+    """
 
     sources: tuple[Source, ...] = ()
     features: Mapping[str, float | str] = field(default_factory=dict)
 
 
-NOTHING = Earlier()
+NO_PRIOR_STUDIES = PriorStudies()
 
 
 class Search(Protocol):
     """A tuner that reads a study's records."""
 
     def observe(self, records: Sequence[TrialRecord]) -> None:
-        """Learns the newest state of these trials."""
+        """Learn the newest state of these trials."""
         ...
 
     def suggest(self, count: int) -> list[Configuration]:
-        """Configurations to try next, none pending, and none measured but for repeats; fewer where no more are left."""
+        """Return configurations to try next, none pending, none measured but for repeats; fewer where none is left."""
         ...
 
 
-def default_tuner(space: Space, seed: int, earlier: Earlier = NOTHING) -> Tuner:
-    """The portfolio where there are sources, else a Gaussian process; loaded when the first trial is asked for."""
-    if earlier.sources:
+def default_tuner(space: Space, seed: int, prior: PriorStudies = NO_PRIOR_STUDIES) -> Tuner:
+    """Return the portfolio where there are sources, else a Gaussian process; their modules load only here."""
+    if prior.sources:
         from crosswind.models.tuner.search.portfolio.tuner import PortfolioTuner  # noqa: PLC0415 - a second
 
-        return PortfolioTuner(space, seed, earlier.sources, features=earlier.features)
+        return PortfolioTuner(space, seed, prior.sources, features=prior.features)
     from crosswind.models.tuner.search.gaussian_process_tuner import GaussianProcessTuner  # noqa: PLC0415 - a second
 
     return GaussianProcessTuner(space, seed)
 
 
-def search_for(study: Study, earlier: Earlier = NOTHING) -> Search:
+def search_for(study: Study, prior: PriorStudies = NO_PRIOR_STUDIES) -> Search:
     """Return the search for a study's aim; with limits or several objectives its first trials are from the sources."""
     space, aim = Space.from_json(study.space), Aim.of(study)
     if aim.goal is None:
-        tuner = default_tuner(space, study.seed, earlier)
-        return PlainSearch(_repeating(space, study.seed, tuner, aim.repeats) if aim.repeats else tuner)
+        tuner = default_tuner(space, study.seed, prior)
+        return PlainSearch(_repeating(space, study.seed, tuner, study.repeats) if study.repeats else tuner)
     from crosswind.models.tuner.search.pareto.pareto_tuner import ParetoTuner  # noqa: PLC0415 - a second
 
     texts = ([clause.text for clause in part] for part in (aim.goal.objectives, aim.goal.limits))
-    return AimedSearch(ParetoTuner(space, study.seed, *texts, first=_best_rows(earlier.sources, space)), aim)
+    return AimedSearch(ParetoTuner(space, study.seed, *texts, first=_best_rows(prior.sources, space)), aim)
 
 
 def _best_rows(sources: Sequence[Source], space: Space) -> list[Configuration]:
-    """The best configurations of each source in turn, those that the space has, each once."""
+    """Return the best configurations of the sources in turn, those that the space has, without duplicates."""
     ranked = chain.from_iterable(zip_longest(*(source.best(ROWS) for source in sources)))
     unique = {
         space.key(configuration): configuration
@@ -83,32 +88,32 @@ def _repeating(space: Space, seed: int, tuner: Tuner, share: float) -> Tuner:
 
 @dataclass(frozen=True)
 class PlainSearch:
-    """For the smallest objective."""
+    """A search for the smallest objective."""
 
     tuner: Tuner
 
     def observe(self, records: Sequence[TrialRecord]) -> None:
-        """Learns the trials."""
+        """Learn the trials."""
         self.tuner.observe([record.trial for record in records])
 
     def suggest(self, count: int) -> list[Configuration]:
-        """Return what the tuner suggests."""
+        """Return the tuner's suggestions."""
         return self.tuner.suggest(count)
 
 
 @dataclass(frozen=True)
 class AimedSearch:
-    """For several objectives, or within limits."""
+    """A search for several objectives, or within limits."""
 
     tuner: "ParetoTuner"
     aim: Aim
 
     def observe(self, records: Sequence[TrialRecord]) -> None:
-        """Learns the trials, and what the outcomes of complete ones come to."""
+        """Learn the trials, and the objectives and limits of complete ones."""
         judged = {record.trial.trial_id: self.aim.judge(record) for record in records}
         complete = {trial_id: judgement for trial_id, judgement in judged.items() if judgement}
         self.tuner.learn([record.trial for record in records], complete)
 
     def suggest(self, count: int) -> list[Configuration]:
-        """Return what the tuner suggests."""
+        """Return the tuner's suggestions."""
         return self.tuner.suggest(count)

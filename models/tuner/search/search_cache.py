@@ -1,7 +1,7 @@
-"""The searches of the studies that were asked last, kept from ask to ask: to make one is by far the slow part.
+"""A cache of the searches of recent studies: making a search is by far the slow part of a suggestion.
 
-Nothing here is the truth: a study's records are, and a kept search is brought up to date with them at every ask. So
-every process may keep its own.
+A study's records are the truth; a cached search is brought up to date with them at every suggestion. So every process
+may have a cache of its own.
 """
 
 import logging
@@ -12,111 +12,118 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord
-from crosswind.models.tuner.search.search import NOTHING, Earlier, MakeTuner, PlainSearch, Search, search_for
+from crosswind.models.tuner.search.search import (
+    NO_PRIOR_STUDIES,
+    MakeTuner,
+    PlainSearch,
+    PriorStudies,
+    Search,
+    search_for,
+)
 from crosswind.models.tuner.space.space import Space
 
-KEPT = 8  # studies; a space of 50,000 configurations takes tens of megabytes
-FRESH_SECONDS = 600.0  # after which what is known from before is looked up again
+STUDIES_MAX = 8  # a space of 50,000 configurations takes tens of megabytes
+FRESH_SECONDS = 600.0  # after which prior studies are looked up again
 
-FindEarlier = Callable[[Study], Earlier]
-MakeSearch = Callable[[Study, Earlier], Search]
+FindPriorStudies = Callable[[Study], PriorStudies]
+MakeSearch = Callable[[Study, PriorStudies], Search]
 
 _log = logging.getLogger("crosswind.tuner")
 
 
-def nothing_earlier(study: Study) -> Earlier:  # noqa: ARG001 - what a service asks that knows of no other study
-    """Nothing is known before the first trial."""
-    return NOTHING
+def no_prior_studies(study: Study) -> PriorStudies:  # noqa: ARG001 - for a service that has no other study
+    """Return no prior studies."""
+    return NO_PRIOR_STUDIES
 
 
 @dataclass
-class KeptSearch:
-    """A study's search; who wants what it proposes to hold until it is stored keeps the lock so long."""
+class CachedSearch:
+    """A study's search. Hold the lock from a suggestion until it is stored, so that no other thread gets the same."""
 
     search: Search
     lock: threading.RLock = field(default_factory=threading.RLock)
     _seen: dict[str, tuple[Trial, Mapping[str, float]]] = field(default_factory=dict, init=False)
 
-    def proposed(self, records: Sequence[TrialRecord], count: int) -> list[Configuration]:
-        """Up to `count` configurations beside those of the study's records."""
+    def suggest(self, records: Sequence[TrialRecord], count: int) -> list[Configuration]:
+        """Return up to `count` configurations besides those of the study's records."""
         with self.lock:
-            news = {record.trial.trial_id: record for record in records if self._is_news(record)}
+            news = {record.trial_id: record for record in records if self._is_news(record)}
             self.search.observe(list(news.values()))
             self._seen |= {trial_id: (record.trial, record.outcomes) for trial_id, record in news.items()}
             return self.search.suggest(count)
 
     def _is_news(self, record: TrialRecord) -> bool:
-        return self._seen.get(record.trial.trial_id) != (record.trial, record.outcomes)
+        return self._seen.get(record.trial_id) != (record.trial, record.outcomes)
 
 
 @dataclass
-class _Place:
-    """The place where a study's search is kept; the lock is held while one is made."""
+class _Entry:
+    """A study's place in the cache; the lock is held while a search is made."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    kept: KeptSearch | None = None
+    search: CachedSearch | None = None
     study: Study | None = None
-    earlier: Earlier = NOTHING
+    prior: PriorStudies = NO_PRIOR_STUDIES
     looked_up: float = 0.0
 
 
 class SearchCache:
-    """Makes searches and keeps those of the KEPT studies asked last; for several threads."""
+    """Makes searches and keeps those of the STUDIES_MAX studies used last; for several threads."""
 
     def __init__(
         self,
         make: MakeSearch = search_for,
-        find_earlier: FindEarlier = nothing_earlier,
+        find_prior_studies: FindPriorStudies = no_prior_studies,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._make = make
-        self._find_earlier = find_earlier
+        self._find_prior_studies = find_prior_studies
         self._clock = clock
-        self._places: OrderedDict[str, _Place] = OrderedDict()
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._lock = threading.Lock()
 
     @classmethod
-    def by(cls, make_tuner: MakeTuner | None, find_earlier: FindEarlier) -> "SearchCache":
-        """Those of a tuner that is named, which starts from nothing, or else of the usual ones."""
+    def of_tuner(cls, make_tuner: MakeTuner | None, find_prior_studies: FindPriorStudies) -> "SearchCache":
+        """Return the cache of a named tuner's searches, which get no prior studies; of None, of the usual searches."""
         if make_tuner is None:
-            return cls(search_for, find_earlier)
+            return cls(search_for, find_prior_studies)
         return cls(lambda study, _: PlainSearch(make_tuner(Space.from_json(study.space), study.seed)))
 
-    def of(self, study: Study) -> KeptSearch:
-        """The study's search; made anew where the study or what is known from before has changed."""
-        place = self._place(study.study_id)
-        with place.lock:
+    def get(self, study: Study) -> CachedSearch:
+        """Return the study's search, a new one where the study or its prior studies have changed."""
+        entry = self._entry(study.study_id)
+        with entry.lock:
             now = self._clock()
-            is_same = place.study == study
-            if place.kept is None or not is_same or now - place.looked_up > FRESH_SECONDS:
-                earlier = self._found(study)
-                if place.kept is None or not is_same or earlier != place.earlier:
-                    place.kept = KeptSearch(self._made(study, earlier))
-                place.study, place.earlier, place.looked_up = study, earlier, now
-            return place.kept
+            is_same = entry.study == study
+            if entry.search is None or not is_same or now - entry.looked_up > FRESH_SECONDS:
+                prior = self._prior_studies(study)
+                if entry.search is None or not is_same or prior != entry.prior:
+                    entry.search = CachedSearch(self._search(study, prior))
+                entry.study, entry.prior, entry.looked_up = study, prior, now
+            return entry.search
 
-    def _place(self, study_id: str) -> _Place:
+    def _entry(self, study_id: str) -> _Entry:
         with self._lock:
-            place = self._places.setdefault(study_id, _Place())
-            self._places.move_to_end(study_id)
-            while len(self._places) > KEPT:
-                self._places.popitem(last=False)
-            return place
+            entry = self._entries.setdefault(study_id, _Entry())
+            self._entries.move_to_end(study_id)
+            while len(self._entries) > STUDIES_MAX:
+                self._entries.popitem(last=False)
+            return entry
 
-    def _found(self, study: Study) -> Earlier:
+    def _prior_studies(self, study: Study) -> PriorStudies:
         try:
-            return self._find_earlier(study)
-        except Exception:  # noqa: BLE001 - what was measured before helps a study and must never stop it
+            return self._find_prior_studies(study)
+        except Exception:  # noqa: BLE001 - prior studies help a study and must never stop it
             _log.warning("study %s starts from nothing: earlier trials cannot be read", study.name, exc_info=True)
-            return NOTHING
+            return NO_PRIOR_STUDIES
 
-    def _made(self, study: Study, earlier: Earlier) -> Search:
-        if not earlier.sources:
-            return self._make(study, earlier)
+    def _search(self, study: Study, prior: PriorStudies) -> Search:
+        if not prior.sources:
+            return self._make(study, prior)
         try:
-            return self._make(study, earlier)
+            return self._make(study, prior)
         except Exception:  # noqa: BLE001 - as above
-            names = ", ".join(source.name for source in earlier.sources)
+            names = ", ".join(source.name for source in prior.sources)
             _log.warning("study %s starts from nothing: no use of %s", study.name, names, exc_info=True)
-            return self._make(study, NOTHING)
+            return self._make(study, NO_PRIOR_STUDIES)

@@ -1,4 +1,4 @@
-"""Knowledge of another search: configurations that were measured elsewhere."""
+"""Sources: configurations that were measured elsewhere."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,14 @@ from crosswind.data.schema.trial import Configuration
 class Source:
     """Measurements of one other study, machine, scale or program.
 
-    `objectives` has one number a configuration, lower is better, None where it failed. `features` describes what was
-    the same throughout the source, such as `{"nodes": 8, "device": "A100"}`. Raises: InvalidInputError.
+    Args:
+        name: For people.
+        configurations: As measured; they need not lie in the target's space.
+        objectives: One a configuration, lower is better, None where it failed.
+        features: Description of the whole source, such as `{"nodes": 8, "device": "A100"}`.
+
+    Raises:
+        InvalidInputError: For an empty name, other numbers of objectives, or objectives that are not finite.
     """
 
     name: str
@@ -34,6 +40,6 @@ class Source:
                 raise InvalidInputError(f"source {self.name} has objective {objective}, expected finite or None")
 
     def best(self, count: int) -> list[Configuration]:
-        """Its best configurations, best first; fewer where it has no more."""
+        """Return its best configurations, best first; fewer where it has no more."""
         valid = [(objective, place) for place, objective in enumerate(self.objectives) if objective is not None]
         return [self.configurations[place] for _, place in sorted(valid)[:count]]

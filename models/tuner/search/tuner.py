@@ -13,18 +13,18 @@ class Tuner(Protocol):
     name: ClassVar[str]
 
     def suggest(self, count: int) -> list[Configuration]:
-        """Distinct configurations to try next, none measured or pending; fewer where the space has no more.
+        """Return distinct configurations to try next, none measured or pending; fewer where the space has no more.
 
-        Changes nothing: the same knowledge and seed give the same answer. Raises: InvalidInputError.
+        Changes nothing: the same trials and seed give the same suggestions. Raises: InvalidInputError.
         """
         ...
 
     def observe(self, trials: Sequence[Trial]) -> None:
-        """Learns the newest state of these trials, all or none. Raises: InvalidInputError."""
+        """Learn the newest state of these trials, all or none. Raises: InvalidInputError."""
         ...
 
 
 def check_count(count: int) -> None:
-    """Refuses an impossible number of suggestions. Raises: InvalidInputError."""
+    """Refuse an impossible number of suggestions. Raises: InvalidInputError."""
     if count < 1:
         raise InvalidInputError(f"count is {count}, expected at least 1")

@@ -1,17 +1,19 @@
 """Rules of what may become of a trial, and of a study's budget: the same at every service.
 
-Each function gets a trial as it stands and returns it as it would stand after; one that changes nothing returns what it
-got. Nothing is stored here.
+A function gets a trial's record and returns it as it is afterwards; one that changes nothing returns what it got.
+Nothing is stored here.
 """
 
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from crosswind.data.schema.context import split_outcomes, split_reason
 from crosswind.data.schema.errors import ConflictError, InvalidInputError
-from crosswind.data.schema.trial import ENDED, TRIALS_MAX, Study, TrialRecord, TrialState
-from crosswind.models.tuner.service.service import COUNT_MAX, FREE, HELD, OPEN, Lease, StudyStatus
+from crosswind.data.schema.request_key import RequestKey
+from crosswind.data.schema.trial import ENDED, TRIALS_MAX, Configuration, Study, Trial, TrialRecord, TrialState
+from crosswind.models.tuner.service.service import COUNT_MAX, FREE, HELD, OPEN, DeadJobs, Lease, StudyStatus
 from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.aim import Aim
 
@@ -20,8 +22,25 @@ TEXT_MAX = 4_000  # characters of a checkpoint's path
 OUTCOMES_MAX = 1_000
 
 
+@dataclass(frozen=True)
+class SuggestRequest:
+    """A request for `count` trials under a lease; the same `key` again gets the same trials.
+
+    `dead` are batch jobs that have ended without a report. Raises: InvalidInputError for an impossible count.
+    """
+
+    count: int
+    lease: Lease
+    key: RequestKey | None = None
+    dead: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= COUNT_MAX:
+            raise InvalidInputError(f"count is {self.count}, expected 1 to {COUNT_MAX}")
+
+
 def check_study(study: Study) -> None:
-    """Refuses a study that cannot be tuned. Raises: InvalidInputError with field, value and expectation."""
+    """Refuse a study that cannot be tuned. Raises: InvalidInputError with field, value and expectation."""
     if not 1 <= len(study.name) <= NAME_MAX:
         raise InvalidInputError(f"study name {study.name[:40]!r}: expected 1 to {NAME_MAX} characters")
     budget = study.trials_max
@@ -31,14 +50,8 @@ def check_study(study: Study) -> None:
     Aim.of(study)
 
 
-def check_count(count: int) -> None:
-    """Refuses an impossible number of trials at once. Raises: InvalidInputError."""
-    if not 1 <= count <= COUNT_MAX:
-        raise InvalidInputError(f"count is {count}, expected 1 to {COUNT_MAX}")
-
-
-def room(study: Study, n_trials: int, count: int, trials_max: int = TRIALS_MAX) -> int:
-    """Return how many of `count` new trials the budget still allows beside the `n_trials` that there are.
+def remaining(study: Study, n_trials: int, count: int, trials_max: int = TRIALS_MAX) -> int:
+    """Return how many of `count` new trials the budget allows after the `n_trials` that were begun.
 
     Raises: InvalidInputError when a study without a budget is as large as any may be.
     """
@@ -49,22 +62,23 @@ def room(study: Study, n_trials: int, count: int, trials_max: int = TRIALS_MAX) 
     return count
 
 
-def is_over(study: Study, now_ns: int) -> bool:
-    """Return whether the study's hours are over: nothing is handed out any more."""
-    return Aim.of(study).is_over(now_ns)
+def jobs_that_died(records: Sequence[TrialRecord], dead_jobs: DeadJobs) -> Collection[str]:
+    """Return the batch jobs that hold trials of these and will not report on them; may take time."""
+    holders = {record.job for record in records if record.trial.state in HELD and record.job}
+    return dead_jobs(holders) if holders else ()
 
 
-def to_hand_out(
-    records: Sequence[TrialRecord], lease: Lease, now_ns: int, dead: Collection[str] = ()
-) -> list[TrialRecord]:
-    """The trials that this lease may get again: those of its own job, then the free and the lost ones, oldest first."""
-    own = [
-        record for record in records if lease.job is not None and record.job == lease.job and record.trial.state in OPEN
-    ]
+def available(records: Sequence[TrialRecord], request: SuggestRequest, now_ns: int) -> list[TrialRecord]:
+    """Return the trials that come before new ones: those of the request's own job, then free and lost ones.
+
+    Both oldest first.
+    """
+    job = request.lease.job
+    own = [record for record in records if job is not None and record.job == job and record.trial.state in OPEN]
     free = [
         record
         for record in records
-        if record not in own and (record.trial.state in FREE or _is_lost(record, now_ns, dead))
+        if record not in own and (record.trial.state in FREE or _is_lost(record, now_ns, request.dead))
     ]
     return [*own, *free]
 
@@ -75,30 +89,38 @@ def _is_lost(record: TrialRecord, now_ns: int, dead: Collection[str]) -> bool:
     return record.job in dead or (record.lease_expires_ns or 0) < now_ns
 
 
+def begun(
+    study_id: str, trial_id: str, configuration: Configuration, *, lease: Lease, expires_ns: int | None = None
+) -> TrialRecord:
+    """Return a new trial under the lease."""
+    trial = Trial(dict(configuration), TrialState.LEASED, trial_id=trial_id)
+    return TrialRecord(trial, study_id, owner=lease.owner, lease_expires_ns=expires_ns, job=lease.job)
+
+
 def leased(record: TrialRecord, lease: Lease, expires_ns: int, losses_max: int) -> TrialRecord:
-    """The trial in new hands; failed where its holders vanished without a word too often."""
+    """Return the trial in new hands; failed where its holders vanished without a word too often."""
     losses = record.losses + (record.trial.state in HELD)
     if losses >= losses_max:
         reason = f"{losses} leases ran out without a word, the last one of {record.owner}"
-        return replace(_moved(record, TrialState.FAILED), reason=reason, losses=losses)
-    held = _moved(record, TrialState.LEASED)
+        return replace(_in_state(record, TrialState.FAILED), reason=reason, losses=losses)
+    held = _in_state(record, TrialState.LEASED)
     return replace(held, owner=lease.owner, job=lease.job, lease_expires_ns=expires_ns, losses=losses)
 
 
-def beaten(record: TrialRecord, lease: Lease, expires_ns: int) -> TrialRecord:
-    """The trial with its lease run anew. Raises: ConflictError when the owner does not hold it."""
+def renewed(record: TrialRecord, lease: Lease, expires_ns: int) -> TrialRecord:
+    """Return the trial with its lease run anew. Raises: ConflictError when the owner does not hold it."""
     _expect_owner(record, lease.owner)
     _expect(record, HELD)
     return replace(record, lease_expires_ns=expires_ns)
 
 
 def released(record: TrialRecord, *, owner: str | None, checkpoint: str | None) -> TrialRecord:
-    """The trial given back; a checkpoint replaces the one before. Raises: ConflictError, InvalidInputError."""
+    """Return the trial given back; a checkpoint replaces the one before. Raises: ConflictError, InvalidInputError."""
     if checkpoint is not None and not 1 <= len(checkpoint) <= TEXT_MAX:
         raise InvalidInputError(f"checkpoint {checkpoint[:40]!r}: expected 1 to {TEXT_MAX} characters")
     _expect_owner(record, owner)
     _expect(record, OPEN)
-    return replace(_moved(record, TrialState.RELEASED), checkpoint=checkpoint or record.checkpoint)
+    return replace(_in_state(record, TrialState.RELEASED), checkpoint=checkpoint or record.checkpoint)
 
 
 def completed(
@@ -109,21 +131,26 @@ def completed(
     run_id: str | None,
     outcomes: Mapping[str, float] | None,
 ) -> TrialRecord:
-    """The trial done. Raises: InvalidInputError, ConflictError."""
+    """Return the trial done; outcomes named `context.NAME` are its context.
+
+    Raises: InvalidInputError, ConflictError.
+    """
     _check_numbers(objective, outcomes or {})
     _expect_owner(record, owner)
     if record.trial.state is TrialState.DONE:
         _expect_same(record, objective, outcomes)
         return record
     _expect(record, OPEN | {TrialState.DONE})
-    done = _moved(record, TrialState.DONE)
-    return replace(
-        done, trial=replace(done.trial, objective=float(objective)), run_id=run_id, outcomes=dict(outcomes or {})
-    )
+    measured, context = split_outcomes(outcomes or {})
+    trial = replace(record.trial, state=TrialState.DONE, objective=float(objective), context=context)
+    return replace(record, trial=trial, lease_expires_ns=None, run_id=run_id, outcomes=measured)
 
 
 def failed(record: TrialRecord, reason: str, *, state: TrialState, owner: str | None) -> TrialRecord:
-    """The trial over without an objective. Raises: InvalidInputError, ConflictError."""
+    """Return the trial over without an objective; its context may stand behind the reason.
+
+    Raises: InvalidInputError, ConflictError.
+    """
     endings = ENDED - {TrialState.DONE}
     if state not in endings:
         raise InvalidInputError(f"state is {state}, expected {_names(endings)}")
@@ -131,23 +158,24 @@ def failed(record: TrialRecord, reason: str, *, state: TrialState, owner: str | 
     if record.trial.state is state:
         return record
     _expect(record, OPEN | {state})
-    return replace(_moved(record, state), reason=reason)
+    text, context = split_reason(reason)
+    ended = _in_state(record, state)
+    return replace(ended, trial=replace(ended.trial, context=context), reason=text)
 
 
 def status_of(study: Study, records: Sequence[TrialRecord], clock: Callable[[], int]) -> StudyStatus:
-    """Return how far the study is with these trials; the clock is asked where the study has hours alone."""
-    aim, counts = Aim.of(study), Counter(record.trial.state for record in records)
-    ranked, is_over = aim.ranked(records), False
-    if aim.ends_ns is not None:
+    """Return how far the study is with these trials; the clock is read only where the study has hours."""
+    counts, ranked, is_over = Counter(record.trial.state for record in records), Aim.of(study).ranked(records), False
+    if study.ends_ns is not None:
         now_ns = clock()
-        is_over = aim.is_over(now_ns) and all(
+        is_over = study.is_over(now_ns) and all(
             record.trial.state not in HELD or _is_lost(record, now_ns, ()) for record in records
         )
     by_state = {state: counts[state] for state in TrialState}
-    return StudyStatus(study, by_state, ranked.front, ranked.outside, ranked.unjudged, aim.ends_ns, is_over)
+    return StudyStatus(study, by_state, ranked.front, ranked.outside, ranked.unjudged, study.ends_ns, is_over)
 
 
-def _moved(record: TrialRecord, state: TrialState) -> TrialRecord:
+def _in_state(record: TrialRecord, state: TrialState) -> TrialRecord:
     return replace(record, trial=replace(record.trial, state=state), lease_expires_ns=None)
 
 
@@ -164,23 +192,24 @@ def _check_numbers(objective: float, outcomes: Mapping[str, float]) -> None:
 
 
 def _expect_same(record: TrialRecord, objective: float, outcomes: Mapping[str, float] | None) -> None:
-    stored, trial_id = record.trial.objective, record.trial.trial_id
+    stored, trial_id = record.trial.objective, record.trial_id
     if stored != objective:
         raise ConflictError(
             f"trial {trial_id} is done with objective {stored}, expected that again, not {float(objective)}"
         )
-    if outcomes is not None and dict(outcomes) != dict(record.outcomes):
-        raise ConflictError(f"trial {trial_id} is done with outcomes {dict(record.outcomes)}, expected these again")
+    all_stored = record.as_json()["outcomes"]
+    if outcomes is not None and dict(outcomes) != all_stored:
+        raise ConflictError(f"trial {trial_id} is done with outcomes {all_stored}, expected these again")
 
 
 def _expect_owner(record: TrialRecord, owner: str | None) -> None:
     if record.trial.state is TrialState.LEASED and owner is not None and owner != record.owner:
-        raise ConflictError(f"trial {record.trial.trial_id} is leased by {record.owner!r}, not by {owner!r}")
+        raise ConflictError(f"trial {record.trial_id} is leased by {record.owner!r}, not by {owner!r}")
 
 
 def _expect(record: TrialRecord, states: Collection[TrialState]) -> None:
     if record.trial.state not in states:
-        raise ConflictError(f"trial {record.trial.trial_id} is {record.trial.state}, expected {_names(states)}")
+        raise ConflictError(f"trial {record.trial_id} is {record.trial.state}, expected {_names(states)}")
 
 
 def _names(states: Collection[TrialState]) -> str:

@@ -1,4 +1,4 @@
-"""The protocol of every service that hands out the trials of studies under leases, wherever it keeps them."""
+"""The protocol of every service that leases the trials of studies, wherever it keeps them."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,12 @@ NANOSECONDS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of every study: trials, and leases of one trial that run out without a word until it has failed."""
+    """Bounds of every study.
+
+    Args:
+        trials: Of a study without a budget.
+        losses: Leases of one trial that run out without a word until it has failed.
+    """
 
     trials: int = TRIALS_MAX
     losses: int = 5
@@ -29,10 +34,16 @@ LIMITS = Limits()
 
 @dataclass(frozen=True)
 class Lease:
-    """The owner who wants to evaluate trials, and for how long the right to do so holds without a heartbeat.
+    """The right to evaluate trials that an owner requests.
 
-    `job` names the batch job, with the array task and whatever else tells apart those who ask side by side. The same
-    job that asks again has lost its memory, not its trial: it gets the one back that it holds or gave back.
+    Args:
+        owner: Who evaluates them.
+        seconds: For how long the right holds without a heartbeat.
+        job: The batch job, with the array task and whatever else tells apart processes of it that request trials at the
+            same time. A job that requests again has lost its memory, not its trial: it gets that one back.
+
+    Raises:
+        InvalidInputError: For a name or a time out of bounds.
     """
 
     owner: str
@@ -55,16 +66,22 @@ class Lease:
         return round(self.seconds * NANOSECONDS)
 
 
-Suggest: TypeAlias = Callable[[str, int, Lease], list[TrialRecord]]  # of a study, as a service does
+Suggest: TypeAlias = Callable[[str, int, Lease], list[TrialRecord]]  # `StudyService.suggest`
 
 
 @dataclass(frozen=True)
 class StudyStatus:
     """The progress of a study: its trials by state, and the best so far.
 
-    `front` are the complete trials that keep the limits and that no other beats in every objective, by the first
-    objective; with one objective it is the best alone. `outside` exceed a limit; of `unjudged` the outcomes do not
-    tell. `ends_ns` is when the study's hours are over, `is_over` whether they are and no lease still runs.
+    Args:
+        study: The study.
+        counts: Trials by state.
+        front: Complete trials within the limits that no other beats in every objective, sorted by the first objective;
+            with one objective the best alone.
+        outside: Complete trials that exceed a limit.
+        unjudged: Complete trials whose outcomes do not give every objective and limit.
+        ends_ns: When the study's hours are over, None without any.
+        is_over: Whether they are over and no lease still runs.
     """
 
     study: Study
@@ -88,45 +105,53 @@ class StudyStatus:
 
 
 class DeadJobs(Protocol):
-    """A look-up of the batch jobs, among some, that are known to have ended for good; in doubt, none."""
+    """A look-up of the batch jobs, among some, that have ended for good; in doubt, none."""
 
     def __call__(self, jobs: Collection[str]) -> Collection[str]:
-        """Those of the jobs that will never tell anything again."""
+        """Return those of the jobs that will never report again."""
         ...
 
 
-def nobody(jobs: Collection[str]) -> Collection[str]:  # noqa: ARG001 - what a service asks that knows of no batch system
-    """No job is known to be dead."""
+def no_dead_jobs(jobs: Collection[str]) -> Collection[str]:  # noqa: ARG001 - where no batch system can be asked
+    """Return no job."""
     return ()
 
 
 class StudyService(Protocol):
-    """Hands out the trials of studies and takes their outcomes; a study is named by its id or its name."""
+    """Leases the trials of studies and stores their outcomes; a study is named by its id or its name.
+
+    Example:
+        >>> study = service.create(Study("s1", "threads", space, "step_p50_seconds", "s", seed=0, created_ns=0))
+        >>> [record] = service.suggest("threads", 1, Lease("alice", seconds=3600))
+        >>> service.heartbeat("threads", record.trial_id, Lease("alice", seconds=3600))
+        >>> service.complete("threads", record.trial_id, objective=0.25, owner="alice")
+        >>> service.best("threads").configuration
+    """
 
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
-        """Stores a new study; the same request again gets the study that it made before.
+        """Store a new study; the same request again gets the study that it made before.
 
         Raises: InvalidInputError for a space or budget that is none, ConflictError when the name is taken.
         """
         ...
 
     def suggest(self, study: str, count: int, lease: Lease, *, request: RequestKey | None = None) -> list[TrialRecord]:
-        """Up to `count` trials for the lease's owner; fewer, or none, where the space or the budget has no more.
+        """Return up to `count` trials for the lease's owner; fewer, or none, where space or budget has no more.
 
         The trials of the lease's own job come first, then those given back and those whose lease ran out or whose job
-        died, then new ones. The same request again gets the same trials, as they now stand. Raises: NotFoundError,
+        died, then new ones. The same request again gets the same trials in their present state. Raises: NotFoundError,
         InvalidInputError.
         """
         ...
 
     def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:
-        """Lets the lease run anew from now. Raises: NotFoundError, ConflictError when the owner does not hold it."""
+        """Let the lease run anew from now. Raises: NotFoundError, ConflictError when the owner does not hold it."""
         ...
 
     def release(
         self, study: str, trial_id: str, *, owner: str | None = None, checkpoint: str | None = None
     ) -> TrialRecord:
-        """Gives a trial back unmeasured; the next who asks gets it, with the checkpoint to go on from.
+        """Give a trial back unmeasured; the next owner gets it, with the checkpoint to go on from.
 
         Raises: NotFoundError, ConflictError.
         """
@@ -142,8 +167,9 @@ class StudyService(Protocol):
         run_id: str | None = None,
         outcomes: Mapping[str, float] | None = None,
     ) -> TrialRecord:
-        """Takes the measured objective, lower is better, and what else was measured; the same again changes nothing.
+        """Store the measured objective, lower is better, and what else was measured; repeating it changes nothing.
 
+        Outcomes named `context.NAME` are the trial's context.
         Raises: NotFoundError; InvalidInputError for a number that is not finite; ConflictError when another value is
         stored, the trial ended otherwise, or another owner holds it.
         """
@@ -152,19 +178,20 @@ class StudyService(Protocol):
     def fail(
         self, study: str, trial_id: str, reason: str, *, state: TrialState = TrialState.FAILED, owner: str | None = None
     ) -> TrialRecord:
-        """Ends a trial without an objective: failed, infeasible or pruned; the same state again changes nothing.
+        """End a trial without an objective: failed, infeasible or pruned; repeating it changes nothing.
 
+        The trial's context may stand behind the reason (see `reason_with`).
         Raises: NotFoundError; InvalidInputError for another state; ConflictError when the trial ended otherwise, or
         another owner holds it.
         """
         ...
 
     def trials(self, study: str) -> list[TrialRecord]:
-        """The study's trials, oldest first. Raises: NotFoundError."""
+        """Return the study's trials, oldest first. Raises: NotFoundError."""
         ...
 
     def trial(self, study: str, trial_id: str) -> TrialRecord:
-        """One trial. Raises: NotFoundError."""
+        """Return one trial. Raises: NotFoundError."""
         ...
 
     def status(self, study: str) -> StudyStatus:
@@ -172,7 +199,7 @@ class StudyService(Protocol):
         ...
 
     def best(self, study: str) -> Trial | None:
-        """The complete trial of the smallest (first) objective within the limits; None before the first one.
+        """Return the complete trial of the smallest (first) objective within the limits; None before the first one.
 
         Raises: NotFoundError.
         """

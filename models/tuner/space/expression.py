@@ -1,6 +1,6 @@
 """Expressions over named values, such as `dp * tp * pp == ranks`, as people write them in study files.
 
-The text is read into a syntax tree, and of that tree only what is listed here is taken: numbers, texts, truth values,
+The text is read into a syntax tree, which may hold only the nodes that are listed here: numbers, texts, truth values,
 names, arithmetic, comparisons, `and`, `or`, `not`, `in (...)`, and a few functions. Nothing is ever executed.
 """
 
@@ -14,13 +14,13 @@ from crosswind.data.schema.trial import Parameter
 from crosswind.models.tuner.space import operations as op
 from crosswind.models.tuner.space.formula import (
     ABSENT,
+    Constant,
     Formula,
-    Known,
     Missing,
-    Named,
     Undefined,
     Value,
     Values,
+    Variable,
     applied,
     joined,
 )
@@ -52,14 +52,14 @@ _COMPARED: Mapping[type[ast.cmpop], Callable[[Formula, Formula], Formula]] = {
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression: its text, and the formula that it stands for."""
+    """An expression: its text, and its formula."""
 
     text: str
     formula: Formula = field(compare=False, repr=False)
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        """The expression that the text says. Raises: InvalidInputError that quotes the text and what is wrong."""
+        """Return the expression of a text. Raises: InvalidInputError that quotes the text and what is wrong."""
         if not isinstance(text, str) or not text.strip() or len(text) > LENGTH_MAX:
             raise InvalidInputError(f"expression {str(text)[:80]!r}: expected 1 to {LENGTH_MAX} characters of text")
         if "\\" in text:
@@ -80,20 +80,20 @@ class Expression:
         return self.formula.names
 
     def given(self, values: Values) -> Self:
-        """The same text with some values (or formulas for them) filled in; what does not apply is ABSENT."""
+        """Return the expression with values or formulas filled in; ABSENT where a parameter does not apply."""
         return type(self)(self.text, self.formula.given(values))
 
     def outcome(self, values: Mapping[str, Parameter | Missing]) -> Value:
-        """Its value, ABSENT where it hangs on a parameter that does not apply, or Undefined with the reason.
+        """Return its value, ABSENT where it needs a parameter that does not apply, or Undefined with the reason.
 
         Names without a value count as ABSENT.
         """
         left = self.formula.given({name: values.get(name, ABSENT) for name in self.names})
-        assert isinstance(left, Known)  # noqa: S101  every name has got a value
+        assert isinstance(left, Constant)  # noqa: S101  every name has got a value
         return left.value
 
     def value(self, values: Mapping[str, Parameter]) -> Parameter:
-        """Its value. Raises: InvalidInputError when a name has none, or the expression has none (1 / 0)."""
+        """Return its value. Raises: InvalidInputError when a name has none, or the expression has none (1 / 0)."""
         missing = sorted(self.names - values.keys())
         if missing:
             raise InvalidInputError(
@@ -125,9 +125,9 @@ def _formula(tree: ast.expr, depth: int) -> Formula:
     if depth > DEPTH_MAX:
         raise InvalidInputError(f"it is nested more than {DEPTH_MAX} deep, expected less")
     if isinstance(tree, ast.Constant):
-        return Known(_literal(tree.value))
+        return Constant(_literal(tree.value))
     if isinstance(tree, ast.Name):
-        return Known(TRUTHS[tree.id]) if tree.id in TRUTHS else Named(tree.id)
+        return Constant(TRUTHS[tree.id]) if tree.id in TRUTHS else Variable(tree.id)
     make = _MADE.get(type(tree))
     if make is None:
         raise InvalidInputError(f"it holds {ast.unparse(tree)[:80]!r}, {EXPECTED}")
@@ -151,7 +151,7 @@ def _binary(tree: ast.BinOp, depth: int) -> Formula:
 
 
 def _flat(operation: op.Operation, parts: list[Formula]) -> Formula:
-    """The operation, its first part taken apart where that is the same operation: (a + b) + c is a + b + c."""
+    """Return the operation; where its first part is the same one, flattened: (a + b) + c is a + b + c."""
     inner = parts[0]
     if operation.is_exact_in_any_order and getattr(inner, "operation", None) == operation:
         parts = [*getattr(inner, "parts", ()), *parts[1:]]
@@ -171,7 +171,7 @@ def _unary(tree: ast.UnaryOp, depth: int) -> Formula:
 
 
 def _comparison(tree: ast.Compare, depth: int) -> Formula:
-    """A chain such as `1 < a <= b`: every neighbouring pair must hold."""
+    """Return a chain such as `1 < a <= b`: every neighbouring pair must hold."""
     pairs, left = [], tree.left
     for kind, right in zip(tree.ops, tree.comparators, strict=True):
         pairs.append(_compared(left, kind, right, depth + 1))

@@ -1,8 +1,8 @@
-"""Formulas as trees that shrink as values become known.
+"""Formulas as trees, evaluated value by value.
 
 Some values may be missing from a configuration (a parameter that does not apply) or not exist (a division by zero).
-Both are values here, so that the answer does not depend on the order in which the parts become known: `or` is true
-where any part is, `and` false where any part is, and everything else has no value if one of its parts has none.
+Both are values here, so that the result does not depend on the order of evaluation: `or` is true where any part is,
+`and` false where any part is, and everything else has no value if one of its parts has none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,33 +45,33 @@ class Formula(Protocol):
         ...
 
     def given(self, values: Values) -> "Formula":
-        """Return what is left of it when these values are known, or other formulas stand for the names."""
+        """Return the formula with these values, or formulas, in place of the names."""
         ...
 
     def bounds(self, ranges: Mapping[str, Range]) -> Range:
-        """Between which ends its value lies (false is 0, true 1) whatever the names stand for; None if unknown."""
+        """Return the ends of its values (false is 0, true 1) for names in these ranges; None if unknown."""
         ...
 
 
 @dataclass(frozen=True)
-class Known:
+class Constant:
     """A value."""
 
     value: Value
     names = frozenset[str]()
 
     def given(self, values: Values) -> Formula:  # noqa: ARG002  it needs none
-        """Itself."""
+        """Return itself."""
         return self
 
     def bounds(self, ranges: Mapping[str, Range]) -> Range:  # noqa: ARG002
-        """The number, where it is one."""
+        """Return the number twice; None for other values."""
         return (float(self.value), float(self.value)) if isinstance(self.value, int | float) else None
 
 
 @dataclass(frozen=True)
-class Named:
-    """The value that a name stands for."""
+class Variable:
+    """The value of a name."""
 
     name: str
 
@@ -81,17 +81,17 @@ class Named:
         return frozenset({self.name})
 
     def given(self, values: Values) -> Formula:
-        """The value, once it is known."""
+        """Return the value, if it is among these."""
         value = values.get(self.name, self)
-        return Known(value) if isinstance(value, int | float | str | Missing) else value
+        return Constant(value) if isinstance(value, int | float | str | Missing) else value
 
     def bounds(self, ranges: Mapping[str, Range]) -> Range:
-        """The name's range."""
+        """Return the name's range."""
         return ranges.get(self.name)
 
 
 @dataclass(frozen=True)
-class Applied:
+class Application:
     """An operation on parts; make it by `applied`."""
 
     operation: Operation
@@ -99,17 +99,17 @@ class Applied:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Those of the parts."""
+        """The names of the parts."""
         return frozenset().union(*(part.names for part in self.parts))
 
     def given(self, values: Values) -> Formula:
-        """The operation on what is left of the parts."""
+        """Return the operation on the parts with these values."""
         if self.names.isdisjoint(values):
             return self
         return applied(self.operation, [part.given(values) for part in self.parts])
 
     def bounds(self, ranges: Mapping[str, Range]) -> Range:
-        """Return the bounds that the operation makes of the parts' ranges."""
+        """Return the operation's bounds for the parts' ranges."""
         return self.operation.bounds([part.bounds(ranges) for part in self.parts])
 
 
@@ -122,58 +122,58 @@ class Junction:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Those of the parts."""
+        """The names of the parts."""
         return frozenset().union(*(part.names for part in self.parts))
 
     def given(self, values: Values) -> Formula:
-        """Decided as soon as one part is."""
+        """Return the parts with these values joined; a constant as soon as one decides."""
         if self.names.isdisjoint(values):
             return self
         return joined(self.decisive, [part.given(values) for part in self.parts])
 
     def bounds(self, ranges: Mapping[str, Range]) -> Range:
-        """Sure where one part decides, or none can."""
+        """Return sure bounds where one part decides, or none can."""
         decided, other = (TRUE, FALSE) if self.decisive else (FALSE, TRUE)
-        every = [part.bounds(ranges) for part in self.parts]
-        return decided if decided in every else other if set(every) == {other} else UNSURE
+        bounds = [part.bounds(ranges) for part in self.parts]
+        return decided if decided in bounds else other if set(bounds) == {other} else UNSURE
 
 
 def applied(operation: Operation, parts: Sequence[Formula]) -> Formula:
-    """The operation on parts: its value where all are known."""
-    values = [part.value for part in parts if isinstance(part, Known)]
+    """Return the operation on parts; a constant where all parts are."""
+    values = [part.value for part in parts if isinstance(part, Constant)]
     if len(values) == len(parts):
-        return Known(_value(operation, values))
+        return Constant(_value(operation, values))
     if operation.is_exact_in_any_order:
-        parts = _gathered(operation, parts)
-    return Applied(operation, tuple(parts))
+        parts = _with_constants_merged(operation, parts)
+    return Application(operation, tuple(parts))
 
 
 def joined(decisive: bool, parts: Sequence[Formula]) -> Formula:
-    """`or` of parts where true is decisive, `and` where false is; known as soon as one part decides."""
-    unlike = [part for part in map(_as_truth, parts) if part != Known(not decisive)]
-    if Known(decisive) in unlike:
-        return Known(decisive)
-    still = tuple(part for part in unlike if not isinstance(part, Known))
-    without = [part for part in unlike if isinstance(part, Known)]
+    """Return `or` of parts where true is decisive, `and` where false is; a constant as soon as one part decides."""
+    unlike = [part for part in map(_as_truth, parts) if part != Constant(not decisive)]
+    if Constant(decisive) in unlike:
+        return Constant(decisive)
+    still = tuple(part for part in unlike if not isinstance(part, Constant))
+    without = [part for part in unlike if isinstance(part, Constant)]
     if still:
         return Junction(decisive, (*still, *without))
     undefined = [part for part in without if isinstance(part.value, Undefined)]
-    return (undefined or without or [Known(not decisive)])[0]
+    return (undefined or without or [Constant(not decisive)])[0]
 
 
 def _as_truth(part: Formula) -> Formula:
-    if isinstance(part, Known) and isinstance(part.value, int | float | str) and not isinstance(part.value, bool):
-        return Known(Undefined(f"{part.value!r} is no truth value"))
+    if isinstance(part, Constant) and isinstance(part.value, int | float | str) and not isinstance(part.value, bool):
+        return Constant(Undefined(f"{part.value!r} is no truth value"))
     return part
 
 
-def _gathered(operation: Operation, parts: Sequence[Formula]) -> Sequence[Formula]:
-    """The parts with their known whole numbers made one, so that equal remainders look equal."""
-    whole = [part.value for part in parts if isinstance(part, Known) and isinstance(part.value, int)]
+def _with_constants_merged(operation: Operation, parts: Sequence[Formula]) -> Sequence[Formula]:
+    """Return the parts with their whole constants made one, so that equal rests are equal."""
+    whole = [part.value for part in parts if isinstance(part, Constant) and isinstance(part.value, int)]
     if len(whole) < 2:
         return parts
-    others = [part for part in parts if not (isinstance(part, Known) and isinstance(part.value, int))]
-    return [Known(_value(operation, whole)), *others]
+    others = [part for part in parts if not (isinstance(part, Constant) and isinstance(part.value, int))]
+    return [Constant(_value(operation, whole)), *others]
 
 
 def _value(operation: Operation, values: Sequence[Value]) -> Value:

@@ -1,7 +1,7 @@
 """The memory of a device that a transformer needs under a configuration, as names for expressions.
 
 A study file that describes its transformer may write `fits_memory` or `memory_needed_bytes < 0.8 * 80e9` among its
-constraints. Which parameters or facts say how the model is spread follows from their names, those of PLAN_NAMES.
+constraints. Parameters and facts with the names of PLAN_NAMES say how the model is spread.
 """
 
 import math
@@ -10,19 +10,18 @@ from functools import lru_cache
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Parameter
-from crosswind.models.analytic.device import Device
-from crosswind.models.analytic.devices import device_named
-from crosswind.models.analytic.memory import fits, memory_use
-from crosswind.models.analytic.plan import Plan
-from crosswind.models.analytic.transformer import Transformer
-from crosswind.models.tuner.space.formula import Applied, Formula, Missing, Named
+from crosswind.models.analytic.machine.devices import Device, device_named
+from crosswind.models.analytic.networks.transformer import Transformer
+from crosswind.models.analytic.step.memory import fits, memory_use
+from crosswind.models.analytic.step.plan import Plan
+from crosswind.models.tuner.space.formula import Application, Formula, Missing, Variable
 from crosswind.models.tuner.space.operations import Operation
 
 SIZES = ("layers", "hidden", "heads", "sequence", "vocabulary")
 DEVICE = ("device", "device_memory_bytes")
 FITS, NEEDED = "fits_memory", "memory_needed_bytes"
-REMEMBERED_MAX = 100_000
-# What a plan calls it, and how people's parameters are called.
+CACHE_MAX = 100_000
+# A plan's fields, and the names that people give to such parameters.
 PLAN_NAMES: Mapping[str, tuple[str, ...]] = {
     "data": ("data", "dp", "data_parallel"),
     "tensor": ("tensor", "tp", "tensor_parallel"),
@@ -46,7 +45,7 @@ OFFLOADED: Mapping[Parameter, str] = {
 
 
 def memory_names(transformer: Mapping[str, Parameter], names: Collection[str]) -> Mapping[str, Formula]:
-    """`fits_memory` and `memory_needed_bytes` as formulas over those of the names that speak of the plan.
+    """Return `fits_memory` and `memory_needed_bytes` as formulas over those of the names that are a plan's.
 
     Without a transformer there are none. Raises: InvalidInputError that names the transformer's field.
     """
@@ -58,28 +57,28 @@ def memory_names(transformer: Mapping[str, Parameter], names: Collection[str]) -
     if len(set(fields)) < len(fields):
         twice = next(field for field in fields if fields.count(field) > 1)
         raise InvalidInputError(f"{PLAN_NAMES[twice]} mean the same, expected one of them among the parameters")
-    parts = tuple(Named(name) for _, name in pairs)
+    parts = tuple(Variable(name) for _, name in pairs)
 
     def plan(values: Sequence[Parameter | Missing]) -> Plan:
         settings = {field: value for field, value in zip(fields, values, strict=True) if not isinstance(value, Missing)}
         return _plan(settings)
 
-    @lru_cache(maxsize=REMEMBERED_MAX)
+    @lru_cache(maxsize=CACHE_MAX)
     def needed(*values: Parameter | Missing) -> float:
         return memory_use(workload, plan(values)).total
 
-    @lru_cache(maxsize=REMEMBERED_MAX)
+    @lru_cache(maxsize=CACHE_MAX)
     def has_room(*values: Parameter | Missing) -> bool:
         return fits(workload, plan(values), device)
 
     return {
-        NEEDED: Applied(Operation(NEEDED, needed, is_numeric=False, takes_missing=True), parts),
-        FITS: Applied(Operation(FITS, has_room, is_numeric=False, takes_missing=True), parts),
+        NEEDED: Application(Operation(NEEDED, needed, is_numeric=False, takes_missing=True), parts),
+        FITS: Application(Operation(FITS, has_room, is_numeric=False, takes_missing=True), parts),
     }
 
 
 def _plan(values: Mapping[str, Parameter]) -> Plan:
-    """The plan; the data-parallel degree is what the others leave of the ranks, where it is not told."""
+    """Return the plan; without a data-parallel degree, the other degrees leave it of the ranks."""
     settings = {"schedule": "1f1b", "offload": "none", **values}
     odd = [field for field in COUNTS if not isinstance(settings.get(field, 1), int)]
     if odd:
@@ -88,7 +87,7 @@ def _plan(values: Mapping[str, Parameter]) -> Plan:
     settings.setdefault("ranks", int(settings.get("data", 1)) * others)
     settings.setdefault("data", int(settings["ranks"]) // others)
     settings["offload"] = OFFLOADED.get(settings["offload"], settings["offload"])
-    return Plan(**settings)  # type: ignore[arg-type]  # it checks what it is given
+    return Plan(**settings)  # type: ignore[arg-type]  # it checks its fields
 
 
 def _transformer(transformer: Mapping[str, Parameter]) -> Transformer:
@@ -105,7 +104,7 @@ def _transformer(transformer: Mapping[str, Parameter]) -> Transformer:
 
 
 def _device(transformer: Mapping[str, Parameter]) -> Device:
-    """The device that is named, with the memory that is told."""
+    """Return the named device, or one with the given memory."""
     memory_bytes, name = transformer.get("device_memory_bytes"), transformer.get("device")
     if memory_bytes is None:
         device = device_named(str(name)) if name is not None else None
@@ -115,4 +114,4 @@ def _device(transformer: Mapping[str, Parameter]) -> Device:
         return device
     if isinstance(memory_bytes, bool) or not isinstance(memory_bytes, int | float) or not 0 < memory_bytes < 1e18:
         raise InvalidInputError(f"transformer: device_memory_bytes is {memory_bytes!r}, expected a positive number")
-    return Device("as told", math.nan, math.nan, math.nan, float(memory_bytes), math.nan, 0)
+    return Device("given", math.nan, math.nan, math.nan, float(memory_bytes), math.nan, 0)

@@ -1,4 +1,4 @@
-"""The operations of an expression: what each gives for known values, and between which ends for ranges of values."""
+"""The operations of an expression: their values, and their bounds for ranges of values."""
 
 import math
 import operator
@@ -9,7 +9,7 @@ from crosswind.data.schema.trial import Parameter
 
 MAGNITUDE_MAX = 1e300  # of any number in an expression, which bounds how long its digits can get
 
-Range = tuple[float, float] | None  # lowest and highest possible number; None where nothing is known
+Range = tuple[float, float] | None  # lowest and highest possible number; None if unknown
 UNSURE = (0.0, 1.0)
 TRUE = (1.0, 1.0)
 FALSE = (0.0, 0.0)
@@ -23,12 +23,12 @@ class Operation:
     apply: Callable[..., Parameter] = field(compare=False, repr=False)
     bounds: Callable[[Sequence[Range]], Range] = field(default=lambda _: None, compare=False, repr=False)
     is_numeric: bool = field(default=True, compare=False, repr=False)  # refuses texts
-    takes_missing: bool = field(default=False, compare=False, repr=False)  # knows what a missing value means
+    takes_missing: bool = field(default=False, compare=False, repr=False)  # accepts missing values
     is_exact_in_any_order: bool = field(default=False, compare=False, repr=False)  # for whole numbers
 
 
 def power(base: float, exponent: float) -> float:
-    """The base to the power of the exponent, refused before it gets long. Raises: ValueError, ArithmeticError."""
+    """Return the power, refused before its digits get long. Raises: ValueError, ArithmeticError."""
     rough = math.pow(base, exponent)  # refuses what overflows or is complex
     return base**exponent if abs(rough) < MAGNITUDE_MAX else rough
 
@@ -46,7 +46,7 @@ def _product(*numbers: float) -> float:
 
 
 def _in_order(combine: Callable[[float, float], float], numbers: Sequence[float], start: int) -> float:
-    # Whole numbers first: they are exact in any order, so that it does not matter which were known early.
+    # Whole numbers first: they are exact in any order, so that the order of evaluation does not matter.
     whole: float = start
     for number in numbers:
         whole = combine(whole, number) if isinstance(number, int) else whole
@@ -56,7 +56,7 @@ def _in_order(combine: Callable[[float, float], float], numbers: Sequence[float]
 
 
 def _ends(values: Callable[[Sequence[tuple[float, float]]], Sequence[float]]) -> Callable[[Sequence[Range]], Range]:
-    """Bounds as the least and greatest of the values at some corners; None where a range is unknown or one fails."""
+    """Return bounds by the values at some corners, the least and greatest; None where one is missing."""
 
     def bounds(ranges: Sequence[Range]) -> Range:
         spans = [span for span in ranges if span is not None]
@@ -79,8 +79,8 @@ def _corners(apply: Callable[[float, float], float]) -> Callable[[Sequence[tuple
 def _product_ends(ranges: Sequence[tuple[float, float]]) -> Sequence[float]:
     ends: Sequence[float] = (1.0,)
     for low, high in ranges:
-        every = [end * other for end in ends for other in (low, high)]
-        ends = (min(every), max(every))
+        products = [end * other for end in ends for other in (low, high)]
+        ends = (min(products), max(products))
     return ends
 
 
@@ -106,7 +106,7 @@ def _power_ends(ranges: Sequence[tuple[float, float]]) -> Sequence[float]:
     return [low**least, high**least, *turn]
 
 
-def _each_end(apply: Callable[[float], float]) -> Callable[[Sequence[tuple[float, float]]], Sequence[float]]:
+def _at_ends(apply: Callable[[float], float]) -> Callable[[Sequence[tuple[float, float]]], Sequence[float]]:
     return lambda ranges: [apply(end) for end in ranges[0]]
 
 
@@ -136,8 +136,8 @@ def _equal_ends(ranges: Sequence[Range]) -> Range:
 
 
 def _among_ends(ranges: Sequence[Range]) -> Range:
-    every = [_equal_ends([ranges[0], span]) for span in ranges[1:]]
-    return TRUE if TRUE in every else FALSE if set(every) == {FALSE} else UNSURE
+    bounds = [_equal_ends([ranges[0], span]) for span in ranges[1:]]
+    return TRUE if TRUE in bounds else FALSE if set(bounds) == {FALSE} else UNSURE
 
 
 def _truth(value: object) -> bool:
@@ -147,7 +147,7 @@ def _truth(value: object) -> bool:
 
 
 def _roots(ranges: Sequence[tuple[float, float]]) -> Sequence[float]:
-    return _each_end(math.sqrt)(ranges)
+    return _at_ends(math.sqrt)(ranges)
 
 
 SUM = Operation(
@@ -157,7 +157,7 @@ SUM = Operation(
     is_exact_in_any_order=True,
 )
 PRODUCT = Operation("*", _product, _ends(_product_ends), is_exact_in_any_order=True)
-NEGATIVE = Operation("-", operator.neg, _ends(_each_end(operator.neg)))
+NEGATIVE = Operation("-", operator.neg, _ends(_at_ends(operator.neg)))
 QUOTIENT = Operation("/", operator.truediv, _ends(lambda ranges: _quotient_ends(ranges, operator.truediv)))
 WHOLE_QUOTIENT = Operation("//", operator.floordiv, _ends(lambda ranges: _quotient_ends(ranges, operator.floordiv)))
 REMAINDER = Operation("%", operator.mod, _ends(_remainder_ends))
@@ -174,8 +174,8 @@ FUNCTIONS: dict[str, tuple[Operation, int, int]] = {  # with the fewest and most
     "min": (Operation("min", min, _ends(lambda r: [min(x[0] for x in r), min(x[1] for x in r)])), 1, 20),
     "max": (Operation("max", max, _ends(lambda r: [max(x[0] for x in r), max(x[1] for x in r)])), 1, 20),
     "abs": (Operation("abs", abs), 1, 1),
-    "ceil": (Operation("ceil", math.ceil, _ends(_each_end(math.ceil))), 1, 1),
-    "floor": (Operation("floor", math.floor, _ends(_each_end(math.floor))), 1, 1),
-    "log2": (Operation("log2", math.log2, _ends(_each_end(math.log2))), 1, 1),
+    "ceil": (Operation("ceil", math.ceil, _ends(_at_ends(math.ceil))), 1, 1),
+    "floor": (Operation("floor", math.floor, _ends(_at_ends(math.floor))), 1, 1),
+    "log2": (Operation("log2", math.log2, _ends(_at_ends(math.log2))), 1, 1),
     "sqrt": (Operation("sqrt", math.sqrt, _ends(_roots)), 1, 1),
 }

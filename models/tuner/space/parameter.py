@@ -1,4 +1,4 @@
-"""The kinds of tunable parameters: what values each may take, and where they lie between 0 and 1."""
+"""The kinds of tunable parameters: their values, and the coordinates of these between 0 and 1."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ from crosswind.data.schema.trial import Parameter
 
 ENUMERATED_MAX = 50_000
 NUMBER_MAX = 1e300  # leaves room for differences and squares
+DESCRIPTION_MAX = 500  # characters
 WHOLE_MAX = 2**53  # the whole numbers that JSON carries exactly
 
 
@@ -31,153 +32,155 @@ class Domain(Protocol):
         ...
 
     def values(self) -> tuple[Parameter, ...] | None:
-        """Every value in order, None where there are infinitely or very many."""
+        """Return every value in order, None where there are infinitely or very many."""
         ...
 
     def sample(self, rng: np.random.Generator) -> Parameter:
-        """A random value, each as likely (on the logarithm's scale where that is asked for)."""
+        """Return a random value, all equally likely, on a logarithmic scale those in equal factors."""
         ...
 
     def coordinates(self, value: Parameter) -> tuple[float, ...]:
-        """The value as numbers between 0 and 1, near each other where values are alike."""
+        """Return the value as numbers between 0 and 1, close for values that are alike."""
         ...
 
     def places(self, values: Sequence[Parameter]) -> Floats:
-        """The coordinates of many values at once, shape (n_values, n_coordinates)."""
+        """Return the coordinates of many values at once, shape (n_values, n_coordinates)."""
         ...
 
     def as_json(self) -> dict[str, object]:
-        """The domain as plain JSON values."""
+        """Return the domain as plain JSON values."""
         ...
 
     def __str__(self) -> str:
-        """The allowed values in words, for messages."""
+        """Return the allowed values in words, for messages."""
         ...
 
 
 @dataclass(frozen=True)
-class IntDomain:
+class RangeDomain:
+    """Numbers from low to high, both included; the kinds differ in which."""
+
+    low: float
+    high: float
+    log: bool = False
+    kind: ClassVar[str]
+    n_coordinates: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high:
+            raise InvalidInputError(f"low is {self.low} and high is {self.high}, expected low <= high")
+        if self.log and self.low <= 0:
+            raise InvalidInputError(f"low is {self.low}, expected a positive number on a logarithmic scale")
+
+    def coordinates(self, value: Parameter) -> tuple[float, ...]:
+        """Return the place in the range."""
+        number, low, high = float(value), self.low, self.high
+        if low == high:
+            return (0.0,)
+        if self.log:
+            number, low, high = math.log(number), math.log(low), math.log(high)
+        return ((number - low) / (high - low),)
+
+    def places(self, values: Sequence[Parameter]) -> Floats:
+        """Return the places in the range."""
+        numbers, low, high = _column(values), self.low, self.high
+        if low == high:
+            return np.zeros_like(numbers)
+        if self.log:
+            numbers, low, high = np.log(numbers), math.log(low), math.log(high)
+        return (numbers - low) / (high - low)
+
+    def as_json(self) -> dict[str, object]:
+        """Return kind, low, high, log."""
+        return {"kind": self.kind, "low": self.low, "high": self.high, "log": self.log}
+
+
+@dataclass(frozen=True)
+class IntDomain(RangeDomain):
     """Whole numbers from low to high, both included."""
 
     low: int
     high: int
-    log: bool = False
     kind: ClassVar[str] = "int"
-    n_coordinates: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        _check_ends(self.low, self.high, log=self.log)
 
     def contains(self, value: object) -> bool:
         """Return whether it is a whole number in the range."""
         return isinstance(value, int) and not isinstance(value, bool) and self.low <= value <= self.high
 
     def values(self) -> tuple[Parameter, ...] | None:
-        """Every whole number in the range."""
+        """Return every whole number in the range; None where there are too many."""
         return tuple(range(self.low, self.high + 1)) if self.high - self.low < ENUMERATED_MAX else None
 
     def sample(self, rng: np.random.Generator) -> Parameter:
-        """A random whole number; with `log`, every factor as likely."""
+        """Return a random whole number; with `log`, every factor as likely."""
         if not self.log:
             return int(rng.integers(self.low, self.high, endpoint=True))
         # Half a unit beyond both ends, so that the ends get the share of the numbers that round to them.
         exponent = rng.uniform(math.log(self.low - 0.5), math.log(self.high + 0.5))
         return min(max(round(math.exp(exponent)), self.low), self.high)
 
-    def coordinates(self, value: Parameter) -> tuple[float, ...]:
-        """The place in the range."""
-        return (_place(float(value), self.low, self.high, log=self.log),)
-
-    def places(self, values: Sequence[Parameter]) -> Floats:
-        """The places in the range."""
-        return _places(values, self.low, self.high, log=self.log)
-
-    def as_json(self) -> dict[str, object]:
-        """Kind, low, high, log."""
-        return {"kind": self.kind, "low": self.low, "high": self.high, "log": self.log}
-
     def __str__(self) -> str:
         return f"a whole number from {self.low} to {self.high}"
 
 
 @dataclass(frozen=True)
-class FloatDomain:
+class FloatDomain(RangeDomain):
     """Numbers from low to high, both included."""
 
-    low: float
-    high: float
-    log: bool = False
     kind: ClassVar[str] = "float"
-    n_coordinates: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        _check_ends(self.low, self.high, log=self.log)
 
     def contains(self, value: object) -> bool:
         """Return whether it is a number in the range."""
         return isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high
 
     def values(self) -> None:
-        """Too many to list."""
+        """Return None: too many to list."""
         return
 
     def sample(self, rng: np.random.Generator) -> Parameter:
-        """A random number; with `log`, every factor as likely."""
+        """Return a random number; with `log`, every factor as likely."""
         if not self.log:
             return float(rng.uniform(self.low, self.high))
         number = math.exp(rng.uniform(math.log(self.low), math.log(self.high)))
         return min(max(number, self.low), self.high)
-
-    def coordinates(self, value: Parameter) -> tuple[float, ...]:
-        """The place in the range."""
-        return (_place(float(value), self.low, self.high, log=self.log),)
-
-    def places(self, values: Sequence[Parameter]) -> Floats:
-        """The places in the range."""
-        return _places(values, self.low, self.high, log=self.log)
-
-    def as_json(self) -> dict[str, object]:
-        """Kind, low, high, log."""
-        return {"kind": self.kind, "low": self.low, "high": self.high, "log": self.log}
 
     def __str__(self) -> str:
         return f"a number from {self.low} to {self.high}"
 
 
 @dataclass(frozen=True)
-class OrdinalDomain:
-    """Listed values in a meaningful order: neighbours in the list behave alike."""
+class ListedDomain:
+    """Listed values; the kinds differ in whether their order means something."""
 
     listed: tuple[Parameter, ...]
-    kind: ClassVar[str] = "ordinal"
-    n_coordinates: ClassVar[int] = 1
+    kind: ClassVar[str]
 
     def __post_init__(self) -> None:
-        _check_listed(self.listed)
+        if not self.listed:
+            raise InvalidInputError("values is empty, expected at least one value")
+        if len(set(self.listed)) < len(self.listed):
+            values = list(self.listed)
+            raise InvalidInputError(f"values is {values}, expected no value twice (1, 1.0 and true count as one)")
 
     def contains(self, value: object) -> bool:
         """Return whether it is listed."""
-        return _is_listed(value, self.listed)
+        # Python takes true for 1; a parameter of 1 and 2 does not.
+        try:
+            place = self.listed.index(value)
+        except ValueError:
+            return False
+        return isinstance(self.listed[place], bool) is isinstance(value, bool)
 
     def values(self) -> tuple[Parameter, ...]:
-        """The listed values."""
+        """Return the listed values."""
         return self.listed
 
     def sample(self, rng: np.random.Generator) -> Parameter:
-        """A random listed value."""
+        """Return a random listed value."""
         return self.listed[rng.integers(len(self.listed))]
 
-    def coordinates(self, value: Parameter) -> tuple[float, ...]:
-        """The rank in the list."""
-        return (self.listed.index(value) / max(len(self.listed) - 1, 1),)
-
-    def places(self, values: Sequence[Parameter]) -> Floats:
-        """The ranks in the list."""
-        ranks = {value: rank for rank, value in enumerate(self.listed)}
-        return _column([ranks[value] for value in values]) / max(len(self.listed) - 1, 1)
-
     def as_json(self) -> dict[str, object]:
-        """Kind and values."""
+        """Return kind and values."""
         return {"kind": self.kind, "values": list(self.listed)}
 
     def __str__(self) -> str:
@@ -185,47 +188,41 @@ class OrdinalDomain:
 
 
 @dataclass(frozen=True)
-class CategoricalDomain:
+class OrdinalDomain(ListedDomain):
+    """Listed values in a meaningful order: neighbours in the list behave alike."""
+
+    kind: ClassVar[str] = "ordinal"
+    n_coordinates: ClassVar[int] = 1
+
+    def coordinates(self, value: Parameter) -> tuple[float, ...]:
+        """Return the rank in the list."""
+        return (self.listed.index(value) / max(len(self.listed) - 1, 1),)
+
+    def places(self, values: Sequence[Parameter]) -> Floats:
+        """Return the ranks in the list."""
+        ranks = {value: rank for rank, value in enumerate(self.listed)}
+        return _column([ranks[value] for value in values]) / max(len(self.listed) - 1, 1)
+
+
+@dataclass(frozen=True)
+class CategoricalDomain(ListedDomain):
     """Listed values without an order."""
 
-    listed: tuple[Parameter, ...]
     kind: ClassVar[str] = "categorical"
-
-    def __post_init__(self) -> None:
-        _check_listed(self.listed)
 
     @property
     def n_coordinates(self) -> int:
         """One a value."""
         return len(self.listed)
 
-    def contains(self, value: object) -> bool:
-        """Return whether it is listed."""
-        return _is_listed(value, self.listed)
-
-    def values(self) -> tuple[Parameter, ...]:
-        """The listed values."""
-        return self.listed
-
-    def sample(self, rng: np.random.Generator) -> Parameter:
-        """A random listed value."""
-        return self.listed[rng.integers(len(self.listed))]
-
     def coordinates(self, value: Parameter) -> tuple[float, ...]:
-        """One number a value: 1 for this one."""
+        """Return one number a value: 1 for this one."""
         return tuple(float(value == choice) for choice in self.listed)
 
     def places(self, values: Sequence[Parameter]) -> Floats:
-        """A row of zeros with a 1 for each value."""
+        """Return a row of zeros with a 1 for each value."""
         ranks = {value: rank for rank, value in enumerate(self.listed)}
         return np.eye(len(self.listed))[np.array([ranks[value] for value in values], dtype=np.intp)]
-
-    def as_json(self) -> dict[str, object]:
-        """Kind and values."""
-        return {"kind": self.kind, "values": list(self.listed)}
-
-    def __str__(self) -> str:
-        return f"one of {', '.join(map(repr, self.listed))}"
 
 
 @dataclass(frozen=True)
@@ -240,31 +237,56 @@ class BooleanDomain:
         return isinstance(value, bool)
 
     def values(self) -> tuple[Parameter, ...]:
-        """False, then true."""
+        """Return false, then true."""
         return (False, True)
 
     def sample(self, rng: np.random.Generator) -> Parameter:
-        """A coin toss."""
+        """Return false or true, equally likely."""
         return bool(rng.integers(2))
 
     def coordinates(self, value: Parameter) -> tuple[float, ...]:
-        """0 or 1."""
+        """Return 0 or 1."""
         return (float(value),)
 
     def places(self, values: Sequence[Parameter]) -> Floats:
-        """0 or 1 each."""
+        """Return 0 or 1 for each value."""
         return _column(values)
 
     def as_json(self) -> dict[str, object]:
-        """The kind alone."""
+        """Return the kind alone."""
         return {"kind": self.kind}
 
     def __str__(self) -> str:
         return "true or false"
 
 
+@dataclass(frozen=True)
+class ReadParameter:
+    """A parameter: its values, the text of its condition (None: always applies), a line that describes it."""
+
+    domain: Domain
+    when: object = None
+    description: str = ""
+
+
+def parameter_from_json(name: object, value: object) -> ReadParameter:
+    """Return the parameter of `{"kind": "ordinal", "values": [1, 2], "when": "stage > 1", "description": "..."}`.
+
+    Raises: InvalidInputError that names parameter, field, value and expectation.
+    """
+    if not isinstance(name, str) or not name:
+        raise InvalidInputError(f"a parameter is called {name!r}, expected a name")
+    fields = dict(value) if isinstance(value, Mapping) else {}
+    when, description = fields.pop("when", None), fields.pop("description", None)
+    try:
+        domain = domain_from_json(fields if isinstance(value, Mapping) else value)
+        return ReadParameter(domain, when, _description(description))
+    except InvalidInputError as error:
+        raise InvalidInputError(f"parameter {name}: {error}") from error
+
+
 def domain_from_json(value: object) -> Domain:
-    """The domain that `as_json` wrote, for example `{"kind": "float", "low": 0.5, "high": 64, "log": true}`.
+    """Return the domain that `as_json` wrote, for example `{"kind": "float", "low": 0.5, "high": 64, "log": true}`.
 
     Raises: InvalidInputError that names the field, its value and what was expected.
     """
@@ -298,48 +320,14 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _place(value: float, low: float, high: float, *, log: bool) -> float:
-    if low == high:
-        return 0.0
-    if log:
-        value, low, high = math.log(value), math.log(low), math.log(high)
-    return (value - low) / (high - low)
-
-
-def _places(values: Sequence[Parameter], low: float, high: float, *, log: bool) -> Floats:
-    numbers = _column(values)
-    if low == high:
-        return np.zeros_like(numbers)
-    if log:
-        numbers, low, high = np.log(numbers), math.log(low), math.log(high)
-    return (numbers - low) / (high - low)
+def _description(value: object) -> str:
+    if value is not None and (not isinstance(value, str) or len(value) > DESCRIPTION_MAX):
+        raise InvalidInputError(f"description is {value!r:.80}, expected a text of up to {DESCRIPTION_MAX} characters")
+    return value or ""
 
 
 def _column(values: Sequence[object]) -> Floats:
     return np.array(values, dtype=np.float64).reshape(len(values), 1)
-
-
-def _is_listed(value: object, listed: tuple[Parameter, ...]) -> bool:
-    # Python takes true for 1; a parameter of 1 and 2 does not.
-    try:
-        place = listed.index(value)
-    except ValueError:
-        return False
-    return isinstance(listed[place], bool) is isinstance(value, bool)
-
-
-def _check_ends(low: float, high: float, *, log: bool) -> None:
-    if not low <= high:
-        raise InvalidInputError(f"low is {low} and high is {high}, expected low <= high")
-    if log and low <= 0:
-        raise InvalidInputError(f"low is {low}, expected a positive number on a logarithmic scale")
-
-
-def _check_listed(listed: tuple[Parameter, ...]) -> None:
-    if not listed:
-        raise InvalidInputError("values is empty, expected at least one value")
-    if len(set(listed)) < len(listed):
-        raise InvalidInputError(f"values is {list(listed)}, expected no value twice (1, 1.0 and true count as one)")
 
 
 def _number(value: Mapping[str, object], field: str) -> float:

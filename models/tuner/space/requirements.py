@@ -1,4 +1,4 @@
-"""The requirements on a configuration beyond its parameters' values: conditions, constraints, known facts."""
+"""The requirements on a configuration beyond its parameters' values: conditions, constraints, facts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,26 +9,26 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration, Parameter
 from crosswind.models.tuner.space import operations as op
 from crosswind.models.tuner.space.expression import Expression
-from crosswind.models.tuner.space.formula import ABSENT, Applied, Formula, Junction, Known, Named, Undefined
+from crosswind.models.tuner.space.formula import ABSENT, Application, Constant, Formula, Junction, Undefined, Variable
 from crosswind.models.tuner.space.memory_fit import memory_names
 from crosswind.models.tuner.space.parameter import Domain
 from crosswind.models.tuner.space.valid_points import ValidPoints
 
 CONSTRAINTS_MAX = 200
-REMEMBERED_MAX = 100_000  # verdicts of each constraint
+VERDICTS_MAX = 100_000  # in the cache of a space
 CLAIMS = frozenset({op.LESS.name, op.AT_MOST.name, op.EQUAL.name, op.AMONG.name, "fits_memory"})
 
 
 @dataclass(frozen=True)
 class Terms:
-    """The names that expressions may use: parameters, facts, and the memory that a known transformer needs."""
+    """The names that expressions may use: parameters, facts, and the memory needs of a transformer."""
 
     domains: Mapping[str, Domain]
     facts: Mapping[str, Parameter]
     memory: Mapping[str, Formula]
 
     def claim(self, text: object) -> Expression:
-        """The expression with its facts filled in. Raises: InvalidInputError for unknown names, and for no claim."""
+        """Return the expression with its facts filled in. Raises: InvalidInputError for unknown names, and no claim."""
         parsed = Expression.parse(text)
         names = (*self.domains, *self.facts, *self.memory)
         unknown = sorted(parsed.names.difference(names))
@@ -46,8 +46,8 @@ class Terms:
 class Requirements:
     """Conditions under which parameters apply, and constraints, over parameters and facts.
 
-    A constraint that hangs on a parameter which does not apply demands nothing; one without a value (a division by
-    zero) is not met. A condition without a value is not met either.
+    A constraint on a parameter that does not apply demands nothing; one without a value (a division by zero) is not
+    met. A condition without a value is not met either.
     """
 
     conditions: Mapping[str, Expression] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Requirements:
     def read(
         cls, domains: Mapping[str, Domain], fields: Mapping[str, object], conditions: Mapping[str, object]
     ) -> Self:
-        """Those of a space's `constraints`, `facts` and `transformer`, and the parameters' `when`.
+        """Return the requirements of a space's `constraints`, `facts` and `transformer`, and the parameters' `when`.
 
         Raises: InvalidInputError that names the field, its value and what was expected.
         """
@@ -74,8 +74,8 @@ class Requirements:
         sizes = {name: size for name, size in transformer.items() if name not in domains}
         terms = Terms(domains, {**sizes, **facts}, memory_names(transformer, {*domains, *facts}))
         read = {name: _condition(name, text, terms) for name, text in conditions.items()}
-        every = tuple(terms.claim(text) for text in _texts(fields.get("constraints", ())))
-        requirements = cls(read, every, facts, transformer)
+        constraints = tuple(terms.claim(text) for text in _texts(fields.get("constraints", ())))
+        requirements = cls(read, constraints, facts, transformer)
         _check_order(domains, requirements.points(domains))
         return requirements
 
@@ -83,19 +83,19 @@ class Requirements:
         return bool(self.conditions or self.constraints)
 
     def points(self, domains: Mapping[str, Domain]) -> ValidPoints:
-        """The configurations of the domains that meet all of this."""
+        """Return the configurations of the domains that meet the requirements."""
         conditions = {name: condition.formula for name, condition in self.conditions.items()}
         return ValidPoints(domains, conditions, [constraint.formula for constraint in self.constraints])
 
     def culprit(self, domains: Mapping[str, Domain]) -> str:
-        """In words, the constraint that leaves nothing; alone, or after those before it."""
+        """Return in words the constraint that leaves nothing; alone, or after those before it."""
         for constraint in self.constraints:
             alone = Requirements(self.conditions, (constraint,)).points(domains)
             if alone.count == 0:
                 return f"constraint {constraint.text!r} leaves no configuration{self._why(constraint, domains)}"
         for end in range(2, len(self.constraints) + 1):
             if Requirements(self.conditions, self.constraints[:end]).points(domains).count == 0:
-                before = ", ".join(repr(earlier.text) for earlier in self.constraints[: end - 1])
+                before = ", ".join(repr(constraint.text) for constraint in self.constraints[: end - 1])
                 return f"constraint {self.constraints[end - 1].text!r} leaves no configuration beside {before}"
         return f"constraints {', '.join(repr(claim.text) for claim in self.constraints)} leave next to no configuration"
 
@@ -104,30 +104,30 @@ class Requirements:
         return name not in self.conditions or self._verdict(self.conditions[name], configuration, missing=False)
 
     def broken(self, configuration: Configuration) -> list[Expression]:
-        """The constraints that the configuration does not meet."""
+        """Return the constraints that the configuration does not meet."""
         return [
             constraint for constraint in self.constraints if not self._verdict(constraint, configuration, missing=True)
         ]
 
     @cached_property
     def _needs(self) -> Mapping[str, tuple[str, ...]]:
-        every = (*self.conditions.values(), *self.constraints)
-        return {expression.text: tuple(sorted(expression.names)) for expression in every}
+        expressions = (*self.conditions.values(), *self.constraints)
+        return {expression.text: tuple(sorted(expression.names)) for expression in expressions}
 
     def _verdict(self, expression: Expression, configuration: Configuration, *, missing: bool) -> bool:
-        """Return whether it holds; `missing` is the verdict where it hangs on what does not apply."""
+        """Return whether it holds; `missing` is the verdict where it needs a parameter that does not apply."""
         names = self._needs[expression.text]
         values = tuple(configuration.get(name, ABSENT) for name in names)
         key = expression.text, values
         if key not in self._verdicts:
-            if len(self._verdicts) >= REMEMBERED_MAX:
+            if len(self._verdicts) >= VERDICTS_MAX:
                 self._verdicts.clear()
             outcome = expression.outcome(dict(zip(names, values, strict=True)))
             self._verdicts[key] = missing if outcome is ABSENT else outcome is True
         return self._verdicts[key]
 
     def _why(self, constraint: Expression, domains: Mapping[str, Domain]) -> str:
-        """Why it fails at some values, where it has no value there."""
+        """Return in words why it has no value, where it has none at some values."""
         some = {name: (domains[name].values() or (ABSENT,))[0] for name in constraint.names}
         outcome = constraint.outcome(some)
         return f" ({outcome.reason})" if isinstance(outcome, Undefined) else ""
@@ -142,11 +142,11 @@ def _condition(name: str, text: object, terms: Terms) -> Expression:
 
 def _is_claim(formula: Formula, domains: Mapping[str, Domain]) -> bool:
     match formula:
-        case Known():
+        case Constant():
             return isinstance(formula.value, bool)
-        case Named():
+        case Variable():
             return domains[formula.name].kind == "boolean"
-        case Applied():
+        case Application():
             inner = formula.operation.name == op.NOT.name and _is_claim(formula.parts[0], domains)
             return inner or formula.operation.name in CLAIMS
         case Junction():

@@ -14,21 +14,36 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Configuration, Parameter
 from crosswind.models.tuner.space.formula import ABSENT, Missing
-from crosswind.models.tuner.space.parameter import ENUMERATED_MAX, Domain
-from crosswind.models.tuner.space.parameter_json import parameter_from_json
+from crosswind.models.tuner.space.parameter import ENUMERATED_MAX, Domain, parameter_from_json
 from crosswind.models.tuner.space.requirements import Requirements
 from crosswind.models.tuner.space.valid_points import ValidPoints, Values
 
-DRAWS_PER_CONFIGURATION = 20  # of a space too big to list, before repeated values make us give up
-REMEMBERED_SPACES = 16
-REMEMBERED_WORDS = 100_000
+DRAWS_PER_CONFIGURATION = 20  # of a space too big to list, before we give up on repeated ones
+SPACES_CACHED = 16
+KEY_PARTS_MAX = 100_000
 REPAIRS_MAX = 50  # values of a second parameter tried to keep a neighbour valid
 WRAPPED = ("parameters", "constraints", "facts", "transformer")
 
 
 @dataclass(frozen=True)
 class Space:
-    """The configurations to choose from: the combinations that meet the requirements, or only those `listed`."""
+    """The configurations to choose from: the combinations that meet the requirements, or only those `listed`.
+
+    Args:
+        domains: The values of each parameter.
+        listed: The only configurations, where not all combinations are to choose from.
+        requirements: Conditions under which parameters apply, and constraints.
+        descriptions: Of the parameters, for people.
+
+    Raises:
+        InvalidInputError: Without a parameter.
+
+    Example:
+        >>> parameters = {"dp": {"kind": "ordinal", "values": [1, 2, 4]}, "tp": {"kind": "ordinal", "values": [1, 2]}}
+        >>> space = Space.from_json({"parameters": parameters, "constraints": ["dp * tp == 4"]})
+        >>> space.configurations()
+        [{'dp': 2, 'tp': 2}, {'dp': 4, 'tp': 1}]
+    """
 
     domains: Mapping[str, Domain]
     listed: tuple[Configuration, ...] | None = field(default=None, repr=False)
@@ -41,14 +56,14 @@ class Space:
 
     @classmethod
     def from_json(cls, value: Mapping[str, object]) -> Self:
-        """The space of values such as `{"threads": {"kind": "ordinal", "values": [1, 2]}}`.
+        """Return the space of values such as `{"threads": {"kind": "ordinal", "values": [1, 2]}}`.
 
         A parameter may carry a `description`, and `when`: the condition under which it applies; it is absent from
         configurations otherwise. With constraints it is `{"parameters": {...}, "constraints": ["dp * tp == ranks"],
         "facts": {"ranks": 8}}`; a `transformer` lets constraints say `fits_memory` (see memory_fit.py).
 
-        Raises: InvalidInputError that names parameter, field, value and expectation; the constraint, where it leaves
-        no configuration.
+        Raises: InvalidInputError that names parameter, field, value and expectation; or the constraint that leaves no
+        configuration.
         """
         if not isinstance(value, Mapping):
             raise InvalidInputError(f"the space is {value!r}, expected an object of parameters")
@@ -58,7 +73,7 @@ class Space:
             return cls._read(value)
         if cls is not Space or not all(isinstance(name, str) for name in value):  # JSON would make a text of a number
             return cls._read(value)
-        space = _remembered(text)
+        space = _cached_space(text)
         assert isinstance(space, cls)  # noqa: S101
         return space
 
@@ -82,18 +97,18 @@ class Space:
         return space
 
     def as_json(self) -> dict[str, object]:
-        """The space as plain JSON values that `from_json` reads; which configurations are listed is not among them."""
+        """Return the space as plain JSON values that `from_json` reads, without the listed configurations."""
         parameters = {name: self._parameter_json(name, domain) for name, domain in self.domains.items()}
         further: dict[str, object] = {
             "constraints": [constraint.text for constraint in self.requirements.constraints],
             "facts": dict(self.requirements.facts),
             "transformer": dict(self.requirements.transformer),
         }
-        beside = {name: content for name, content in further.items() if content}
-        return {"parameters": parameters, **beside} if beside else {**parameters}
+        given = {name: content for name, content in further.items() if content}
+        return {"parameters": parameters, **given} if given else {**parameters}
 
     def only(self, configurations: Iterable[Configuration]) -> Self:
-        """The same parameters with these configurations alone. Raises: InvalidInputError for one from elsewhere."""
+        """Return the space of these configurations alone. Raises: InvalidInputError for one from elsewhere."""
         unique = {self.key(configuration): configuration for configuration in configurations}
         return replace(self, listed=tuple(unique.values()))
 
@@ -101,7 +116,7 @@ class Space:
     def size(self) -> float:
         """The number of configurations that there are; infinite with a real-valued parameter.
 
-        Where the constraints are too tangled to count what meets them, an upper bound: all combinations.
+        An upper bound, all combinations, where the constraints are too tangled for counting.
         """
         if self.listed is not None:
             return len(self.listed)
@@ -116,7 +131,7 @@ class Space:
         return self.size <= ENUMERATED_MAX
 
     def configurations(self) -> list[Configuration]:
-        """Every configuration; without requirements, the last parameter changing fastest.
+        """Return every configuration; without requirements, the last parameter changing fastest.
 
         Raises: InvalidInputError when there are too many.
         """
@@ -124,10 +139,10 @@ class Space:
             return list(self.listed)
         if not self.is_enumerable:
             raise InvalidInputError(f"the space has {self.size} configurations, expected at most {ENUMERATED_MAX}")
-        return list(self._every)
+        return list(self._all)
 
     def random(self, count: int, seed: int) -> list[Configuration]:
-        """Distinct random configurations; fewer than `count` where the space has no more.
+        """Return distinct random configurations; fewer than `count` where the space has no more.
 
         Raises: InvalidInputError when no draw meets the constraints.
         """
@@ -146,7 +161,7 @@ class Space:
         return list(distinct.values())
 
     def neighbours(self, configuration: Configuration, count: int, seed: int) -> list[Configuration]:
-        """Random configurations that differ in one parameter, `count` draws for each; none where they are listed.
+        """Return random configurations that differ in one parameter, `count` draws for each; none of a listed space.
 
         Where constraints bind a parameter to others, one of these changes with it (dp twice, tp half as much).
         """
@@ -166,31 +181,31 @@ class Space:
         return not self._fault(configuration)
 
     def check(self, configuration: Configuration) -> None:
-        """Refuses a configuration from elsewhere. Raises: InvalidInputError with parameter, value and expectation."""
+        """Refuse a configuration from elsewhere. Raises: InvalidInputError with parameter, value and expectation."""
         fault = self._fault(configuration)
         if fault:
             raise InvalidInputError(fault)
 
     def key(self, configuration: Configuration) -> str:
-        """A text that equal configurations share, however their numbers are written. Raises: InvalidInputError."""
-        words = self._known_words(configuration)
-        if words is None:
+        """Return a text that equal configurations share, 1 and 1.0 alike. Raises: InvalidInputError."""
+        parts = self._cached_key_parts(configuration)
+        if parts is None:
             self.check(configuration)
         elif self.requirements and self._unmet(configuration):
             raise InvalidInputError(self._unmet(configuration))
-        return self._key(configuration) if words is None else f"[{', '.join(words)}]"
+        return self._key(configuration) if parts is None else f"[{', '.join(parts)}]"
 
     def coordinates(self, configurations: Sequence[Configuration]) -> Floats:
-        """Every configuration as a point in the unit cube, shape (n_configurations, n_coordinates).
+        """Return the configurations as points in the unit cube, shape (n_configurations, n_coordinates).
 
-        A parameter that does not always apply has one coordinate more, 1 where it does; where it does not, the others
-        are neutral: the middle of the range, or the same for each category.
+        A conditional parameter has one coordinate more, 1 where it applies; where it does not, the others are neutral:
+        the middle of the range, or the same for each category.
         """
         columns = [self._column(name, domain, configurations) for name, domain in self.domains.items()]
         return np.hstack(columns)
 
     @cached_property
-    def _words(self) -> dict[tuple[str, type, object], str]:
+    def _key_parts(self) -> dict[tuple[str, type, object], str]:
         return {}
 
     @cached_property
@@ -198,7 +213,7 @@ class Space:
         return self.requirements.points(self.domains)
 
     @cached_property
-    def _every(self) -> tuple[Configuration, ...]:
+    def _all(self) -> tuple[Configuration, ...]:
         if not self.requirements:
             values = [domain.values() or () for domain in self.domains.values()]
             return tuple(
@@ -207,7 +222,7 @@ class Space:
         return tuple(self._named(point) for point in self._points.listed())
 
     def _named(self, values: Values) -> Configuration:
-        """The configuration of values in the order of the valid points."""
+        """Return the configuration of values in the order of the valid points."""
         by_name = dict(zip(self._points.names, values, strict=True))
         return {name: value for name in self.domains if not isinstance(value := by_name[name], Missing)}
 
@@ -218,7 +233,7 @@ class Space:
         return None if values is None else self._named(values)
 
     def _adapted(self, changed: dict[str, Parameter], name: str, rng: np.random.Generator) -> Configuration | None:
-        """The changed configuration and what now applies, one other parameter changed where that makes it valid."""
+        """Return the changed configuration, made valid by changing one other parameter; None where that fails."""
         if not self.requirements:
             return changed
         self._settle(changed, rng)
@@ -234,7 +249,7 @@ class Space:
         return None if broken or self._fault(changed) else changed
 
     def _settle(self, configuration: dict[str, Parameter], rng: np.random.Generator) -> None:
-        """Takes out the parameters that do not apply, and draws a value for those that now do."""
+        """Remove the parameters that do not apply, and draw a value for those that now do."""
         for name in self._points.names:
             if not self.requirements.applies(name, configuration):
                 configuration.pop(name, None)
@@ -242,27 +257,27 @@ class Space:
                 configuration[name] = self.domains[name].sample(rng)
 
     def _key(self, configuration: Configuration) -> str:
-        """The key of a valid configuration; its words are remembered, for the next keys to be made of."""
-        if len(self._words) > REMEMBERED_WORDS:
-            self._words.clear()
+        """Return the key of a valid configuration, and cache its parts for the next keys."""
+        if len(self._key_parts) > KEY_PARTS_MAX:
+            self._key_parts.clear()
         values = [(name, configuration.get(name, ABSENT)) for name in self.domains]
-        words = [json.dumps(None if isinstance(value, Missing) else _plain(value)) for _, value in values]
-        self._words.update(
-            {(name, type(value), value): word for (name, value), word in zip(values, words, strict=True)}
+        parts = [json.dumps(None if isinstance(value, Missing) else _plain(value)) for _, value in values]
+        self._key_parts.update(
+            {(name, type(value), value): part for (name, value), part in zip(values, parts, strict=True)}
         )
-        return f"[{', '.join(words)}]"
+        return f"[{', '.join(parts)}]"
 
-    def _known_words(self, configuration: Configuration) -> list[str] | None:
-        """The words of the key where every value has been in a key before, and is thus known to be allowed."""
-        words = self._words
+    def _cached_key_parts(self, configuration: Configuration) -> list[str] | None:
+        """Return the parts of the key where every value has been in a key before, and is thus allowed."""
+        parts = self._key_parts
         try:
             entries = [
-                words.get((name, type(value := configuration.get(name, ABSENT)), value)) for name in self.domains
+                parts.get((name, type(value := configuration.get(name, ABSENT)), value)) for name in self.domains
             ]
-        except TypeError:  # a value that has no hash is none of ours
+        except TypeError:  # a value without a hash is not in the space
             return None
-        present = [word for word in entries if word is not None]
-        same = len(configuration) == len(entries) - sum(word == "null" for word in present)
+        present = [part for part in entries if part is not None]
+        same = len(configuration) == len(entries) - sum(part == "null" for part in present)
         return present if same and len(present) == len(entries) else None
 
     def _column(self, name: str, domain: Domain, configurations: Sequence[Configuration]) -> Floats:
@@ -285,7 +300,7 @@ class Space:
         return fields
 
     def _fault(self, configuration: Configuration) -> str:
-        """Return what is wrong with a configuration, in words; empty when nothing is."""
+        """Return in words what is wrong with a configuration; empty when nothing is."""
         conditions = self.requirements.conditions
         for name, domain in self.domains.items():
             if name in configuration and not domain.contains(configuration[name]):
@@ -298,7 +313,7 @@ class Space:
         return self._unmet(configuration) if self.requirements else ""
 
     def _unmet(self, configuration: Configuration) -> str:
-        """Return which requirement a configuration of allowed values does not meet."""
+        """Return in words the requirement that a configuration of allowed values does not meet; empty without one."""
         for name, condition in self.requirements.conditions.items():
             applies = self.requirements.applies(name, configuration)
             if applies and name not in configuration:
@@ -320,9 +335,9 @@ def is_wrapped(value: Mapping[str, object]) -> bool:
     return isinstance(parameters, Mapping) and not isinstance(parameters.get("kind"), str)
 
 
-@lru_cache(maxsize=REMEMBERED_SPACES)
-def _remembered(text: str) -> Space:
-    """A space that was read before: listing its valid configurations takes time."""
+@lru_cache(maxsize=SPACES_CACHED)
+def _cached_space(text: str) -> Space:
+    """Read a space once: listing its valid configurations takes time."""
     return Space._read(json.loads(text))
 
 

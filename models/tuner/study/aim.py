@@ -1,4 +1,4 @@
-"""The aim of a study, as its details say: several objectives, limits on outcomes, hours, and repeats."""
+"""The aim of a study: which of its trials are best, with several objectives and limits on outcomes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,61 +7,42 @@ from typing import Self
 import numpy as np
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.trial import Parameter, Study, TrialRecord
+from crosswind.data.schema.trial import MAXIMISE, Parameter, Study, TrialRecord
 from crosswind.models.tuner.study.front import on_front
 from crosswind.models.tuner.study.goal import Goal, Judgement
-from crosswind.models.tuner.study.hours import ends_ns, number_told
-
-DIRECTION, MAXIMISE = "direction", "maximise"
-OBJECTIVES, LIMITS, REPEATS = "objectives", "limits", "repeats"  # words of a study's `details`
-REPEATS_MAX = 0.5
 
 
 @dataclass(frozen=True)
 class Aim:
-    """The measure of a study's trials: `goal` is None where the smallest objective is all that is sought.
+    """The measure of a study's trials; `goal` is None where nothing counts but the smallest objective."""
 
-    `is_maximised` tells whether the objective is kept negated; `ends_ns` is when the hours since the study's creation
-    are over, None without a limit. `repeats` is the share of the trials that may measure a close rival again.
-    """
-
-    objective: str
-    is_maximised: bool
+    study: Study
     goal: Goal | None
-    ends_ns: int | None
-    repeats: float
 
     @classmethod
     def of(cls, study: Study) -> Self:
-        """The aim of a study. Raises: InvalidInputError that names the word of `details`, value and expectation."""
-        is_maximised = study.details.get(DIRECTION) == MAXIMISE
-        own = f"{MAXIMISE if is_maximised else 'minimise'} {study.objective}"
-        objectives, limits = _texts(study, OBJECTIVES), _texts(study, LIMITS)
-        goal = Goal.parse(objectives or (own,), limits) if objectives or limits else None
-        if goal and objectives and goal.objectives[0].text != own:
+        """Return the aim of a study. Raises: InvalidInputError that names the study's field, value and expectation."""
+        own = f"{MAXIMISE if study.is_maximised else 'minimise'} {study.objective}"
+        if not study.objectives and not study.limits:
+            return cls(study, None)
+        goal = Goal.parse(study.objectives or (own,), study.limits)
+        if study.objectives and goal.objectives[0].text != own:
             raise InvalidInputError(
-                f"details: the first of {OBJECTIVES} is {objectives[0]!r}, expected the study's own, {own!r}"
+                f"the first of objectives is {study.objectives[0]!r}, expected the study's own, {own!r}"
             )
-        repeats = number_told(study, REPEATS, REPEATS_MAX)
-        if goal and repeats is not None:
-            raise InvalidInputError(
-                f"details: {REPEATS} is {repeats!r}, expected none beside limits or several objectives"
-            )
-        return cls(study.objective, is_maximised, goal, ends_ns(study), repeats or 0.0)
-
-    def is_over(self, now_ns: int) -> bool:
-        """Return whether the hours are over."""
-        return self.ends_ns is not None and now_ns >= self.ends_ns
+        if study.repeats is not None:
+            raise InvalidInputError(f"repeats is {study.repeats!r}, expected none beside limits or several objectives")
+        return cls(study, goal)
 
     def judge(self, record: TrialRecord) -> Judgement | None:
-        """Return what a complete trial comes to; None where its outcomes do not tell every objective and limit."""
+        """Return the objectives and limits of a complete trial; None where its outcomes do not give them all."""
         measured = record.trial.objective
         if measured is None:
             return None
         if self.goal is None:
             return Judgement((measured,), ())
-        named: dict[str, Parameter] = {self.objective: -measured if self.is_maximised else measured}
-        values = {**record.trial.configuration, **named, **record.outcomes}
+        own: dict[str, Parameter] = {self.study.objective: -measured if self.study.is_maximised else measured}
+        values = {**record.trial.configuration, **own, **record.outcomes}
         try:
             others = tuple(objective.value(values) for objective in self.goal.objectives[1:])
             return Judgement((measured, *others), tuple(limit.sides(values) for limit in self.goal.limits))
@@ -69,30 +50,23 @@ class Aim:
             return None
 
     def ranked(self, records: Sequence[TrialRecord]) -> "Ranked":
-        """Return which trials are the best so far."""
+        """Return the best trials so far."""
         done = [record for record in records if record.trial.objective is not None]
         judged = [(record, judgement) for record in done if (judgement := self.judge(record))]
-        kept = [(record, judgement.objectives) for record, judgement in judged if judgement.keeps_limits]
-        kept.sort(key=lambda pair: pair[1])  # stable: of equals the earliest
-        front = on_front(np.array([values for _, values in kept])) if kept and len(kept[0][1]) > 1 else [True]
-        best = tuple(record for (record, _), is_on in zip(kept, front, strict=False) if is_on)
-        return Ranked(best, len(judged) - len(kept), len(done) - len(judged))
+        within = [(record, judgement.objectives) for record, judgement in judged if judgement.keeps_limits]
+        within.sort(key=lambda pair: pair[1])  # stable: of equals the earliest
+        front = on_front(np.array([values for _, values in within])) if within and len(within[0][1]) > 1 else [True]
+        best = tuple(record for (record, _), is_on in zip(within, front, strict=False) if is_on)
+        return Ranked(best, len(judged) - len(within), len(done) - len(judged))
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """The trials that keep the limits and that no other beats in every objective, by the first objective.
+    """The Pareto front of the trials within the limits, sorted by the first objective; with one objective the best.
 
-    Beside them how many complete trials exceed a limit, and of how many the outcomes do not tell.
+    `outside` complete trials exceed a limit; the outcomes of `unjudged` ones do not give every objective and limit.
     """
 
     front: tuple[TrialRecord, ...]
     outside: int
     unjudged: int
-
-
-def _texts(study: Study, word: str) -> tuple[str, ...]:
-    value = study.details.get(word) or ()
-    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
-        raise InvalidInputError(f"details: {word} is {value!r:.80}, expected a list of texts")
-    return tuple(value)

@@ -1,4 +1,4 @@
-"""The Pareto front: what no other measurement beats in every objective; lower is better in each."""
+"""The Pareto front: the measurements that no other beats in every objective; lower is better in all of them."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,55 +11,33 @@ NO_EXTENT = 1.0  # where the front has no extent in an objective
 
 
 def on_front(values: Floats) -> NDArray[np.bool_]:
-    """Return which rows of (n, n_objectives) no other row beats or equals before them, (n,).
+    """Return whether each row of (n, n_objectives) is on the front, (n,); of equal rows the first is.
 
-    Of equal rows the first counts. Raises: InvalidInputError for numbers that are not finite.
+    Raises: InvalidInputError for numbers that are not finite.
     """
     _check(values)
-    kept = np.zeros(len(values), dtype=bool)
+    is_on = np.zeros(len(values), dtype=bool)
     front = np.empty((0, values.shape[1]))
     # In lexical order a row can only be beaten by one before it.
     for index in np.lexsort(values.T[::-1]):
         row = values[index]
         if not np.any(np.all(front <= row, axis=1)):
-            kept[index] = True
+            is_on[index] = True
             front = np.vstack([front, row])
-    return kept
+    return is_on
 
 
 def reference(front: Floats, everything: Floats) -> Floats:
-    """The point behind the front from which volume is counted, (n_objectives,).
+    """Return the point behind the front from which volume is counted, (n_objectives,).
 
-    Behind the front's worst value by its extent over one less than its rows, so that its ends count as much as a gap
-    within it, and by half of it at least; of a single point, by the extent of everything measured.
+    It lies behind the front's worst value by the front's extent over one less than its rows, so that the ends count as
+    much as a gap within, and by half the extent at least; of a single point, by the extent of everything measured.
     Source: Ishibuchi et al. 2018, "How to specify a reference point in hypervolume calculation".
     """
     worst, extent = front.max(axis=0), np.ptp(front, axis=0)
     extent = np.where(extent > 0, extent, np.ptp(everything, axis=0))
     margin = max(1 / max(len(front) - 1, 1), MARGIN_MIN)
     return np.asarray(worst + margin * np.where(extent > 0, extent, NO_EXTENT), np.float64)
-
-
-def hypervolume(values: Floats, behind: Floats) -> float:
-    """The volume that the rows of (n, n_objectives) dominate before the reference point `behind`.
-
-    Raises: InvalidInputError for numbers that are not finite.
-    """
-    _check(values)
-    inside = values[np.all(values < behind, axis=1)]
-    return _volume(inside[on_front(inside)] if len(inside) else inside, behind)
-
-
-def _volume(front: Floats, behind: Floats) -> float:
-    """By slabs along the last objective: in each, the rows that begin before it are a front of one objective less."""
-    if len(front) == 0:
-        return 0.0
-    if front.shape[1] == 1:
-        return float(behind[0] - front.min())
-    front = front[np.argsort(front[:, -1], kind="stable")]
-    ends = np.append(front[1:, -1], behind[-1])
-    slabs = zip(ends - front[:, -1], range(1, len(front) + 1), strict=True)
-    return float(sum(depth * _volume(front[:rows, :-1], behind[:-1]) for depth, rows in slabs if depth > 0))
 
 
 def _check(values: Floats) -> None:

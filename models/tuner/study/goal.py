@@ -1,4 +1,4 @@
-"""The goal of a search: its objectives, and the limits that an answer keeps."""
+"""The goal of a search: its objectives, and the limits on outcomes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,21 +30,11 @@ class Goal:
 
     @classmethod
     def parse(cls, objectives: Sequence[str], limits: Sequence[str] = ()) -> Self:
-        """The goal that texts say, as `Objective.parse` and `Limit.parse` read them. Raises: InvalidInputError."""
+        """Return the goal of texts, as `Objective.parse` and `Limit.parse` read them. Raises: InvalidInputError."""
         return cls(tuple(map(Objective.parse, objectives)), tuple(map(Limit.parse, limits)))
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The outcomes and parameters that are needed to judge a trial."""
-        objectives = [objective.names for objective in self.objectives]
-        return frozenset().union(*objectives, *(limit.names for limit in self.limits))
-
-    def check(self, configuration: Configuration, outcomes: Mapping[str, float]) -> None:
-        """Refuses outcomes that do not suffice. Raises: InvalidInputError that names what is missing or not finite."""
-        self.judge(configuration, outcomes)
-
     def judge(self, configuration: Configuration, outcomes: Mapping[str, float]) -> "Judgement":
-        """Return what the outcomes of one trial mean; an outcome goes before a parameter of the same name.
+        """Return the objectives and limits of one trial's outcomes; an outcome hides a parameter of the same name.
 
         Raises: InvalidInputError where an outcome is missing, or something is no finite number.
         """
@@ -55,7 +45,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The objectives of one trial, lower is better, and of every limit both sides, the first to stay below."""
+    """The objectives of one trial, lower is better, and both sides of every limit, the first to stay below."""
 
     objectives: tuple[float, ...]
     sides: tuple[tuple[float, float], ...]

@@ -1,4 +1,4 @@
-"""A limit on what may come of a run: a power cap, a deadline, memory."""
+"""A limit on the outcomes of a run: a power cap, a deadline, memory."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _COMPARISON = re.compile(r"<=|>=|==|!=|<|>")
 
 @dataclass(frozen=True)
 class Limit:
-    """That `smaller` stays at or below `larger`; both are expressions of outcomes and parameters."""
+    """A limit: `smaller` stays at or below `larger`, both expressions of outcomes and parameters."""
 
     text: str
     smaller: Expression
@@ -23,7 +23,7 @@ class Limit:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The limit that a text says, such as `power_watts <= 300` or `accuracy >= 0.9`.
+        """Return the limit of a text such as `power_watts <= 300` or `accuracy >= 0.9`.
 
         `<` counts as `<=`: a measured outcome is never just at its limit. Raises: InvalidInputError.
         """
@@ -39,19 +39,9 @@ class Limit:
         smaller, larger = (left, right) if comparisons[0].startswith("<") else (right, left)
         return cls(text, smaller, larger)
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The outcomes and parameters that it needs."""
-        return self.smaller.names | self.larger.names
-
     def sides(self, values: Mapping[str, Parameter]) -> tuple[float, float]:
-        """Return what must stay below, and what it must stay below.
+        """Return the number that must stay below, and the one that it must stay below.
 
         Raises: InvalidInputError where an outcome is missing, or a side is no finite number.
         """
         return number_of(self.smaller, values, "limit"), number_of(self.larger, values, "limit")
-
-    def holds(self, values: Mapping[str, Parameter]) -> bool:
-        """Return whether these outcomes keep the limit. Raises: InvalidInputError as `sides`."""
-        smaller, larger = self.sides(values)
-        return smaller <= larger

@@ -1,4 +1,4 @@
-"""One number that a search is to make smaller or larger: an outcome, or an expression of outcomes."""
+"""An objective: an outcome, or an expression of outcomes, that a search makes smaller or larger."""
 
 import math
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ class Objective:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The objective that a text names: `step_p50_seconds`, or `maximise samples / run_seconds`.
+        """Return the objective of a text such as `step_p50_seconds`, or `maximise samples / run_seconds`.
 
         Raises: InvalidInputError that quotes the text, and for an expression without any outcome.
         """
@@ -39,13 +39,8 @@ class Objective:
         """The objective as people write it."""
         return f"{'maximise' if self.is_maximised else 'minimise'} {self.expression.text}"
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The outcomes and parameters that it needs."""
-        return self.expression.names
-
     def value(self, values: Mapping[str, Parameter]) -> float:
-        """The number to make smaller: negated where larger is better.
+        """Return the number to make smaller: negated where larger is better.
 
         Raises: InvalidInputError where an outcome is missing, or the value is no finite number.
         """
@@ -54,7 +49,7 @@ class Objective:
 
 
 def number_of(expression: Expression, values: Mapping[str, Parameter], what: str) -> float:
-    """The finite number that an expression comes to. Raises: InvalidInputError otherwise."""
+    """Return the finite value of an expression. Raises: InvalidInputError for another value."""
     value = expression.value(values)
     if isinstance(value, bool | str) or not math.isfinite(value):
         raise InvalidInputError(f"{what} {expression.text!r} is {value!r}, expected a finite number")

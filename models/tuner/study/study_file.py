@@ -1,4 +1,4 @@
-"""Study files: what is searched for, over which configurations, and with which budget."""
+"""Study files: the objective of a search, its space and its budget, as people write them."""
 
 import json
 import re
@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Self
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.trial import TRIALS_MAX, Parameter, Study
+from crosswind.data.schema.trial import HOURS_MAX, MAXIMISE, REPEATS_MAX, TRIALS_MAX, Parameter, Study
 from crosswind.models.tuner.space.memory_fit import FITS, NEEDED
 from crosswind.models.tuner.space.space import Space, is_wrapped
-from crosswind.models.tuner.study.aim import DIRECTION, LIMITS, MAXIMISE, OBJECTIVES, REPEATS, REPEATS_MAX
 from crosswind.models.tuner.study.goal import Goal
-from crosswind.models.tuner.study.hours import HOURS, HOURS_MAX
 from crosswind.models.tuner.study.objective import Objective
 from crosswind.models.tuner.study.study_text import mapping_in
 from crosswind.models.tuner.templates import template_named
@@ -38,17 +36,28 @@ MINIMISE = "minimise"
 DIRECTIONS = {"minimise": MINIMISE, "minimize": MINIMISE, "maximise": MAXIMISE, "maximize": MAXIMISE}
 TEXT_MAX = 4000  # characters of a name, an objective or a command
 BUDGET = "trials, hours and repeats"
-WORD = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w.])[A-Za-z_][\w.]*""")  # quoted texts stay as they are
+WORD = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w.])[A-Za-z_][\w.]*""")  # quoted texts match whole, and stay
 OBJECTIVE = "step_p50_seconds"
 
 
 @dataclass(frozen=True)
 class StudyFile:
-    """The content of a study file, checked; `space` is JSON that `Space.from_json` reads.
+    """The content of a study file, checked.
 
-    `objectives` are one or several (then their trade-off is sought), each an expression of outcomes and parameters;
-    `direction` is that of a single one. `limits` bind outcomes. `repeats` is the share of the trials that may measure a
-    close rival again. `command` is what runs a trial, with `{parameter}`.
+    Args:
+        name: Of the study.
+        space: JSON that `Space.from_json` reads.
+        objectives: One, or several to trade off, as `Objective.parse` reads them.
+        direction: `minimise` or `maximise` a single objective.
+        unit: Of the first objective.
+        limits: As `Limit.parse` reads them.
+        trials: The budget; None for no limit.
+        hours: From the study's creation on, None for no limit.
+        repeats: Share of the trials that may measure a close rival again.
+        command: Words of the program that evaluates a trial, with `{parameter}`.
+        seed: Of everything random.
+        template: The template that the file took over, empty without one.
+        details: Further facts, such as `workload` and `system`.
     """
 
     name: str
@@ -67,7 +76,7 @@ class StudyFile:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The study in a .yaml, .json or .toml file; without a `name` it is called like the file.
+        """Return the study in a .yaml, .json or .toml file; without a `name` it is called like the file.
 
         Raises: UnavailableError, MalformedError, InvalidInputError; all name the file, the last one also the field.
         """
@@ -79,7 +88,7 @@ class StudyFile:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, object]) -> Self:
-        """The study of plain JSON values. Raises: InvalidInputError that names field, value and expectation."""
+        """Return the study of plain JSON values. Raises: InvalidInputError that names field, value and expectation."""
         unknown = [str(name) for name in fields if name not in FIELDS]
         if unknown:
             raise InvalidInputError(f"there is no field {unknown[0]!r}, expected {', '.join(FIELDS)}")
@@ -103,16 +112,14 @@ class StudyFile:
         )
         Goal.parse(objectives, limits)
         if repeats is not None and (limits or len(objectives) > 1):
-            raise InvalidInputError(
-                f"budget: {REPEATS} is {repeats}, expected none beside limits or several objectives"
-            )
+            raise InvalidInputError(f"budget: repeats is {repeats}, expected none beside limits or several objectives")
         return read
 
     def as_json(self) -> dict[str, object]:
-        """The study as plain JSON values that `from_json` reads, its template filled in."""
+        """Return the study as plain JSON values that `from_json` reads, its template filled in."""
         space = self.space if is_wrapped(self.space) else {"parameters": dict(self.space)}
         budget = {"trials": self.trials, "hours": self.hours, "repeats": self.repeats}
-        beside = {
+        further = {
             "limits": list(self.limits),
             "budget": {name: value for name, value in budget.items() if value is not None},
             "command": list(self.command),
@@ -125,28 +132,37 @@ class StudyFile:
             "unit": self.unit,
             "seed": self.seed,
             **space,
-            **{name: value for name, value in beside.items() if value},
+            **{name: value for name, value in further.items() if value},
         }
 
     def study(self, study_id: str, created_ns: int) -> Study:
-        """The study as services keep it; what has no column of its own stands in its `details`."""
+        """Return the study as services keep it; `details` may hold further facts of it, such as its workload."""
         first = Objective.parse(self.objectives[0])
-        further: dict[str, object] = {
-            DIRECTION: MAXIMISE if first.is_maximised or self.direction == MAXIMISE else "",
-            OBJECTIVES: list(self.objectives) if len(self.objectives) > 1 else [],
-            LIMITS: list(self.limits),
-            HOURS: self.hours,
-            REPEATS: self.repeats,
-            "command": list(self.command),
+        facts: dict[str, object] = {
+            "direction": MAXIMISE if first.is_maximised or self.direction == MAXIMISE else "",
+            "objectives": self.objectives if len(self.objectives) > 1 else (),
+            "limits": self.limits,
+            "hours": self.hours,
+            "repeats": self.repeats,
+            "command": self.command,
             "template": self.template,
         }
-        details = {**self.details, **{name: value for name, value in further.items() if value}}
-        objective = first.expression.text
-        return Study(study_id, self.name, self.space, objective, self.unit, self.seed, created_ns, self.trials, details)
+        fields = {
+            "study_id": study_id,
+            "name": self.name,
+            "space": self.space,
+            "objective": first.expression.text,
+            "unit": self.unit,
+            "seed": self.seed,
+            "created_ns": created_ns,
+            "trials_max": self.trials,
+            "details": {**self.details, **{name: value for name, value in facts.items() if value}},
+        }
+        return Study.from_json(fields)
 
 
 def _space_and_limits(fields: Mapping[str, object]) -> tuple[Mapping[str, object], tuple[str, ...]]:
-    """The space, a template's and the file's own parts together, and the limits with their facts filled in."""
+    """Return the space, of the template's and the file's own parts, and the limits with their facts filled in."""
     own = {name: fields.get(name, {}) for name in ("parameters", "facts", "transformer")}
     for name, value in own.items():
         if not isinstance(value, Mapping):
@@ -175,12 +191,12 @@ def _space_and_limits(fields: Mapping[str, object]) -> tuple[Mapping[str, object
 
 
 def _filled(text: str, facts: Mapping[str, Parameter]) -> str:
-    """The text with facts in place of their names."""
+    """Return the text with facts in place of their names."""
     return WORD.sub(lambda match: repr(facts[match[0]]) if match[0] in facts else match[0], text)
 
 
 def _objectives(fields: Mapping[str, object]) -> tuple[tuple[str, ...], str]:
-    """The objectives and, of a single one, the direction: told beside it or in front of it."""
+    """Return the objectives and, of a single one, its direction: from its field or the word before it."""
     facts = fields.get("facts", {})
     texts = _texts(fields.get("objective", OBJECTIVE), "objective")
     if isinstance(facts, Mapping):
@@ -199,15 +215,15 @@ def _objectives(fields: Mapping[str, object]) -> tuple[tuple[str, ...], str]:
 
 
 def _budget(value: object) -> tuple[int | None, float | None, float | None]:
-    """Trials, hours and the share of repeats."""
+    """Return trials, hours and the share of repeats."""
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"budget is {value!r:.80}, expected {BUDGET}, such as {{'trials': 20}}")
-    unknown = [str(name) for name in value if name not in ("trials", HOURS, REPEATS)]
+    unknown = [str(name) for name in value if name not in ("trials", "hours", "repeats")]
     if unknown:
         raise InvalidInputError(f"budget has no field {unknown[0]!r}, expected {BUDGET}")
     trials = value.get("trials")
     whole = None if trials is None else _whole(trials, "budget: trials", (1, TRIALS_MAX))
-    return whole, _positive(value, HOURS, HOURS_MAX), _positive(value, REPEATS, REPEATS_MAX)
+    return whole, _positive(value, "hours", HOURS_MAX), _positive(value, "repeats", REPEATS_MAX)
 
 
 def _positive(budget: Mapping[object, object], name: str, most: float) -> float | None:
@@ -233,11 +249,11 @@ def _text(fields: Mapping[str, object], name: str, default: str) -> str:
 
 
 def _texts(value: object, name: str) -> tuple[str, ...]:
-    """One text or a list of texts."""
-    every: Sequence[object] = (
+    """Return one text or a list of texts as a tuple."""
+    texts: Sequence[object] = (
         [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else [None]
     )
-    return tuple(_text({name: text}, name, "") for text in every)
+    return tuple(_text({name: text}, name, "") for text in texts)
 
 
 def _details(value: object) -> Mapping[str, object]:

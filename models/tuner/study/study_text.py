@@ -1,4 +1,4 @@
-"""Study files as text: YAML, JSON or TOML, told apart by the file's ending."""
+"""Study files as text: YAML, JSON or TOML, by the file's ending."""
 
 import json
 import tomllib
@@ -11,7 +11,7 @@ BYTES_MAX = 1 << 20
 
 
 def mapping_in(path: Path) -> Mapping[str, object]:
-    """Return what the file says. Raises: UnavailableError, MalformedError, InvalidInputError; all name the file."""
+    """Return the fields in the file. Raises: UnavailableError, MalformedError, InvalidInputError; all name the file."""
     read = _READ.get(path.suffix.lower())
     if read is None:
         raise InvalidInputError(f"{path}: the ending is {path.suffix!r}, expected one of {', '.join(_READ)}")
@@ -58,7 +58,7 @@ def _yaml(text: str) -> object:
 
 
 def _check_tree(yaml: object, tree: object) -> None:
-    """Refuses what becomes much larger than it is (a node that stands in several places), and names given twice."""
+    """Refuse anchors that are used again, which can unfold into something huge, and names given twice."""
     nodes, seen = [tree], set()
     while nodes:
         node = nodes.pop()

@@ -26,7 +26,7 @@ TEMPLATES: tuple[Template, ...] = (
 
 
 def template_named(name: object) -> Template:
-    """The template of that name. Raises: InvalidInputError that names those there are."""
+    """Return the template of that name. Raises: InvalidInputError that names all there are."""
     match = next((template for template in TEMPLATES if template.name == name), None)
     if match is None:
         raise InvalidInputError(

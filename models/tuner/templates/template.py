@@ -1,4 +1,4 @@
-"""The parts of a study's template, and how a study file takes it over."""
+"""Templates of common searches, as study files take them over."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,24 +10,33 @@ from crosswind.models.tuner.space.expression import Expression
 
 @dataclass(frozen=True)
 class Template:
-    """A common search: its parameters as in a study file, what binds them, and the facts that it must be told."""
+    """A common search.
+
+    Args:
+        name: As study files call it.
+        description: One line for people.
+        parameters: As in a study file.
+        constraints: That bind the parameters.
+        needs: Facts that a study file must give, by name what each is.
+        limits: On outcomes.
+    """
 
     name: str
     description: str
     parameters: Mapping[str, Mapping[str, object]]
     constraints: tuple[str, ...] = ()
-    needs: Mapping[str, str] = field(default_factory=dict)  # fact: what it is
-    limits: tuple[str, ...] = ()  # on outcomes
+    needs: Mapping[str, str] = field(default_factory=dict)
+    limits: tuple[str, ...] = ()
 
     def parameters_with(self, changes: Mapping[str, object]) -> dict[str, object]:
-        """The parameters, some replaced, added, or (by None) taken out."""
+        """Return the parameters, some replaced, added, or (by None) removed."""
         merged = {**self.parameters, **changes}
         return {name: value for name, value in merged.items() if value is not None}
 
     def constraints_for(self, names: frozenset[str], facts: Mapping[str, Parameter]) -> tuple[str, ...]:
-        """The constraints that can be said with these names.
+        """Return the constraints that need only these names.
 
-        One that names a parameter which was taken out, or a fact beyond `needs` which is not known, is left out.
+        Left out are those with a removed parameter, or a fact beyond `needs` that is missing.
         Raises: InvalidInputError when a fact is missing that the template needs.
         """
         missing = [fact for fact in self.needs if fact not in facts]

@@ -1,1 +1,1 @@
-"""Choices of a code's variant for an input: by the features of a context, from what other contexts showed."""
+"""Choices of a code's variant for an input, by the features of its context and trials in other contexts."""

@@ -1,4 +1,4 @@
-"""Chooses the variant of a code for an input, from what other inputs showed and a few trials on this one."""
+"""The choice of a code's variant for an input, from trials on other inputs and a few on this one."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Self
@@ -19,21 +19,34 @@ Claims = npt.NDArray[np.bool_]
 Applies = Callable[[Configuration, Context], bool]
 
 
-def everywhere(variant: Configuration, context: Context) -> bool:  # noqa: ARG001 - what is asked where nothing is known
-    """Every variant may be tried on every context."""
+def everywhere(variant: Configuration, context: Context) -> bool:  # noqa: ARG001 - no theory rules anything out
+    """Return true: every variant may be tried on every context."""
     return True
 
 
 class VariantChooser:
-    """Ranks variants for a context; the same `suggest` and `observe` as a tuner, with a context beside.
+    """Ranks variants for a context; `suggest` and `observe` as a tuner has them, with a context.
 
-    Every earlier context is a hypothesis about the new one, and what the features say of each variant by itself is one
-    more. Their weights come from the features, then from the trials on the context; expected regret and failures are
-    means over them. The variant tried next is the one that is expected to save most on top of those tried already.
+    Every earlier context is a hypothesis about the new one, and a forecast from the features is one more. Their weights
+    come from the features, then from the trials on the context; expected regret and failures are means over them. The
+    variant to try next is the one that is expected to save most on top of those tried already.
+
+    Args:
+        variants: To choose from, without duplicates.
+        seed: Of the forests.
+        applies: Whether a variant may be tried on a context; rules variants out before anything runs, as theory does.
+
+    Raises:
+        InvalidInputError: Without a variant, or for one that is there twice.
+
+    Example:
+        >>> chooser = VariantChooser([{"solver": "direct"}, {"solver": "multigrid"}])
+        >>> small, large = Context("a", {"rows": 1e3}), Context("b", {"rows": 1e7})
+        >>> chooser.learn([Experience(small, {"solver": "direct"}, objective=0.5)])
+        >>> chooser.suggest(large)
     """
 
     def __init__(self, variants: Sequence[Configuration], seed: int = 0, *, applies: Applies = everywhere) -> None:
-        """`applies` rules variants out before anything runs, as theory does. Raises: InvalidInputError."""
         self._variants = list(variants)
         self._place_of: dict[Key, int] = {_key(variant): place for place, variant in enumerate(self._variants)}
         if not self._variants or len(self._place_of) < len(self._variants):
@@ -44,7 +57,7 @@ class VariantChooser:
         self._precedents = Precedents.of([], *_tables([], {}, len(self._variants)), seed=seed)
 
     def learn(self, experiences: Iterable[Experience]) -> Self:
-        """Takes what earlier contexts showed in place of what was learned before. Raises: InvalidInputError."""
+        """Learn from earlier contexts, in place of what was learned before. Raises: InvalidInputError."""
         contexts: dict[str, Context] = {}
         measured: dict[str, dict[int, float | None]] = {}
         for experience in experiences:
@@ -57,28 +70,28 @@ class VariantChooser:
         return self
 
     def observe(self, trials: Iterable[Experience]) -> None:
-        """Takes what was tried on the contexts in question. Raises: InvalidInputError on a variant not known."""
+        """Take trials on the contexts to choose for. Raises: InvalidInputError for an unknown variant."""
         for trial in trials:
             _keep_better(self._trials.setdefault(trial.context.name, {}), self._place(trial.variant), trial.objective)
 
     def suggest(
         self, context: Context, count: int = 1, *, pending: Collection[Configuration] = ()
     ) -> list[Configuration]:
-        """Return what to try next on the context, in order: nothing tried already or pending; fewer when few are left.
+        """Return variants to try next on the context, in order, none tried already or pending; fewer when few are left.
 
         Raises: InvalidInputError.
         """
         check_count(count)
         hypotheses = self._hypotheses(context)
-        over = [*self._trials.get(context.name, {}), *(self._place(variant) for variant in pending)]
+        tried = [*self._trials.get(context.name, {}), *(self._place(variant) for variant in pending)]
         ruled_out = [place for place, rules in enumerate(self._ruled_out(context).tolist()) if rules]
         chosen: list[int] = []
-        for _ in range(min(count, len(self._variants) - len({*over, *ruled_out}))):
-            chosen.append(self._next(hypotheses, [*over, *chosen], ruled_out))
+        for _ in range(min(count, len(self._variants) - len({*tried, *ruled_out}))):
+            chosen.append(self._next(hypotheses, [*tried, *chosen], ruled_out))
         return [self._variants[place] for place in chosen]
 
     def rank(self, context: Context) -> list[Choice]:
-        """All variants with what is expected of them, the least expected regret first."""
+        """Return all variants with their expectations, the least expected regret first."""
         hypotheses = self._hypotheses(context)
         regret, failures = hypotheses.weights @ hypotheses.regret, hypotheses.weights @ hypotheses.failed
         trials = self._trials.get(context.name, {})
@@ -89,7 +102,7 @@ class VariantChooser:
         return [self._choice(place, regret, failures, trials) for place in order.tolist()]
 
     def best(self, context: Context) -> Choice:
-        """Return what to use: the best of those that were tried and did not fail, else the one expected to be best."""
+        """Return the best of the variants that were tried and did not fail, else the one expected to be best."""
         trials = self._trials.get(context.name, {})
         solved = {place: objective for place, objective in trials.items() if objective is not None}
         ranking = self.rank(context)
@@ -102,7 +115,7 @@ class VariantChooser:
         return Choice(self._variants[place], float(regret[place]), float(failures[place]), place in trials)
 
     def _next(self, hypotheses: Hypotheses, tried: list[int], ruled_out: list[int]) -> int:
-        """Of the variants not tried, the one that saves most beyond the best of the tried in each hypothesis."""
+        """Return the untried variant that saves most beyond the best of the tried, over the hypotheses."""
         expected = hypotheses.weights @ hypotheses.regret
         if len(tried) and len(hypotheses.regret):
             so_far = hypotheses.regret[:, tried].min(axis=1, keepdims=True)
@@ -112,7 +125,7 @@ class VariantChooser:
         return int(expected.argmin())
 
     def _hypotheses(self, context: Context) -> Hypotheses:
-        """Return what the context may be like, weighed by its features and by the trials on it."""
+        """Return hypotheses about the context, weighted by its features and by the trials on it."""
         hypotheses = self._precedents.about(context).without(self._ruled_out(context))
         return hypotheses.after(self._trials.get(context.name, {}))
 
@@ -131,7 +144,7 @@ def _key(variant: Configuration) -> Key:
 
 
 def _keep_better(objectives: dict[int, float | None], place: int, objective: float | None) -> None:
-    """Of several measurements the least counts; one that went well outweighs a failure."""
+    """Store the least of several measurements; a measurement outweighs a failure."""
     previous = objectives.get(place)
     objectives[place] = (
         objective if previous is None else min(previous, objective if objective is not None else previous)
@@ -141,7 +154,7 @@ def _keep_better(objectives: dict[int, float | None], place: int, objective: flo
 def _tables(
     names: Sequence[str], measured: Mapping[str, Mapping[int, float | None]], count: int
 ) -> tuple[Floats, Floats]:
-    """Objectives and failures, shape (len(names), count), NaN where there is nothing."""
+    """Return objectives and failures, shape (len(names), count), NaN where there is none."""
     objectives, failed = np.full((2, len(names), count), np.nan)
     for row, name in enumerate(names):
         for place, objective in measured[name].items():

@@ -1,4 +1,4 @@
-"""The outcome of a variant in a context: the words of the code-variant question."""
+"""Contexts, and the measurements of variants in them."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,15 @@ Feature = float | str
 
 @dataclass(frozen=True)
 class Context:
-    """An input by its name, and what can be seen of it before anything runs; no features is a context like any."""
+    """An input of a program.
+
+    Args:
+        name: Unique among contexts.
+        features: Numbers and texts that describe the input before anything runs; may be empty.
+
+    Raises:
+        InvalidInputError: For a feature that is not finite.
+    """
 
     name: str
     features: Mapping[str, Feature] = field(default_factory=dict)
@@ -27,7 +35,16 @@ class Context:
 
 @dataclass(frozen=True)
 class Experience:
-    """One measurement; `objective` is positive and lower is better, None when it failed or ran into its limit."""
+    """One measurement.
+
+    Args:
+        context: The input.
+        variant: The configuration that ran.
+        objective: Positive, lower is better; None when it failed or ran into its limit.
+
+    Raises:
+        InvalidInputError: For an objective that is not positive and finite.
+    """
 
     context: Context
     variant: Configuration
@@ -43,10 +60,14 @@ class Experience:
 
 @dataclass(frozen=True)
 class Choice:
-    """A variant for a context, with what is expected of it.
+    """A variant for a context, with its expectations.
 
-    `expected_regret` is how much longer it takes than the best variant, as a ratio (0.1 is 10 %); a failure counts as
-    ten times the best. `failure_ratio` is the probability that it fails, in [0, 1].
+    Args:
+        variant: The configuration.
+        expected_regret: Excess of its objective over the best variant's, as a ratio (0.1 is 10 %); a failure counts as
+            ten times the best.
+        failure_ratio: Probability that it fails, in [0, 1].
+        is_measured: Whether it was tried in the context.
     """
 
     variant: Configuration

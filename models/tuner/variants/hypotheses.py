@@ -1,4 +1,4 @@
-"""Hypotheses on what a context may be like, and what trials on it say of that."""
+"""Hypotheses about a context, and their weights by the trials on it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,9 +10,9 @@ import numpy.typing as npt
 from crosswind.data.schema.prediction import Floats
 
 FAILED = 10.0  # in place of the regret of what failed: ten times the best, and more
-SPREAD = 0.3  # of the log of a ratio between two variants, from one context to another that is like it
-SURPRISE = 2.0  # what a failure where there was none takes from a hypothesis' log-likelihood
-DOUBT = 1e-3  # of the weights stays as it was before the trials: no hypothesis is ruled out for good
+SPREAD = 0.3  # of the log of a ratio between two variants, from one context to a similar one
+SURPRISE = 2.0  # loss of a hypothesis' log-likelihood for a failure where there was none
+DOUBT = 1e-3  # of the weights ignores the trials: no hypothesis is ruled out for good
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class Hypotheses:
     weights: Floats
 
     def without(self, ruled_out: npt.NDArray[np.bool_]) -> Self:
-        """The same where these variants, shape (m,), fail."""
+        """Return the same where these variants, shape (m,), fail."""
         return replace(
             self, regret=np.where(ruled_out, FAILED, self.regret), failed=np.where(ruled_out, 1.0, self.failed)
         )
 
     def after(self, trials: Mapping[int, float | None]) -> Self:
-        """Weighed anew by the objective of each variant that was tried, None where it failed."""
+        """Return the same, reweighted by the objective of each variant that was tried, None where it failed."""
         if not trials or not len(self.weights):
             return self
         unlike = self._surprise(trials)
@@ -39,7 +39,7 @@ class Hypotheses:
         return replace(self, weights=np.asarray(mixed / mixed.sum()))
 
     def _surprise(self, trials: Mapping[int, float | None]) -> Floats:
-        """Minus the log-likelihood of the trials if the context were like each hypothesis, shape (h,)."""
+        """Return minus the log-likelihood of the trials under each hypothesis, shape (h,)."""
         solved = {place: objective for place, objective in trials.items() if objective is not None}
         places = np.array(list(solved), dtype=np.int64)
         lost = [place for place, objective in trials.items() if objective is None]

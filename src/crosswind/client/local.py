@@ -104,10 +104,10 @@ class Local:
     @cached_property
     def studies(self) -> "CatalogStudyService":
         """The studies in the store's catalog; the service keeps their searches."""
-        from crosswind.models.tuner.evidence.for_study import StoredEarlier
+        from crosswind.models.tuner.evidence.stored_prior_studies import StoredPriorStudies
         from crosswind.models.tuner.service.catalog import CatalogStudyService
 
-        return CatalogStudyService(self.store.catalog, find_earlier=StoredEarlier(self.store))
+        return CatalogStudyService(self.store.catalog, find_prior_studies=StoredPriorStudies(self.store))
 
     def predict(
         self, question: Question, outcome: Outcome | None = None, *, limit_seconds: float | None = None

@@ -17,8 +17,6 @@ from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.service.service import Lease, StudyStatus
 
 AGAIN_SECONDS = (0.1, 0.5)  # between attempts to get any answer at all
-LEASE_FIELDS = ("study_id", "owner", "lease_expires_ns", "run_id", "reason", "job", "checkpoint")
-STUDY_FIELDS = ("study_id", "name", "space", "objective", "unit", "seed", "created_ns", "trials_max", "details")
 
 
 class RemoteStudyService:
@@ -29,15 +27,8 @@ class RemoteStudyService:
 
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
         """Stores a new study, under an id of the server's choice."""
-        body: dict[str, Any] = {
-            "name": study.name,
-            "space": dict(study.space),
-            "objective": study.objective,
-            "unit": study.unit,
-            "seed": study.seed,
-        }
-        body |= {"trials_max": study.trials_max} if study.trials_max is not None else {}
-        body |= {"details": dict(study.details)} if study.details else {}
+        body = {name: value for name, value in study.as_json().items() if value is not None and value != {}}
+        del body["study_id"], body["created_ns"]
         return _study(self._post("/v1/studies", body, request or _new_request()))
 
     def suggest(
@@ -150,19 +141,15 @@ def _trials(said: Mapping[str, Any]) -> list[TrialRecord]:
 
 def _record(said: Mapping[str, Any]) -> TrialRecord:
     try:
-        state = TrialState(said["state"])
-        trial = Trial(dict(said["configuration"]), state, said["objective"], str(said["trial_id"]))
-        lease: dict[str, Any] = {name: said.get(name) for name in LEASE_FIELDS}
-        outcomes, losses = dict(said.get("outcomes") or {}), int(said.get("losses") or 0)
-        return TrialRecord(trial, **lease, outcomes=outcomes, losses=losses)
+        return TrialRecord.from_json(said)
     except (KeyError, TypeError, ValueError) as error:
         raise _malformed(error) from error
 
 
 def _study(said: Mapping[str, Any]) -> Study:
     try:
-        return Study(**{name: said[name] for name in STUDY_FIELDS if said.get(name) is not None})
-    except TypeError as error:
+        return Study.from_json(said)
+    except (KeyError, TypeError, ValueError, InvalidInputError) as error:
         raise _malformed(error) from error
 
 

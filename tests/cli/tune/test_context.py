@@ -10,9 +10,9 @@ from tests.serving import serving
 
 from crosswind.cli.main import main
 from crosswind.cli.verbs.tune.context import context_in
+from crosswind.data.schema.context import fitting_reason
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.trial import Trial, TrialRecord, TrialState
-from crosswind.models.tuner.variants.contexts import as_outcomes, as_reason, kept_context
 
 STUDY = """
 name: solvers
@@ -213,21 +213,36 @@ def test_a_file_that_holds_no_context_is_refused(tmp_path: Path, content: str, m
 
 def test_a_trial_carries_its_context_whether_it_was_measured_or_failed() -> None:
     context = {"density": 0.01, "size": 1e6}
-    done = TrialRecord(Trial({}, TrialState.DONE, 1.0), "s", outcomes={"memory_bytes": 1.0, **as_outcomes(context)})
-    failed = TrialRecord(Trial({}, TrialState.FAILED), "s", reason=as_reason("out of memory", context))
-    assert kept_context(done) == kept_context(failed) == context
-    for reason in (None, "no context=", "bad context={", 'odd context={"size": "NaN"}'):
-        assert kept_context(TrialRecord(Trial({}, TrialState.FAILED), "s", reason=reason)) == {}
+    done = TrialRecord(Trial({}, TrialState.DONE, 1.0, "", context), "s", outcomes={"memory_bytes": 1.0})
+    failed = TrialRecord(Trial({}, TrialState.FAILED, None, "", context), "s", reason="out of memory")
+    assert done.as_json()["outcomes"] == {"memory_bytes": 1.0, "context.density": 0.01, "context.size": 1e6}
+    assert failed.as_json()["reason"] == 'out of memory context={"density": 0.01, "size": 1000000.0}'
+    for record in (done, failed):
+        assert TrialRecord.from_json(record.as_json()) == TrialRecord.from_json(record.as_nested_json()) == record
+    for reason in (None, "no context=", "bad context={", 'odd context={"size": "NaN"}', "none context={}"):
+        assert failed_because(reason).trial.context == {}
+
+
+def failed_because(reason: str | None) -> TrialRecord:
+    """A failed trial as it is stored with this reason, which comes back as it was."""
+    fields = TrialRecord(Trial({}, TrialState.FAILED), "s").as_json() | {"reason": reason}
+    record = TrialRecord.from_json(fields)
+    assert record.as_json() == fields
+    return record
+
+
+def test_a_context_that_somebody_else_wrote_is_read_and_left_as_it_was() -> None:
+    assert failed_because('diverged context={"size":3}').trial.context == {"size": 3.0}
+    assert failed_because(f'{"x" * 5000} context={{"size": 3.0}}').reason == "x" * 5000
 
 
 def test_a_long_reason_leaves_room_for_the_context() -> None:
-    reason = as_reason("x" * 5000, {"size": 3.0})
+    reason = fitting_reason("x" * 5000, {"size": 3.0})
     assert (len(reason), reason[-24:]) == (4000, 'xxx context={"size": 3.0}'[-24:])
     many = {f"a number with a rather long name {number}": 1.0 for number in range(200)}
-    assert as_reason("diverged", many) == "diverged"
+    assert fitting_reason("diverged", many) == "diverged"
 
 
 @pytest.mark.parametrize("behind", ["[" * 3000, '{"a": ' + "9" * 400 + "}", '{"": 1}'])
 def test_somebody_else_s_words_behind_a_reason_stop_no_choice(behind: str) -> None:
-    trial = Trial({"solver": "direct"}, TrialState.FAILED, None, "t0")
-    assert kept_context(TrialRecord(trial, "s", reason=f"diverged context={behind}")) == {}
+    assert failed_because(f"diverged context={behind}").trial.context == {}

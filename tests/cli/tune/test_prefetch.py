@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.cli.tune.test_exec import LOSS, QUIET, SPACE, Command
-from tests.models.tuner.service_contract import ALICE, NAME, STUDY, in_threads
+from tests.models.tuner.service.service_contract import ALICE, NAME, STUDY, in_threads
 from tests.serving import serving
 
 from crosswind.cli.verbs.tune.prefetch import FOLDER, Prefetch
@@ -153,14 +153,14 @@ def test_a_trial_is_not_begun_with_a_lease_about_to_run_out(service: Vanishing, 
 
 def test_nothing_kept_is_begun_once_the_hours_are_over_and_all_goes_back(service: Vanishing, tmp_path: Path) -> None:
     hour_ago = time.time_ns() - 3_500 * 10**9
-    hourly = replace(STUDY, study_id="hourly", name="hourly", created_ns=hour_ago, details={"hours": 1.0})
+    hourly = replace(STUDY, study_id="hourly", name="hourly", created_ns=hour_ago, hours=1.0)
     service.create(hourly)
     ahead = Prefetch(tmp_path / FOLDER, HERE, 2)
     ahead.next_trial(service, service.suggest, hourly, ALICE)
     assert len(list((tmp_path / FOLDER).glob("*.json"))) == 2
     later = replace(hourly, created_ns=hour_ago - 200 * 10**9)
     for path in (tmp_path / FOLDER).glob("*.json"):
-        path.write_text(json.dumps({**json.loads(path.read_text()), "study": vars(later)}))
+        path.write_text(json.dumps({**json.loads(path.read_text()), "study": later.as_json()}))
     assert ahead.take("hourly") is None
     assert ahead.next_trial(service, lambda *_: [], later, ALICE) is None
     assert [record.trial.state for record in service.trials("hourly")][1:] == [TrialState.RELEASED] * 2

@@ -7,7 +7,7 @@ from tests.ingest.ship.test_shipper import fill
 from tests.serving import serving
 
 from crosswind.cli.verbs.tune.records import records_of, shipped
-from crosswind.client.remote_studies import RemoteStudyService
+from crosswind.client.remote import Remote
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Study
@@ -34,19 +34,20 @@ def test_a_server_judges_measured_runs_as_the_store_does(tmp_path: Path, capsys:
         quiet = sorted(runs.keys() - {injection.run_id for injection in injected})
         alike = [candidate for candidate in quiet if cohort_key(runs[candidate]) == cohort_key(runs[hogged])]
         expected = {
-            judged: disturbance_of(store, judged, beside=alike, parameters=SPACE) for judged in (hogged, alike[0])
+            judged: disturbance_of(store, judged, others=alike, parameters=SPACE) for judged in (hogged, alike[0])
         }
     with serving(tmp_path / "home") as (url, _):
-        service = RemoteStudyService(url)
+        client = Remote(url)
+        service = client.studies
         service.create(STUDY)
         for run_id in alike:
             [leased] = service.suggest("ddp", 1, Lease("alice", 60))
             service.complete("ddp", leased.trial_id, 1.0, run_id=run_id)
-        disturbances = {judged: service.disturbance("ddp", judged) for judged in expected}
+        disturbances = {judged: client.disturbance("ddp", judged) for judged in expected}
         with pytest.raises(NotFoundError, match="run 'nobody' is not in the catalog"):
-            service.disturbance("ddp", "nobody")
+            client.disturbance("ddp", "nobody")
         with pytest.raises(NotFoundError, match="study 'another'"):
-            service.disturbance("another", hogged)
+            client.disturbance("another", hogged)
         settings = Settings.from_environment({"CROSSWIND_HOME": str(tmp_path / "client")})
         assert records_of(("server", url), settings, service, STUDY).judge("nobody") is None
     assert disturbances == expected

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.models.test_catalog_service import Clock
-from tests.models.tuner.service_contract import STUDY, StudyServiceContract
+from tests.models.tuner.service.service_contract import STUDY, StudyServiceContract
+from tests.models.tuner.service.test_catalog_service import Clock
 
 from crosswind.api.app import create_app
 from crosswind.api.dependencies import study_service_of

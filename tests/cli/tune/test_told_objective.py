@@ -97,7 +97,7 @@ def test_the_objective_is_an_outcome_or_computed_of_outcomes_and_parameters() ->
     assert judged(STUDY, {}, {"loss": 2.0}) == 2.0
     cost = Study("S", "s", {}, "run_seconds * nodes", "1", 0, 0)
     assert judged(cost, {"nodes": 4}, {"run_seconds": 2.5}) == 10.0
-    larger = Study("S", "s", {}, "loss", "1", 0, 0, details={"direction": "maximise"})
+    larger = Study("S", "s", {}, "loss", "1", 0, 0, direction="maximise")
     assert judged(larger, {}, {"loss": 2.0}) == -2.0
 
 

@@ -19,7 +19,7 @@ from crosswind.data.catalog.tables import metadata
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.run import Rank, Run, RunState
-from crosswind.data.schema.trial import Study, Trial, TrialState
+from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.data.store.store import Store
 
 RUN = Run("r1", "nanogpt", "lab", RunState.RUNNING, configuration={"batch": 8, "fused": True}, started_ns=100)
@@ -149,19 +149,19 @@ def test_nothing_ingested_counts_as_zero(catalog: Catalog) -> None:
 def test_a_study_is_found_by_id_and_by_name_and_keeps_its_name(catalog: Catalog) -> None:
     with catalog.write() as session:
         session.studies.add(STUDY)
-        assert session.studies.get("s1") == session.studies.get("buckets") == session.leases.lock("buckets") == STUDY
+        assert session.studies.get("s1") == session.studies.get("buckets") == session.studies.lock("buckets") == STUDY
         assert session.studies.all() == [STUDY]
         with pytest.raises(ConflictError, match="'buckets' is taken"):
             session.studies.add(replace(STUDY, study_id="s2"))
         with pytest.raises(NotFoundError, match="'s9'"):
-            session.leases.lock("s9")
+            session.studies.lock("s9")
 
 
 def test_a_trial_comes_back_with_its_lease(catalog: Catalog) -> None:
     trial = Trial({"batch": 4, "rate": 0.5, "kind": "x", "on": False}, TrialState.LEASED, None, "t1")
     with catalog.write() as session:
         session.studies.add(STUDY)
-        session.studies.add_trial("s1", trial, owner="job 5", lease_expires_ns=50)
+        session.leases.add(TrialRecord(trial, "s1", owner="job 5", lease_expires_ns=50))
         leased = session.leases.record("s1", "t1")
         done = replace(trial, state=TrialState.DONE, objective=0.25)
         session.leases.change(replace(leased, trial=done, run_id="r1"))
@@ -178,11 +178,11 @@ def test_while_one_holds_a_study_another_waits(catalog: Catalog) -> None:
 
     def hold() -> None:
         with catalog.write() as session:
-            session.leases.lock("s1")
+            session.studies.lock("s1")
             order.append("second")
 
     with catalog.write() as session:
-        session.leases.lock("s1")
+        session.studies.lock("s1")
         other = threading.Thread(target=hold)
         other.start()
         time.sleep(0.2)  # long enough for the other to get past the lock, were there none

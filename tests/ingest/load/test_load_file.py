@@ -175,7 +175,7 @@ def test_a_large_file_becomes_several_parts(
 
 
 def test_a_search_grows_with_its_trials(store: Store, tmp_path: Path) -> None:
-    class SearchCache(HeatReader):
+    class HistoryReader(HeatReader):
         def read(self, path: Path, report: Report, context: Context) -> Iterator[Any]:
             study = Study("s1", "search", {}, "run_seconds", "s", 0, 1)
             values = path.read_text().split()
@@ -186,9 +186,9 @@ def test_a_search_grows_with_its_trials(store: Store, tmp_path: Path) -> None:
 
     path = tmp_path / "search.txt"
     path.write_text("3\n")
-    assert load(store, path, SearchCache()).trials == 1
+    assert load(store, path, HistoryReader()).trials == 1
     path.write_text("3\n4\n")
-    load(store, path, SearchCache())
+    load(store, path, HistoryReader())
     with store.catalog.read() as session:
         assert [record.trial.objective for record in session.leases.records("s1")] == [3.0, 4.0]
 

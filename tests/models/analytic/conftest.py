@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import settings
 
-from crosswind.models.analytic.constants import Constants
-from crosswind.models.analytic.device import Device
-from crosswind.models.analytic.links import Link
-from crosswind.models.analytic.machine import Machine
-from crosswind.models.analytic.transformer import Transformer
-from crosswind.models.analytic.workload import Workload
+from crosswind.models.analytic.machine.constants import Constants
+from crosswind.models.analytic.machine.devices import Device
+from crosswind.models.analytic.machine.links import Link
+from crosswind.models.analytic.machine.machine import Machine
+from crosswind.models.analytic.networks.transformer import Transformer
+from crosswind.models.analytic.networks.workload import Workload
 
 settings.register_profile("shared machine", deadline=None)  # where others compute too, an example may take a second
 settings.load_profile("shared machine")

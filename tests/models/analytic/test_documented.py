@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.models.analytic import case
-from crosswind.models.analytic.constants import NAMES
+from crosswind.models.analytic.machine.constants import NAMES
+from crosswind.models.analytic.prior import case
 from crosswind.models.analytic.strategies import STRATEGIES
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,18 +8,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.analytic.device import Device
-from crosswind.models.analytic.machine import Machine, machine_of
-from crosswind.models.analytic.plan import Plan
-from crosswind.models.analytic.stage import UPDATE_BYTES, stage_time
-from crosswind.models.analytic.step_time import StepTime
+from crosswind.models.analytic.machine.devices import Device
+from crosswind.models.analytic.machine.machine import Machine, machine_of
+from crosswind.models.analytic.networks.workload import Workload
+from crosswind.models.analytic.step.plan import Plan
+from crosswind.models.analytic.step.stage import UPDATE_BYTES, stage_time
 from crosswind.models.analytic.strategies import STRATEGIES, strategy_named
 from crosswind.models.analytic.strategies.data_parallel import exposed
 from crosswind.models.analytic.strategies.offload import swapped_ratio
 from crosswind.models.analytic.strategies.parameter_server import exchange_seconds, progress_ratio, staleness
 from crosswind.models.analytic.strategies.pipeline import bubble_ratio
+from crosswind.models.analytic.strategies.strategy import StepTime
 from crosswind.models.analytic.strategies.zero import moved_bytes
-from crosswind.models.analytic.workload import Workload
 
 LAYER = 10e-3 + 0.3e-3
 PLANS = {

@@ -16,7 +16,7 @@ from crosswind.ingest.collectors.qdisc import QDISC
 from crosswind.models.conditions import conditions_at_start
 from crosswind.models.conditions.conditions import NAMES
 from crosswind.models.conditions.sampled import NAMES as SAMPLED
-from crosswind.models.spread import TELLING
+from crosswind.models.spread import PREDICTIVE
 
 SECOND = 10**9
 RUNS = 300
@@ -138,11 +138,11 @@ def seconds(run: Run) -> float:
 @pytest.mark.thorough
 def test_conditions_asked_for_by_name_are_those_of_the_whole_table(lab: Store) -> None:
     runs = all_runs(lab)
-    whole, selected = conditions_at_start(lab, runs), conditions_at_start(lab, runs, names=TELLING)
+    whole, selected = conditions_at_start(lab, runs), conditions_at_start(lab, runs, names=PREDICTIVE)
     assert list(whole) == list(NAMES)
-    assert list(selected) == list(TELLING)
+    assert list(selected) == list(PREDICTIVE)
     # DuckDB adds samples in no fixed order: sums differ in their last digits from one query to the next.
-    pd.testing.assert_frame_equal(selected, whole[list(TELLING)], check_exact=False, rtol=1e-9, atol=1e-6)
+    pd.testing.assert_frame_equal(selected, whole[list(PREDICTIVE)], check_exact=False, rtol=1e-9, atol=1e-6)
     assert selected.notna().mean().min() > 0.95
     assert selected["condition.neighbour_ranks"].equals(whole["condition.neighbour_ranks"])
 

@@ -10,7 +10,7 @@ from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.metric import Column, Kind, MetricSet, with_node_keys
 from crosswind.data.schema.run import Run, RunState, new_ulid
 from crosswind.data.store.store import Store
-from crosswind.models.counters.rates import shown_during
+from crosswind.models.counters.rates import counters_during
 
 SECOND = 10**9
 PORT = MetricSet(
@@ -53,7 +53,7 @@ def run(begin: int, end: int, *nodes: str) -> Run:
 
 
 def rates_of(store: Store, *runs: Run) -> dict[str, list[float]]:
-    return {shown.name: values.tolist() for shown, values in shown_during(store.lake, runs).items()}
+    return {shown.name: values.tolist() for shown, values in counters_during(store.lake, runs).items()}
 
 
 def test_counters_are_rates_in_base_units_of_the_worst_node(store: Store, put: Put) -> None:

@@ -3,7 +3,7 @@ from tests.models.forecast.made_up_weather import BEGIN_NS, shown, weather
 from tests.models.forecast.runs import STEPS, mixed, steps
 
 from crosswind.models.forecast.in_run import InRunForecaster
-from crosswind.models.forecast.observations import Lagged, Observations, questions
+from crosswind.models.forecast.observations import Lagged, Observations, targets_of
 from crosswind.models.forecast.weather import HORIZONS_HOURS, MEMORY_HOURS, Weather
 from crosswind.models.forecast.weather_models import Climate, LaggedTrees, LocalLevel
 from crosswind.models.registry.archive import read_model, write_model
@@ -36,7 +36,7 @@ def test_the_weather_read_again_is_the_same() -> None:
         first.at(np.array([BEGIN_NS]), "stiff").values, again.at(np.array([BEGIN_NS]), "stiff").values
     )
     observed = Observations.of(runs)
-    asked, _ = questions(observed, (0.0,))
+    asked, _ = targets_of(observed, (0.0,))
     for model in (Climate(), LocalLevel(), LaggedTrees(n_rounds=5)):
         model.fit(observed, Lagged(MEMORY_HOURS), HORIZONS_HOURS)
         same = read_model(write_model(model))

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from tests.models.forecast.made_up_weather import shown, weather
 
-from crosswind.models.forecast.observations import Lagged, Observations, questions
+from crosswind.models.forecast.observations import Lagged, Observations, targets_of
 from crosswind.models.forecast.sequence import LENGTH, UNITS, Recurrent, query, sequences
 from crosswind.models.surrogate.surrogate import NotFittedError
 
 
 def test_the_network_reads_only_runs_known_before_the_cutoff() -> None:
     runs = Observations.of(shown(weather(60, daily=0.1, drift=0.1)))
-    asked, _ = questions(runs, (1.0,))
+    asked, _ = targets_of(runs, (1.0,))
     read = sequences(runs, asked)
     assert read.shape == (60, LENGTH, 4)
     before = [np.sum(runs.known_ns <= cutoff) for cutoff in asked.cutoff_ns]
@@ -20,7 +20,7 @@ def test_predicting_without_torch_is_what_torch_says() -> None:
     torch = pytest.importorskip("torch")
     runs = Observations.of(shown(weather(120, daily=0.2, drift=0.2)))
     network = Recurrent().fit(runs, Lagged((1.0,)), (0.0, 6.0))
-    asked, _ = questions(runs, (3.0,))
+    asked, _ = targets_of(runs, (3.0,))
     gates = torch.nn.GRU(4, UNITS, batch_first=True).double()
     gates.load_state_dict({name: torch.tensor(value) for name, value in network.weights.items() if "out." not in name})
     with torch.no_grad():
@@ -32,4 +32,4 @@ def test_predicting_without_torch_is_what_torch_says() -> None:
 def test_an_unfitted_network_is_refused() -> None:
     runs = Observations.of(shown(weather(50, daily=0.2, drift=0.2)))
     with pytest.raises(NotFittedError):
-        Recurrent().predict(runs, questions(runs, (0.0,))[0])
+        Recurrent().predict(runs, targets_of(runs, (0.0,))[0])

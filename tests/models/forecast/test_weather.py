@@ -7,7 +7,7 @@ from tests.models.forecast.made_up_weather import BEGIN_NS, HOUR_NS, shown, weat
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.forecast.backtest import backtest, candidates
-from crosswind.models.forecast.observations import Asked, Lagged, Observations, questions
+from crosswind.models.forecast.observations import Lagged, Observations, Targets, targets_of
 from crosswind.models.forecast.weather import HORIZONS_HOURS, MEMORY_HOURS, Weather
 from crosswind.models.forecast.weather_models import Climate, LaggedTrees, LocalLevel
 from crosswind.models.surrogate import LEVELS
@@ -86,7 +86,7 @@ def test_runs_known_later_change_nothing_before() -> None:
     changed = runs.copy()
     changed.loc[200:, "log_ratio"] = 9.0
     lagged = Lagged(MEMORY_HOURS)
-    asked = Asked(observed.started_ns[:200], observed.started_ns[:200] - 1, observed.workload[:200])
+    asked = Targets(observed.started_ns[:200], observed.started_ns[:200] - 1, observed.workload[:200])
     assert np.array_equal(lagged.rows(observed, asked), lagged.rows(Observations.of(changed), asked))
 
 
@@ -94,7 +94,7 @@ def test_a_run_tells_of_itself_only_once_it_has_ended() -> None:
     runs = shown(weather(50, daily=0.0, drift=0.0))
     runs["known_ns"] = runs["started_ns"] + 10 * HOUR_NS
     observed = Observations.of(runs)
-    asked, _ = questions(observed, (0.0,))
+    asked, _ = targets_of(observed, (0.0,))
     known_runs = Lagged(MEMORY_HOURS).rows(observed, asked)[:, Lagged(MEMORY_HOURS).names.index("known_runs")]
     expected = [int(np.sum(runs["known_ns"] < started)) for started in observed.started_ns]
     assert known_runs.tolist() == expected

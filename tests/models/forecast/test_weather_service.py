@@ -205,6 +205,6 @@ def test_in_the_labs_random_order_nothing_is_foretold_and_no_regression_is_seen(
         load_lab_samples(store)
         weather = WeatherService(store).answer()
     assert weather.chosen == "climate"
-    assert any("nothing foretold the past better" in warning for warning in weather.warnings)
+    assert any("no candidate predicted the past better" in warning for warning in weather.warnings)
     assert weather.compared_runs == 404
     assert all(outlook.changes == () for outlook in weather.workloads)

@@ -16,7 +16,7 @@ from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.network import NETWORK
 from crosswind.models.association.outcomes import Outcomes
 from crosswind.models.interference.interference import exposures_of
-from crosswind.models.interference.traffic import sent_beside
+from crosswind.models.interference.traffic import relative_traffic
 
 GROUPS = {"n1": "s", "n2": "s", "n3": "s", "n4": "s"}
 BEGAN = 2 * HOUR_NS
@@ -52,10 +52,10 @@ def test_who_sends_more_counts_more_and_who_is_unknown_as_usual(store: Store) ->
         put(store, node, "eth0", byte_count)
         put(store, node, "lo", 10**6)
     there = present(("a", "n2"), ("b", "n3"), ("c", "n4"), ("d", "n9"))
-    sent = sent_beside(store.lake, one_run(), there, GROUPS)
+    sent = relative_traffic(store.lake, one_run(), there, GROUPS)
     assert sent is not None
     assert sent.tolist() == [0.5, 2.0, 1.0, 1.0]
-    met = exposures_of(one_run(), there, GROUPS, sent=sent)
+    met = exposures_of(one_run(), there, GROUPS, traffic=sent)
     assert [(candidate.name, candidate.scope) for candidate in met.candidates] == [
         (name, NeighbourScope.GROUP) for name in "abc"
     ]
@@ -63,7 +63,7 @@ def test_who_sends_more_counts_more_and_who_is_unknown_as_usual(store: Store) ->
 
 
 def test_without_samples_or_groups_all_count_alike(store: Store) -> None:
-    assert sent_beside(store.lake, one_run(), present(("a", "n2")), GROUPS) is None
+    assert relative_traffic(store.lake, one_run(), present(("a", "n2")), GROUPS) is None
     put(store, "n2", "eth0", 100)
-    assert sent_beside(store.lake, one_run(), present(("a", "n2")), {}) is None
-    assert sent_beside(store.lake, one_run(), present(("a", "n2")), GROUPS) == pytest.approx([1.0])
+    assert relative_traffic(store.lake, one_run(), present(("a", "n2")), {}) is None
+    assert relative_traffic(store.lake, one_run(), present(("a", "n2")), GROUPS) == pytest.approx([1.0])

@@ -15,7 +15,7 @@ from crosswind.data.schema.model import Evidence
 from crosswind.data.store.store import Store
 from crosswind.models.next_run.cases import cases, conditions_of
 from crosswind.models.next_run.cohort_store import questions_of
-from crosswind.models.next_run.fit import ASKED_MAX, ask_later, fitted, later_runs, train, worth_of
+from crosswind.models.next_run.fit import VALIDATED_MAX, fitted, later_runs, track_records, train, validate
 from crosswind.models.next_run.model import NextRunModel
 from crosswind.models.registry.archive import read_model, write_model
 from crosswind.models.registry.registry import Registry
@@ -40,7 +40,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def test_later_runs_are_asked_about_from_the_last_quarter() -> None:
-    asked = ask_later(Outcome.RUN, scaled(4), None)
+    asked = validate(Outcome.RUN, scaled(4), None)
     assert asked is not None
     assert len(asked.seconds) == 16  # of 64
     assert asked.seconds.tolist() == scaled(4)["seconds"].tolist()[48:]
@@ -48,15 +48,15 @@ def test_later_runs_are_asked_about_from_the_last_quarter() -> None:
 
 
 def test_too_few_runs_are_asked_about_nothing() -> None:
-    assert ask_later(Outcome.RUN, scaled(4)[:28], None) is None  # 7 would be left to ask about, 8 are enough
-    assert ask_later(Outcome.RUN, scaled(4)[:29], None) is not None
+    assert validate(Outcome.RUN, scaled(4)[:28], None) is None  # 7 would be left to ask about, 8 are enough
+    assert validate(Outcome.RUN, scaled(4)[:29], None) is not None
 
 
 @pytest.mark.thorough
 def test_at_most_so_many_are_asked_about() -> None:
-    many = ask_later(Outcome.RUN, scaled(402, batches=(8,)), None)  # a quarter are 402
+    many = validate(Outcome.RUN, scaled(402, batches=(8,)), None)  # a quarter are 402
     assert many is not None
-    assert len(many.seconds) == ASKED_MAX
+    assert len(many.seconds) == VALIDATED_MAX
 
 
 @pytest.mark.thorough
@@ -64,11 +64,11 @@ def test_at_most_so_many_are_asked_about() -> None:
 def test_no_answer_knows_a_run_after_its_question(place: int) -> None:
     runs, changed = scaled(4), scaled(4)
     changed.loc[place, "seconds"] *= 100
-    before, after = (ask_later(Outcome.RUN, history, None) for history in (runs, changed))
+    before, after = (validate(Outcome.RUN, history, None) for history in (runs, changed))
     assert before is not None
     assert after is not None
     asked = place - 48 + 1  # up to the changed one itself
-    assert np.array_equal(before.said.values[:asked], after.said.values[:asked])
+    assert np.array_equal(before.predicted.values[:asked], after.predicted.values[:asked])
     for name, naive in before.naive.items():
         assert np.array_equal(naive.values[:asked], after.naive[name].values[:asked])
 
@@ -77,10 +77,10 @@ def test_an_answer_knows_the_runs_that_had_ended_before_its_question() -> None:
     runs = rows(*4 * [("gpt", "lab", {}, 1, 10.0 + number % 3) for number in range(12)])
     changed = runs.copy()
     changed.loc[36:40, "seconds"] /= 2
-    before, after = (ask_later(Outcome.RUN, history, None) for history in (runs, changed))
+    before, after = (validate(Outcome.RUN, history, None) for history in (runs, changed))
     assert before is not None
     assert after is not None
-    assert not np.array_equal(before.said.values[5:], after.said.values[5:])
+    assert not np.array_equal(before.predicted.values[5:], after.predicted.values[5:])
 
 
 @pytest.mark.parametrize("place", [10, 40])
@@ -90,24 +90,24 @@ def test_a_run_still_in_progress_is_not_heard_of(place: int) -> None:
     for table, seconds in ((runs, 1e6), (changed, 2e6)):
         table.loc[place, "seconds"] = seconds
         table.loc[place, "ended_ns"] = START_NS + 2_000_000 * SECOND
-    before, after = (ask_later(Outcome.RUN, history, None) for history in (runs, changed))
+    before, after = (validate(Outcome.RUN, history, None) for history in (runs, changed))
     assert before is not None
     assert after is not None
-    assert np.array_equal(before.said.values, after.said.values)
+    assert np.array_equal(before.predicted.values, after.predicted.values)
 
 
 def test_runs_that_all_go_at_once_tell_nothing_of_each_other() -> None:
     runs = scaled(4).assign(started_ns=START_NS, ended_ns=START_NS + SECOND)
-    assert ask_later(Outcome.RUN, runs, None) is None
+    assert validate(Outcome.RUN, runs, None) is None
 
 
 def test_an_end_that_nobody_told_is_the_start_and_the_seconds() -> None:
     runs = scaled(4)
     without = runs.assign(ended_ns=pd.Series([None] * len(runs), dtype=object))
-    with_ends, unknown = (ask_later(Outcome.RUN, history, None) for history in (runs, without))
+    with_ends, unknown = (validate(Outcome.RUN, history, None) for history in (runs, without))
     assert with_ends is not None
     assert unknown is not None
-    assert np.array_equal(with_ends.said.values, unknown.said.values)
+    assert np.array_equal(with_ends.predicted.values, unknown.predicted.values)
 
 
 def test_worth_is_told_for_every_basis_that_was_asked_about_often_enough() -> None:
@@ -116,18 +116,18 @@ def test_worth_is_told_for_every_basis_that_was_asked_about_often_enough() -> No
     late = START_NS + 64 * GAP_SECONDS * SECOND
     new = new.assign(run_id=[f"n{place}" for place in range(16)], started_ns=new["started_ns"] + (late - START_NS))
     new["ended_ns"] = new["started_ns"] + SECOND
-    asked = ask_later(Outcome.RUN, pd.concat([repeated, new], ignore_index=True), None)
+    asked = validate(Outcome.RUN, pd.concat([repeated, new], ignore_index=True), None)
     assert asked is not None
-    worth = worth_of(asked)
+    worth = track_records(asked)
     assert set(worth) == {"workload"}  # four repeats are too few
     assert worth["workload"].runs == 16
     assert worth_of_alone(repeated) == {"cohort"}
 
 
 def worth_of_alone(runs: pd.DataFrame) -> set[str]:
-    asked = ask_later(Outcome.RUN, runs, None)
+    asked = validate(Outcome.RUN, runs, None)
     assert asked is not None
-    return set(worth_of(asked))
+    return set(track_records(asked))
 
 
 def test_a_value_of_another_kind_in_a_later_run_keeps_nobody_from_an_answer(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_value_of_another_kind_in_a_later_run_keeps_nobody_from_an_answer(tmp_
     late["ended_ns"] = late["started_ns"] + SECOND
     with Store.open(tmp_path / "store") as store:
         model = fitted(store, Outcome.JOB, pd.concat([scaled(4), late], ignore_index=True))
-    assert "cohort" in model.worth
+    assert "cohort" in model.track_records
 
 
 def test_training_without_enough_runs_says_so(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_jobs_are_trained_on_though_nobody_told_their_end(tmp_path: Path) -> Non
 
 @pytest.mark.thorough
 def test_the_lab_s_steps_are_foretold_no_worse_than_by_their_median_and_the_interval_holds(lab: Lab) -> None:
-    worth = lab.model.worth["cohort"]
+    worth = lab.model.track_records["cohort"]
     assert worth.runs == 110  # a quarter of the sample's
     assert worth.skill is not None
     assert worth.coverage_90 is not None
@@ -195,4 +195,4 @@ def test_fitting_keeps_what_it_is_worth(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         model = fitted(store, Outcome.JOB, scaled(6))
     assert isinstance(model, NextRunModel)
-    assert model.worth["cohort"].runs == 24
+    assert model.track_records["cohort"].runs == 24

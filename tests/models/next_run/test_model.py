@@ -11,7 +11,7 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.question import Question
 from crosswind.models.next_run.model import NextRunModel
 from crosswind.models.registry.archive import read_model, write_model
-from crosswind.models.spread import TELLING
+from crosswind.models.spread import PREDICTIVE
 
 NETWORK: dict[str, Any] = {"hidden": 1024, "layers": 24, "global_batch": 64, "accelerator": "A100"}
 
@@ -188,7 +188,7 @@ def test_new_runs_count_once_and_leave_the_old_model_as_it_was(model: NextRunMod
 def test_a_new_cohort_is_heard_of(model: NextRunModel) -> None:
     first = scaled().assign(run_id=[f"n{number}" for number in range(48)], workload="bert")
     later = model.with_runs(first[:1])
-    assert (later.knows("bert"), model.knows("bert")) == (True, False)
+    assert (later.has_run("bert"), model.has_run("bert")) == (True, False)
     assert later.answer(Question("bert", "lab", {"batch": 8}, 1)).evidence[0].run_id == "n0"
 
 
@@ -220,12 +220,14 @@ def test_conditions_change_the_answer_only_where_they_are_given() -> None:
     table = rows(*(("gpt", "lab", {"batch": 8}, 2, 15.0 if is_busy else 10.0) for is_busy in busy))
     noise = np.random.default_rng(0).lognormal(0, 0.01, 80)
     table["seconds"] *= noise
-    conditions = pd.DataFrame({name: np.zeros(80) for name in TELLING}).assign(**{TELLING[0]: np.where(busy, 8.0, 0.0)})
+    conditions = pd.DataFrame({name: np.zeros(80) for name in PREDICTIVE}).assign(
+        **{PREDICTIVE[0]: np.where(busy, 8.0, 0.0)}
+    )
     model = NextRunModel("run_seconds").fit(table, conditions)
     calm, loaded = conditions[2:3], conditions[:1]
     assert model.answer(asked(), calm).prediction.at(0.5)[0] < 11
     assert model.answer(asked(), loaded).prediction.at(0.5)[0] > 14
-    unknown = pd.DataFrame({name: [np.nan] for name in TELLING})
+    unknown = pd.DataFrame({name: [np.nan] for name in PREDICTIVE})
     assert seconds(model.answer(asked())) == pytest.approx(seconds(model.answer(asked(), unknown)))
     both = model.batch([asked(), asked()], pd.concat([calm, loaded]))
     assert both.seconds[0] == pytest.approx(np.array(seconds(model.answer(asked(), calm))))

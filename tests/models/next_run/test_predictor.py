@@ -84,7 +84,7 @@ def test_two_threads_get_the_same_answer_of_one_fit(store: Store) -> None:
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: predictor.answer(ASKED), range(16)))
     assert all(answer == answers[0] for answer in answers)
-    assert len(predictor._kept) == 1
+    assert len(predictor._cached_models) == 1
 
 
 def test_threads_are_answered_while_runs_come_in(store: Store) -> None:
@@ -109,7 +109,7 @@ def test_a_workload_that_never_ran_is_fitted_for_nobody_and_its_name_is_mended(s
     predictor = RunPredictor(store)
     with pytest.raises(InvalidInputError, match=r"did you mean gpt\?"):
         predictor.answer(Question("gtp", "lab", {}, 2), Outcome.RUN)
-    assert predictor._kept["gtp", Outcome.RUN].model.features == ()
+    assert predictor._cached_models["gtp", Outcome.RUN].model.features == ()
     put(store, "g0", 3.0, place=20, workload="gtp", configuration={})
     assert predictor.answer(Question("gtp", "lab", {}, 2), Outcome.RUN).basis is PredictionBasis.COHORT
 
@@ -120,10 +120,10 @@ def test_what_is_kept_is_bounded_whatever_is_asked(store: Store) -> None:
     predictor.finest(ASKED)
     assert len(predictor._finest) == 1
     predictor.answer(ASKED, Outcome.RUN)
-    [kept] = predictor._kept.values()
-    predictor._kept = {(str(number), Outcome.RUN): kept for number in range(MODELS_MAX)}
+    [kept] = predictor._cached_models.values()
+    predictor._cached_models = {(str(number), Outcome.RUN): kept for number in range(MODELS_MAX)}
     predictor.answer(ASKED, Outcome.RUN)
-    assert len(predictor._kept) == 1
+    assert len(predictor._cached_models) == 1
 
 
 def test_many_questions_are_of_one_workload_on_one_system(store: Store) -> None:

@@ -3,7 +3,7 @@ import pytest
 
 from crosswind.data.schema.checks import Measured
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.analytic.links import Link
+from crosswind.models.analytic.machine.links import Link
 from crosswind.models.preflight.links import fitted, link_values
 
 SIZES = (8, 1024, 16 * 1024, 128 * 1024, 1024 * 1024, 8 * 1024 * 1024)

@@ -15,7 +15,7 @@ from crosswind.data.store.store import Store
 from crosswind.models.baseline import AlwaysMedian, distribution, one_step_errors
 from crosswind.models.conditions import conditions_at_start
 from crosswind.models.scores import coverage, pinball_loss, skill
-from crosswind.models.spread import TELLING, CohortSpread
+from crosswind.models.spread import PREDICTIVE, CohortSpread
 from crosswind.models.surrogate import LEVELS
 
 FIRST, LAST = 160, 321  # of the runs before the test part: the later half
@@ -36,7 +36,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         load_lab_samples(store)
         runs = [run for run in all_runs(store) if run.tags.get("split") in ("train", "calibrate")]
         seconds = np.array([run.seconds for run in runs], dtype=np.float64)
-        yield Lab([cohort_key(run) for run in runs], seconds, conditions_at_start(store, runs)[list(TELLING)])
+        yield Lab([cohort_key(run) for run in runs], seconds, conditions_at_start(store, runs)[list(PREDICTIVE)])
 
 
 def foretold(lab: Lab, conditions: pd.DataFrame) -> Prediction:

@@ -109,7 +109,7 @@ def test_a_system_that_became_quicker_comes_back_into_the_interval() -> None:
                 said = model.predict([cohorts[place]], NOTHING)
                 coverages.append(coverage(said, seconds[[place]], low=0.05, high=0.95))
             follows.observe(cohorts[place], seconds[place], NOTHING)
-            stays.remember(cohorts[place], seconds[place], NOTHING)
+            stays.observe_level(cohorts[place], seconds[place], NOTHING)
     # 750 runs: a share of 0.9 has a standard error of 0.011; the first fifty after the change are outside mostly.
     assert np.mean(covered) == pytest.approx(0.9, abs=0.08)
     assert np.mean(stayed) < np.mean(covered) - 0.05
@@ -119,7 +119,7 @@ def test_a_system_that_became_quicker_comes_back_into_the_interval() -> None:
 def test_a_run_of_long_ago_moves_its_cohort_s_level_alone() -> None:
     observed, remembered = fitted(150), fitted(150)
     before = remembered.predict(["c1"], pd.DataFrame({"load": [0.0]})).values
-    for model, count in ((observed, observed.observe), (remembered, remembered.remember)):
+    for model, count in ((observed, observed.observe), (remembered, remembered.observe_level)):
         count("c0", 50.0, pd.DataFrame({"load": [0.0]}))
         assert model.level_seconds(["c0"]) > fitted(150).level_seconds(["c0"])
     assert np.array_equal(remembered.predict(["c1"], pd.DataFrame({"load": [0.0]})).values, before)

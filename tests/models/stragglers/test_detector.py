@@ -21,7 +21,7 @@ def test_the_late_rank_is_named_with_its_phase_within_ten_seconds(ranks: int, sh
     [event] = detected(ranks, 300, Late(1, share * USUAL, phase, first=100))
     assert (event.begins, event.rank, event.phase) == (True, 1, phase)
     assert event.since_step == pytest.approx(100, abs=4)  # what it lagged by noise just before counts in
-    assert event.told_ns - event.since_ns < TEN_SECONDS
+    assert event.reported_ns - event.since_ns < TEN_SECONDS
     assert event.step > event.since_step or share > 1
 
 

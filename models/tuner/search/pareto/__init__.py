@@ -1,1 +1,1 @@
-"""SearchCache for several objectives at once."""
+"""Search for several objectives at once, and within limits."""

@@ -1,4 +1,4 @@
-"""By how much a candidate would enlarge the volume that the Pareto front dominates, on average."""
+"""The expected growth of the volume that the Pareto front dominates, by candidate."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,11 +8,11 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.tuner.study.front import on_front
 
-BLOCK = 2048  # candidates at once, so that what stands between stays in the cache
+BLOCK = 2048  # candidates at once, so that intermediate results stay in the cache
 
 
 def expected_hypervolume_improvement(means: Floats, deviations: Floats, front: Floats, behind: Floats) -> Floats:
-    """The expected growth of the dominated volume, (n,), for normal, independent objectives; lower is better.
+    """Return the expected growth of the dominated volume, (n,), for normal, independent objectives; lower is better.
 
     `means` and `deviations` are (n, n_objectives), `front` (n_front, n_objectives), possibly empty, `behind` the
     reference point. Exact for any number of objectives: the undominated volume is cut into boxes, and over a box the
@@ -37,14 +37,14 @@ def expected_hypervolume_improvement(means: Floats, deviations: Floats, front: F
 
 
 def _improvement(shortfalls: list[Floats], ends: Floats, rows: NDArray[np.intp]) -> Floats:
-    """By slabs along the last objective: in each, the rows that begin before it are a front of one objective less."""
+    """Sum slabs along the last objective: the rows that begin before a slab are a front of one objective less."""
     last = len(shortfalls) - 1
     rows = rows[on_front(ends[rows, : last + 1])] if len(rows) else rows
     rows = rows[np.argsort(ends[rows, last], kind="stable")]
     if last == 0:
         return np.asarray(shortfalls[0][[*rows, -1][0]], np.float64)
     if last == 1:
-        # Between neighbours, the second objective may be anything before that of the one ahead.
+        # Between neighbours, the second objective may be anything before that of the next.
         rows = rows[::-1]
         widths = np.diff(shortfalls[0][[*rows, -1]], axis=0, prepend=0.0)
         return np.asarray(np.einsum("ij,ij->j", widths, shortfalls[1][[-1, *rows]]), np.float64)
@@ -56,7 +56,7 @@ def _improvement(shortfalls: list[Floats], ends: Floats, rows: NDArray[np.intp])
 
 
 def _shortfall(mean: Floats, deviation: Floats, ends: Floats) -> Floats:
-    """Return how far below each end a normal number lies on average, above counting as 0: (n_ends, n)."""
+    """Return the mean distance of a normal number below each end, above counting as 0: (n_ends, n)."""
     deviation = np.maximum(deviation, 1e-12)
     gap = ends[:, None] - mean
     scaled = gap / deviation

@@ -1,4 +1,4 @@
-"""Several objectives at once, and limits on the outcomes: what to try next, and the front so far."""
+"""Bayesian optimisation of several objectives at once, with limits on the outcomes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ import numpy as np
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Configuration, Trial, TrialState
-from crosswind.models.tuner.search.gaussian_process_tuner import START, representative
-from crosswind.models.tuner.search.knowledge import Knowledge
+from crosswind.models.tuner.search.design import START, representative
+from crosswind.models.tuner.search.observed_trials import ObservedTrials
 from crosswind.models.tuner.search.one_thread import one_thread
-from crosswind.models.tuner.search.pareto.surfaces import Surfaces
+from crosswind.models.tuner.search.pareto.surfaces import FEASIBLE, Surfaces
 from crosswind.models.tuner.search.pool import Pool
 from crosswind.models.tuner.search.tuner import check_count
 from crosswind.models.tuner.search.validity import chance_of_success
@@ -21,11 +21,11 @@ from crosswind.models.tuner.study.front import on_front
 from crosswind.models.tuner.study.goal import Goal, Judgement
 
 JUDGED_MIN = 2
-JUDGED_MAX = 200  # configurations that are learnt from, the newest; the cost is the cube of it
-CANDIDATES = 2000  # of a larger space, drawn anew after every trial; beside them the neighbours of the front
+JUDGED_MAX = 200  # newest configurations that are learned from; the cost is the cube of it
+CANDIDATES = 2000  # of a larger space, drawn anew after every trial, besides the neighbours of the front
 NEIGHBOURS = 8  # draws a parameter around each configuration on the front
 LEADERS = 8
-FOREIGN = 3  # of the START first trials at most are those of elsewhere: what is best there may break a limit here
+FOREIGN = 3  # of the START first trials at most are from sources: the best there may break a limit here
 DRAWS = 240
 
 
@@ -33,9 +33,11 @@ DRAWS = 240
 class FrontMember:
     """A measured configuration that may be on the front.
 
-    `objectives` are without noise, in the outcomes' own units (a maximised one is not negated); `chance` is the
-    probability that no other measured configuration within the limits beats it in all of them, `chance_within` that it
-    keeps the limits itself.
+    Args:
+        configuration: Its parameters.
+        objectives: Without noise, in the outcomes' own units (a maximised one is not negated).
+        chance: Probability that no other measured configuration within the limits beats it in all objectives.
+        chance_within: Probability that it keeps the limits itself.
     """
 
     configuration: Configuration
@@ -48,9 +50,20 @@ class ParetoTuner:
     """Expected growth of the volume that the front dominates, times the chances to keep the limits and to run at all.
 
     Each objective and limit is a process of its own, on the logarithm's scale where its sign never changes; repeats of
-    a configuration tell the noise. Pending trials and the suggestions before count as measured at their expected
-    values. With one objective it is expected improvement under limits. `first` are configurations that were good
-    elsewhere, best first: the first of them are tried before the space is.
+    a configuration give the noise. Pending trials and suggestions before count as measured at their expected values.
+    With one objective it is expected improvement under limits.
+
+    Args:
+        space: The configurations to choose from.
+        seed: Of the start and the candidates.
+        objectives: As `Objective.parse` reads them, such as `maximise samples / run_seconds`.
+        limits: As `Limit.parse` reads them, such as `power_watts <= 300`.
+        first: Configurations that were good elsewhere, best first: up to FOREIGN of them are tried first.
+
+    Example:
+        >>> tuner = ParetoTuner(space, 0, ["run_seconds", "energy_joules"], ["power_watts <= 300"])
+        >>> trial = Trial(tuner.suggest(1)[0], TrialState.DONE, 12.0, "t1")
+        >>> tuner.observe([trial], {"t1": {"run_seconds": 12.0, "energy_joules": 3e3, "power_watts": 250.0}})
     """
 
     name: ClassVar[str] = "pareto"
@@ -66,7 +79,7 @@ class ParetoTuner:
     ) -> None:
         self.goal = Goal.parse(objectives, limits)
         self._space, self._seed = space, seed
-        self._knowledge = Knowledge(space)
+        self._trials = ObservedTrials(space)
         self._judged: dict[str, tuple[Configuration, Judgement]] = {}
         is_small = space.is_enumerable and space.size <= CANDIDATES
         self._everything = Pool.of(space, space.configurations()) if is_small else None
@@ -76,17 +89,15 @@ class ParetoTuner:
         )[:START]
 
     def suggest(self, count: int) -> list[Configuration]:
-        """The next configurations to try. Raises: InvalidInputError."""
+        """Return the next configurations to try. Raises: InvalidInputError."""
         check_count(count)
-        taken = self._knowledge.taken
-        untried = [configuration for configuration in self._start if self._space.key(configuration) not in taken]
-        chosen = untried[: min(count, max(START - len(taken), 0))]
+        chosen = self._trials.left_of_start(self._start, count)
         return [*chosen, *self._improving(count - len(chosen), chosen)]
 
     def observe(self, trials: Sequence[Trial], outcomes: Mapping[str, Mapping[str, float]] | None = None) -> None:
-        """Learns the newest state of these trials, all or none; `outcomes` has those of complete ones by trial id.
+        """Learn the newest state of these trials, all or none; `outcomes` has those of complete ones by trial id.
 
-        A complete trial without outcomes is not suggested again, and says nothing more.
+        A complete trial without outcomes is only not suggested again.
         Raises: InvalidInputError where outcomes do not suffice for the goal.
         """
         outcomes_by_id = outcomes or {}
@@ -94,8 +105,8 @@ class ParetoTuner:
         self.learn(trials, {trial.trial_id: self._judge(trial, outcomes_by_id[trial.trial_id]) for trial in done})
 
     def learn(self, trials: Sequence[Trial], judged: Mapping[str, Judgement]) -> None:
-        """As `observe`, with what the complete trials come to by trial id. Raises: InvalidInputError."""
-        self._knowledge.add(trials)
+        """Learn the same, with the judgements of complete trials by trial id. Raises: InvalidInputError."""
+        self._trials.add(trials)
         judgements = {
             trial.trial_id: (trial.configuration, judged[trial.trial_id])
             for trial in trials
@@ -104,18 +115,18 @@ class ParetoTuner:
         self._judged.update(judgements)
 
     def front(self) -> list[FrontMember]:
-        """Measured configurations that are on the front in the posterior mean, the best first objective first.
+        """Return the measured configurations on the front in the posterior mean, sorted by the first objective.
 
-        Only those that keep the limits rather than not; empty before the first of them.
+        Only those that probably keep the limits; empty before the first of them.
         """
         _, configurations, surfaces = self._surfaces()
         if surfaces is None:
             return []
         within = surfaces.chance_kept()
         means = np.stack([surface.process.at_measured()[0] for surface in surfaces.objectives], axis=1)
-        kept = np.flatnonzero(within >= 0.5)
+        feasible = np.flatnonzero(within >= FEASIBLE)
         chances = self._chances(surfaces, within)
-        members = kept[on_front(means[kept])] if len(kept) else kept
+        members = feasible[on_front(means[feasible])] if len(feasible) else feasible
         back = np.stack([surface.scale.back(means[:, i]) for i, surface in enumerate(surfaces.objectives)], axis=1)
         signs = np.array([-1.0 if objective.is_maximised else 1.0 for objective in self.goal.objectives])
         return [
@@ -132,22 +143,20 @@ class ParetoTuner:
     def _improving(self, count: int, chosen: Sequence[Configuration]) -> list[Configuration]:
         if count == 0:
             return []
-        free = self._candidates().without(
-            self._knowledge.taken | {self._space.key(configuration) for configuration in chosen}
-        )
+        free = self._candidates().without(self._trials.taken_with(chosen))
         with one_thread():
             points, _, surfaces = self._surfaces()
             if surfaces is None or len(points) < JUDGED_MIN or len(free) == 0:
                 order = np.random.default_rng(self._seed).permutation(len(free))
                 return [free.configurations[index] for index in order[:count]]
-            assumed = self._space.coordinates([*self._knowledge.pending, *chosen])
-            invalid = self._space.coordinates(self._knowledge.invalid[-JUDGED_MAX:])
+            assumed = self._space.coordinates([*self._trials.pending, *chosen])
+            invalid = self._space.coordinates(self._trials.invalid[-JUDGED_MAX:])
             chance = chance_of_success(free.points, points, invalid)
             best = _picked(surfaces.believing(assumed), free.points, chance, count)
         return [free.configurations[index] for index in best]
 
     def _surfaces(self) -> tuple[Floats, list[Configuration], Surfaces | None]:
-        """The judged configurations with their points (n, n_coordinates), and what they say; None before the first."""
+        """Return points (n, n_coordinates), configurations and models of the judged; no models before the first."""
         groups: dict[str, list[Judgement]] = {}
         first: dict[str, Configuration] = {}
         for configuration, judgement in self._judged.values():
@@ -161,34 +170,34 @@ class ParetoTuner:
         return points, configurations, surfaces
 
     def _chances(self, surfaces: Surfaces, within: Floats) -> Floats:
-        """Share of draws in which each measured configuration is on the front, (n,)."""
+        """Return the share of draws in which each measured configuration is on the front, (n,)."""
         draws = [surface.process.draws(DRAWS, self._seed + i) for i, surface in enumerate(surfaces.objectives)]
-        kept = np.flatnonzero(within >= 0.5)
+        feasible = np.flatnonzero(within >= FEASIBLE)
         counts = np.zeros(len(within))
         for drawn in np.stack(draws, axis=2):
-            counts[kept] += on_front(drawn[kept]) if len(kept) else 0
+            counts[feasible] += on_front(drawn[feasible]) if len(feasible) else 0
         return counts / len(draws[0])
 
     def _leaders(self) -> list[Configuration]:
-        """The configurations of the newest measurements that are on the front as measured, within the limits."""
-        kept = [pair for pair in self._judged.values() if pair[1].keeps_limits] or list(self._judged.values())
-        if not kept:
+        """Return the newest configurations that are on the front as measured, within the limits."""
+        judged = [pair for pair in self._judged.values() if pair[1].keeps_limits] or list(self._judged.values())
+        if not judged:
             return []
-        front = on_front(np.array([judgement.objectives for _, judgement in kept]))
-        return [kept[index][0] for index in np.flatnonzero(front)[-LEADERS:].tolist()]
+        front = on_front(np.array([judgement.objectives for _, judgement in judged]))
+        return [judged[index][0] for index in np.flatnonzero(front)[-LEADERS:].tolist()]
 
     def _candidates(self) -> Pool:
-        """The configurations to choose from now."""
-        seed = self._seed + 1 + len(self._knowledge.taken)  # other candidates after every trial
+        """Return the configurations to choose from now."""
+        seed = self._seed + 1 + len(self._trials.taken)  # other candidates after every trial
         if self._everything is not None:
             return self._everything
         leaders = self._leaders()
         near = [neighbour for leader in leaders for neighbour in self._space.neighbours(leader, NEIGHBOURS, seed)]
-        return Pool.of(self._space, [*near, *self._space.random(CANDIDATES + len(self._knowledge.taken), seed)])
+        return Pool.of(self._space, [*near, *self._space.random(CANDIDATES + len(self._trials.taken), seed)])
 
 
 def _picked(surfaces: Surfaces, points: Floats, chance: Floats, count: int) -> list[int]:
-    """Indices of the best points one after another, each believed before the next."""
+    """Return the indices of the best points one after another, each believed before the next."""
     score = surfaces.score(points) * chance
     rows = np.argsort(-score, kind="stable")[: max(CANDIDATES, count)]
     picks = [int(rows[0])]

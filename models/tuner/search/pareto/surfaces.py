@@ -1,4 +1,4 @@
-"""Beliefs from the measured outcomes about every objective and limit, at measured and at untried configurations."""
+"""Models of every objective and limit, at measured and at untried configurations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from crosswind.data.schema.prediction import Floats
 from crosswind.models.gp.repeated_process import RepeatedProcess
 from crosswind.models.tuner.search.noise import process_of
 from crosswind.models.tuner.search.pareto.expected_improvement import expected_hypervolume_improvement
-from crosswind.models.tuner.search.pareto.scale import Scale
+from crosswind.models.tuner.search.scale import Scale
 from crosswind.models.tuner.study.front import on_front, reference
 from crosswind.models.tuner.study.goal import Judgement
 
@@ -27,9 +27,9 @@ class Surface:
 
     @classmethod
     def of(cls, points: Floats, groups: Sequence[Floats]) -> Self:
-        """Fits one group of values for each of the points (n, n_coordinates)."""
+        """Fit one group of values for each of the points (n, n_coordinates)."""
         scale = Scale.of(np.concatenate(groups))
-        return cls(process_of(points, [scale.there(group) for group in groups], is_relative=bool(scale.sign)), scale)
+        return cls(process_of(points, [scale.forward(group) for group in groups], is_relative=bool(scale.sign)), scale)
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Surfaces:
 
     @classmethod
     def of(cls, points: Floats, groups: Sequence[Sequence[Judgement]]) -> Self:
-        """Fits the judgements of all measurements, one group for each of the points (n, n_coordinates)."""
+        """Fit the judgements of all measurements, one group for each of the points (n, n_coordinates)."""
         objectives = [
             Surface.of(points, [np.array([judgement.objectives[i] for judgement in group]) for group in groups])
             for i in range(len(groups[0][0].objectives))
@@ -53,34 +53,34 @@ class Surfaces:
         return cls(tuple(objectives), tuple(_margin(points, values) for values in sides))
 
     def believing(self, X: Floats) -> "Surfaces":
-        """The surfaces as if the points X had been measured at their expected values."""
+        """Return the surfaces as if the points X had been measured at their expected values."""
         objectives = tuple(Surface(surface.process.believing(X), surface.scale) for surface in self.objectives)
         return Surfaces(objectives, tuple(margin.believing(X) for margin in self.margins))
 
     def score(self, X: Floats) -> Floats:
-        """Expected growth of the dominated volume times the chance to keep all limits, (n,).
+        """Return the expected growth of the dominated volume times the chance to keep all limits, (n,).
 
         While nothing measured keeps the limits, the chance alone. Volume is counted on the scales of the objectives.
         Source: Gelbart, Snoek and Adams 2014, "Bayesian optimization with unknown constraints".
         """
         chance = self.chance_within(X)
         values = np.stack([surface.process.at_measured()[0] for surface in self.objectives], axis=1)
-        kept = values[self.chance_kept() >= FEASIBLE]
-        if len(kept) == 0:
+        within = values[self.chance_kept() >= FEASIBLE]
+        if len(within) == 0:
             return chance
-        front = kept[on_front(kept)]
+        front = within[on_front(within)]
         predicted = [surface.process.predict(X) for surface in self.objectives]
         means, deviations = (np.stack(columns, axis=1) for columns in zip(*predicted, strict=True))
         behind = reference(front, values)
         return chance * expected_hypervolume_improvement(means, deviations, front, behind)
 
     def chance_within(self, X: Floats) -> Floats:
-        """Probability that an untried configuration keeps all limits, (n,)."""
+        """Return the probability that an untried configuration keeps all limits, (n,)."""
         chances = [ndtr(-mean / deviation) for mean, deviation in (margin.predict(X) for margin in self.margins)]
         return np.asarray(np.prod([np.ones(len(X)), *chances], axis=0), np.float64)
 
     def chance_kept(self) -> Floats:
-        """Probability of each measured configuration to keep all limits, (n,)."""
+        """Return the probability of each measured configuration to keep all limits, (n,)."""
         chances = [np.ones(len(self.objectives[0].process.measured.means))]
         for margin in self.margins:
             mean, covariance = margin.at_measured()
@@ -89,7 +89,7 @@ class Surfaces:
 
 
 def _margin(points: Floats, groups: Sequence[Floats]) -> RepeatedProcess:
-    """By how much the smaller side oversteps the larger: the logarithm of their ratio where all are positive."""
+    """Fit the excess of the smaller side over the larger: the logarithm of their ratio where all are positive."""
     if all(bool(np.all(group > 0)) for group in groups):
         return process_of(points, [np.log(group[:, 0] / group[:, 1]) for group in groups], is_relative=True)
     return process_of(points, [group[:, 0] - group[:, 1] for group in groups], is_relative=False)

@@ -1,4 +1,4 @@
-"""Configurations from elsewhere as points of a space, even where the space does not have their values."""
+"""Configurations from elsewhere as points of a space, even where their values are not in it."""
 
 from collections.abc import Sequence
 
@@ -11,28 +11,28 @@ from crosswind.models.tuner.space.space import Space
 
 
 def foreign_points(space: Space, configurations: Sequence[Configuration]) -> tuple[Floats, list[int]]:
-    """Points of shape (n_kept, n_coordinates), and which rows were kept: those that have every parameter.
+    """Return points of shape (n_rows, n_coordinates), and the rows of these: those that have every parameter.
 
-    A number beyond the space's values lies between or beside its neighbours; an unknown category lies nowhere (all 0).
+    A number beyond the space's values lies next to its neighbours; an unknown category lies nowhere (all 0).
     """
     inside = [space.contains(configuration) for configuration in configurations]
     needed = [name for name in space.domains if name not in space.requirements.conditions]
-    kept = [
+    rows = [
         i
         for i, configuration in enumerate(configurations)
         if inside[i] or all(name in configuration for name in needed)
     ]
-    if all(inside[i] for i in kept):
-        return space.coordinates([configurations[i] for i in kept]), kept
-    rows = [
+    if all(inside[i] for i in rows):
+        return space.coordinates([configurations[i] for i in rows]), rows
+    points = [
         space.coordinates([configurations[i]])[0] if inside[i] else np.array(_row(space, configurations[i]))
-        for i in kept
+        for i in rows
     ]
-    return np.array(rows, dtype=np.float64), kept
+    return np.array(points, dtype=np.float64), rows
 
 
 def _row(space: Space, configuration: Configuration) -> list[float]:
-    """As `Space.coordinates`: what applies only at times has a neutral place where it is absent, and tells whether."""
+    """Return a row as `Space.coordinates`: an absent parameter is neutral, and a coordinate of its own says so."""
     row: list[float] = []
     for name, domain in space.domains.items():
         is_there, is_conditional = name in configuration, name in space.requirements.conditions
@@ -51,7 +51,7 @@ def _place(domain: Domain, value: Parameter) -> tuple[float, ...]:
 
 
 def _between(domain: Domain, value: float) -> float:
-    """Return where a number lies among the numbers of a domain; in the middle where it has none."""
+    """Return the place of a number among the numbers of a domain; in the middle where it has none."""
     if isinstance(domain, IntDomain):
         return domain.coordinates(round(min(max(value, domain.low), domain.high)))[0]
     if isinstance(domain, FloatDomain):

@@ -1,4 +1,4 @@
-"""The trust in each source: as far as it ranks what was measured of the target."""
+"""Trust in sources: how well they rank the measurements of the target."""
 
 import numpy as np
 
@@ -10,11 +10,17 @@ DILUTION_PERCENTILE = 95
 
 
 def shares(expected: Floats, own: Floats, deviation: Floats, y: Floats, *, seed: int) -> Floats:
-    """Return how often each source, and last the target's own model, ranks bootstrapped rows best, (n_sources + 1,).
+    """Return the share of bootstraps in which each source, and last the own model, ranks best, (n_sources + 1,).
 
-    expected: (n_sources, n) by the sources; own, deviation: (n,) expected by the target's model without the row;
-    y: (n,) measured. A source whose median loss exceeds the 95th percentile of the target's own gets nothing.
+    A source whose median loss exceeds the 95th percentile of the target's own gets nothing.
     Source: Feurer, Letham, Hutter, Bakshy 2018, "Practical transfer learning for Bayesian optimization".
+
+    Args:
+        expected: By the sources, shape (n_sources, n).
+        own: Expected by the target's model without the row, shape (n,).
+        deviation: Of `own`, shape (n,).
+        y: Measured, shape (n,).
+        seed: Of the bootstrap.
     """
     expected, own, deviation, y = expected[:, -ROWS_MAX:], own[-ROWS_MAX:], deviation[-ROWS_MAX:], y[-ROWS_MAX:]
     rng = np.random.default_rng(seed)
@@ -32,10 +38,10 @@ def shares(expected: Floats, own: Floats, deviation: Floats, y: Floats, *, seed:
 
 
 def _wrong(guess: Floats, y: Floats) -> Floats:
-    """1 where a pair is ranked the other way round, shape (n, n)."""
+    """Return 1 where a pair is ranked the other way round, shape (n, n)."""
     return np.asarray((guess[:, None] < guess[None]) != (y[:, None] < y[None]), np.float64)
 
 
 def _losses(wrong: Floats, counts: Floats) -> Floats:
-    """Misranked pairs of each bootstrap sample, whose rows count `counts` (SAMPLES, n) times."""
+    """Return the misranked pairs of each bootstrap sample, whose rows count `counts` (SAMPLES, n) times."""
     return np.asarray(np.sum(np.matmul(counts[:, None], wrong)[:, 0] * counts, axis=1))

@@ -1,4 +1,4 @@
-"""Whose turn it is: the sources' arms as long as the sources rank the target well, then the target's own."""
+"""Turns of the arms: the sources' as long as the sources rank the target well, then the target's own."""
 
 import math
 
@@ -15,22 +15,23 @@ from crosswind.models.tuner.search.portfolio.arms import (
     WeightedSources,
 )
 
-# The sources' best rows and what the process makes of all their rows, in turn; then what the joint trees add.
+# The sources' best rows and the process of all their rows, in turn; then the joint trees.
 START: tuple[Arm, ...] = (BestRows(), WeightedSources(), BestRows(), WeightedSources(), BestRows(), JointTrees())
 SOURCED: tuple[Arm, ...] = (
     *(WeightedSources(), JointTrees(), WeightedSources()),
     *(BestRows(), WeightedSources(), RankedEnsemble()),
 )
 OWN: tuple[Arm, ...] = (TargetProcess(), TargetTrees(), TargetProcess(), TargetProcess(), Densities())
-PATIENCE = 8  # trials after which the sources' word weighs as much as half
+PATIENCE = 8  # trials after which the sources weigh half
 GOLDEN = (math.sqrt(5) - 1) / 2
 DOUBTED_FROM = 6  # trials, before which a distrusted source still gets its turns
 
 
 def turn(shares: Floats, place: int) -> tuple[Arm, ...]:
-    """The arms to ask, the first that has something to say; `shares` of the sources and, last, the target's own.
+    """Return the arms in the order in which they may choose; `shares` are the sources' and, last, the target's own.
 
-    Places are spread over the two kinds of arm in proportion, without chance: by multiples of the golden ratio.
+    `place` counts the trials. Places are spread over the two kinds of arm in proportion, without chance: by multiples
+    of the golden ratio.
     """
     trust = 1 - float(shares[-1])
     if len(shares) == 1:

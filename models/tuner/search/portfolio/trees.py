@@ -1,4 +1,4 @@
-"""Extremely randomised trees whose spread tells how sure they are."""
+"""Extremely randomised trees, whose spread is their deviation."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -20,12 +20,12 @@ class Forest:
 
     @classmethod
     def fitted(cls, X: Floats, y: Floats, *, seed: int, weights: Floats | None = None) -> Self:
-        """X: (n, n_columns), y: (n,), weights of the rows: (n,)."""
+        """Fit the trees to X (n, n_columns), y (n,) and weights of the rows (n,)."""
         model = ExtraTreesRegressor(TREES, random_state=seed, max_features=1.0)
         return cls(model.fit(X.astype(np.float32), y, sample_weight=weights))
 
     def predict(self, X: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation over the trees, each of shape (n,)."""
+        """Return mean and standard deviation over the trees, each of shape (n,)."""
         narrow = np.ascontiguousarray(X, dtype=np.float32)
         predictions = np.array([tree.tree_.predict(narrow)[:, 0] for tree in self.model.estimators_])
         return predictions.mean(0), predictions.std(0) + 1e-6

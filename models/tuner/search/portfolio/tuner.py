@@ -1,4 +1,4 @@
-"""A portfolio of models that starts from what other studies measured."""
+"""A portfolio of models that starts from the measurements of other studies."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -8,8 +8,8 @@ import numpy as np
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Configuration, Trial
 from crosswind.models.gp.gaussian_process import Process
-from crosswind.models.tuner.search.gaussian_process_tuner import START, representative
-from crosswind.models.tuner.search.knowledge import Knowledge
+from crosswind.models.tuner.search.design import START, representative
+from crosswind.models.tuner.search.observed_trials import ObservedTrials
 from crosswind.models.tuner.search.one_thread import one_thread
 from crosswind.models.tuner.search.pool import Pool
 from crosswind.models.tuner.search.portfolio.candidates import (
@@ -21,13 +21,13 @@ from crosswind.models.tuner.search.portfolio.candidates import (
     Supply,
     expectations,
 )
-from crosswind.models.tuner.search.portfolio.evidence import MEASURED_MIN, Evidence
-from crosswind.models.tuner.search.portfolio.prior import KnownSource, feature_numbers, telling
+from crosswind.models.tuner.search.portfolio.fitted_source import FittedSource, best_and_spread, feature_numbers
 from crosswind.models.tuner.search.portfolio.rotation import turn
-from crosswind.models.tuner.search.portfolio.scale import censored, standardised
-from crosswind.models.tuner.search.portfolio.validity import chance_of_success
+from crosswind.models.tuner.search.portfolio.state import MEASURED_MIN, SearchState
+from crosswind.models.tuner.search.scale import censored, relative_to_sources
 from crosswind.models.tuner.search.source import Source
 from crosswind.models.tuner.search.tuner import check_count
+from crosswind.models.tuner.search.validity import expected_success
 from crosswind.models.tuner.space.space import Space
 
 DESIGNED = 2000  # configurations of which the start without sources is made
@@ -36,12 +36,24 @@ CENSORED_MAX = 100
 
 
 class PortfolioTuner:
-    """Asks several models in turn, the sources' as long as they rank the target's measurements well.
+    """Several models in turn, the sources' as long as they rank the target's measurements well.
 
     Models: the sources' best rows, a process around a weighted sum of the sources' expectations, trees over sources and
     target, a ranking-weighted ensemble of processes, and the target's own process, trees and densities. Every score is
-    weighed with the chance of being valid. Pending trials and the suggestions before count as measured at expected
-    values. Nothing invalid, measured or pending is suggested. `features` describe the target as the sources' do theirs.
+    multiplied by the expected success. Pending trials and suggestions before count as measured at expected values.
+    Nothing invalid, measured or pending is suggested.
+
+    Args:
+        space: The configurations to choose from.
+        seed: Of the start, the candidates and the models.
+        sources: Measurements of other studies; those that have too few of the space's parameters are left out.
+        features: Describe the target as the sources' features describe them.
+
+    Example:
+        >>> source = Source("last month", configurations, objectives, {"nodes": 8})
+        >>> tuner = PortfolioTuner(space, 0, [source], features={"nodes": 16})
+        >>> [configuration] = tuner.suggest(1)
+        >>> tuner.observe([Trial(configuration, TrialState.DONE, objective=0.25)])
     """
 
     name: ClassVar[str] = "portfolio"
@@ -55,17 +67,17 @@ class PortfolioTuner:
         features: Mapping[str, float | str] | None = None,
     ) -> None:
         self._space, self._seed = space, seed
-        self._knowledge = Knowledge(space)
+        self._trials = ObservedTrials(space)
         numbers = feature_numbers([features or {}, *(source.features for source in sources)])
         self._features = numbers[0]
         with one_thread():
-            learned = [KnownSource.of(space, source, row) for source, row in zip(sources, numbers[1:], strict=True)]
-            self._sources = [source for source in learned if source]
+            fitted = [FittedSource.of(space, source, row) for source, row in zip(sources, numbers[1:], strict=True)]
+            self._sources = [source for source in fitted if source]
             self._supply = self._made_supply(sources)
         self._start = [] if self._sources else self._designed()
 
     def suggest(self, count: int) -> list[Configuration]:
-        """The next configurations to try. Raises: InvalidInputError."""
+        """Return the next configurations to try. Raises: InvalidInputError."""
         check_count(count)
         chosen: list[Configuration] = []
         with one_thread():
@@ -74,63 +86,62 @@ class PortfolioTuner:
         return chosen
 
     def observe(self, trials: Sequence[Trial]) -> None:
-        """Learns the newest state of these trials. Raises: InvalidInputError."""
-        self._knowledge.add(trials)
+        """Learn the newest state of these trials. Raises: InvalidInputError."""
+        self._trials.add(trials)
 
     def _next(self, chosen: Sequence[Configuration]) -> Configuration | None:
-        """The best free configuration beside the chosen ones; None where nothing is left."""
-        taken = self._knowledge.taken | {self._space.key(configuration) for configuration in chosen}
+        """Return the best free configuration besides the chosen ones; None where nothing is left."""
+        taken = self._trials.taken_with(chosen)
         for designed in self._start:
             if len(taken) < START and self._space.key(designed) not in taken:
                 return designed
-        done, objectives = self._knowledge.done
+        done, objectives = self._trials.done
         order = np.argsort(objectives, kind="stable")[:TOPS]
         candidates = self._supply.free(taken, [done[place] for place in order], self._seed + len(taken))
         if not candidates.configurations:
             return None
-        evidence = self._evidence(candidates, chosen, len(taken))
-        for arm in turn(evidence.shares, evidence.place):
-            scores = arm.scores(evidence) * evidence.chance
+        state = self._state(candidates, chosen, len(taken))
+        for arm in turn(state.shares, state.n_trials):
+            scores = arm.scores(state) * state.chance
             if scores.max() > 0:
                 return candidates.configurations[int(np.argmax(scores))]
-        return candidates.configurations[int(np.random.default_rng(evidence.seed).integers(len(evidence.chance)))]
+        return candidates.configurations[int(np.random.default_rng(state.seed).integers(len(state.chance)))]
 
-    def _evidence(self, candidates: Candidates, chosen: Sequence[Configuration], place: int) -> Evidence:
-        done, objectives = self._knowledge.done
-        kept = telling(np.array(objectives), ROWS_MAX)
-        measured = self._points([done[i] for i in kept])
+    def _state(self, candidates: Candidates, chosen: Sequence[Configuration], n_trials: int) -> SearchState:
+        done, objectives = self._trials.done
+        rows = best_and_spread(np.array(objectives), ROWS_MAX)
+        measured = self._points([done[row] for row in rows])
         expected = expectations(self._sources, measured)[0]
         spread = float(np.median([source.spread for source in self._sources])) if self._sources else 0.0
-        y = standardised(np.array([objectives[i] for i in kept]), expected, spread)
+        y = relative_to_sources(np.array([objectives[row] for row in rows]), expected, spread)
         stopped, values = self._stopped(float(y.max()) if len(y) else 0.0)
         X, observed = np.vstack([measured, stopped]), np.concatenate([y, values])
         process = Process.fitted(X, observed) if len(y) >= MEASURED_MIN else None
-        pending = self._points([*self._knowledge.pending, *chosen])
-        invalid = self._points(self._knowledge.invalid)
-        return Evidence(
-            candidates=candidates.points,
-            beliefs=candidates.beliefs,
-            doubts=candidates.doubts,
-            chance=chance_of_success(candidates.points, measured, invalid, self._sources),
+        pending = self._points([*self._trials.pending, *chosen])
+        invalid = self._points(self._trials.invalid)
+        points_of_sources = [(source.X, source.failed) for source in self._sources]
+        return SearchState(
+            candidates=candidates,
+            chance=expected_success(candidates.points, measured, invalid, points_of_sources),
             X=np.vstack([X, pending]),
             y=np.concatenate([observed, self._expected(pending, y, process)]),
             n_measured=len(y),
             process=process.believing(pending) if process else None,
             expected=np.hstack([expected, expectations(self._sources, np.vstack([stopped, pending]))[0]]),
-            gone=np.vstack([X, pending, invalid]),
+            used=np.vstack([X, pending, invalid]),
             sources=self._sources,
             features=self._features,
-            place=place,
-            seed=self._seed + place,
+            n_trials=n_trials,
+            seed=self._seed + n_trials,
         )
 
     def _stopped(self, worst: float) -> tuple[Floats, Floats]:
-        """Points that were not measured to the end, and what they are taken to come to."""
-        stopped = self._points(self._knowledge.pruned[-CENSORED_MAX:])
+        """Return the points of trials that were stopped early, and the values that these are taken for."""
+        stopped = self._points(self._trials.pruned[-CENSORED_MAX:])
         return stopped, censored(np.full(len(stopped), worst))
 
     def _expected(self, pending: Floats, y: Floats, process: Process | None) -> Floats:
-        """Return what points without a measurement are believed to come to."""
+        """Return the expected values of points without a measurement."""
         if len(pending) == 0:
             return np.empty(0)
         if process:
@@ -149,5 +160,5 @@ class PortfolioTuner:
         return DrawnSupply(self._space, self._sources, tops)
 
     def _designed(self) -> list[Configuration]:
-        """A start that stands for the whole space."""
+        """Return a start that represents the whole space."""
         return representative(Pool.of(self._space, self._space.random(DESIGNED, self._seed)), self._seed)

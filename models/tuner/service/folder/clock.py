@@ -17,14 +17,14 @@ from crosswind.models.tuner.service.service import NANOSECONDS
 
 
 class FolderClock(Protocol):
-    """Tells the time in a folder and stamps files with it."""
+    """The time in a folder, with which files are stamped."""
 
     def now_ns(self, folder: Path) -> int:
-        """Nanoseconds since 1970 on the folder's clock. Raises: UnavailableError."""
+        """Return nanoseconds since 1970 on the folder's clock. Raises: UnavailableError."""
         ...
 
     def stamp(self, path: Path) -> None:
-        """Makes the file's modification time now. Raises: UnavailableError."""
+        """Set the file's modification time to now. Raises: UnavailableError."""
         ...
 
 
@@ -35,7 +35,7 @@ class FileSystemClock:
     slack_seconds: float = 0.0
 
     def now_ns(self, folder: Path) -> int:
-        """The time stamp of a file made now. Its creation also makes an NFS client look at the folder afresh."""
+        """Return the time stamp of a file made now. Its creation also makes an NFS client look at the folder afresh."""
         path = folder / f".{new_ulid()}{DRAFT_SUFFIX}"
         with reaching(path):
             descriptor = new_file(path)
@@ -47,6 +47,6 @@ class FileSystemClock:
                 path.unlink(missing_ok=True)
 
     def stamp(self, path: Path) -> None:
-        """Makes the file's modification time now."""
+        """Set the file's modification time to now."""
         with reaching(path):
             os.utime(path)

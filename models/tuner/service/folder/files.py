@@ -20,7 +20,7 @@ DRAFT_SUFFIX = ".draft"
 
 @contextmanager
 def reaching(path: Path) -> Iterator[None]:
-    """Turns what the operating system refuses, a full disk for one, into UnavailableError with the path."""
+    """Turn refusals of the operating system, such as a full disk, into UnavailableError with the path."""
     try:
         yield
     except OSError as error:
@@ -28,12 +28,12 @@ def reaching(path: Path) -> Iterator[None]:
 
 
 def new_file(path: Path) -> int:
-    """A descriptor that writes to a file which was not there before."""
+    """Return a descriptor that writes to a file which was not there before."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
 
 
 def write_new(path: Path, content: bytes) -> None:
-    """Writes a file that was not there before and brings it to disk. Raises: OSError."""
+    """Write a file that was not there before and bring it to disk. Raises: OSError."""
     with os.fdopen(new_file(path), "wb") as file:
         file.write(content)
         file.flush()
@@ -41,7 +41,7 @@ def write_new(path: Path, content: bytes) -> None:
 
 
 def appear(path: Path, content: bytes, *, stamp: Callable[[Path], None]) -> bool:
-    """Makes the file with this content unless the name is taken; whether it was made.
+    """Make the file with this content unless the name is taken; return whether it was made.
 
     `stamp` sets the modification time of the draft. After a kill or on a full disk there is the whole file or none.
     Raises: UnavailableError.
@@ -58,10 +58,10 @@ def appear(path: Path, content: bytes, *, stamp: Callable[[Path], None]) -> bool
 
 
 def content_of(path: Path) -> tuple[bytes, int] | None:
-    """The content and the modification time in nanoseconds; None where there is no such file.
+    """Return the content and the modification time in nanoseconds; None where there is no such file.
 
     It is opened and not only looked at: an NFS client asks the server for a file's times at every open, and otherwise
-    remembers them for up to a minute. Source: nfs(5), close-to-open cache consistency. Raises: UnavailableError.
+    caches them for up to a minute. Source: nfs(5), close-to-open cache consistency. Raises: UnavailableError.
     """
     with reaching(path):
         try:
@@ -73,7 +73,7 @@ def content_of(path: Path) -> tuple[bytes, int] | None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Brings the names in the folder to disk, where the file system can."""
+    """Bring the names in the folder to disk, where the file system can."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Evidence of the other studies in a shared folder for a study before its first trial."""
+"""The other studies in a shared folder as sources of a study."""
 
 import logging
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 from crosswind.data.schema.errors import ProjectError
 from crosswind.data.schema.trial import Study, TrialRecord
 from crosswind.models.tuner.evidence.prior_studies import bounded, features_of, is_comparable, prior_sources
-from crosswind.models.tuner.search.search import Earlier
+from crosswind.models.tuner.search.search import PriorStudies
 from crosswind.models.tuner.service.folder.clock import FolderClock
 from crosswind.models.tuner.service.folder.study_folder import STUDY_FILE, StudyFolder
 
@@ -19,18 +19,18 @@ _log = logging.getLogger("crosswind.tuner")
 
 
 @dataclass(frozen=True)
-class PriorStudies:
-    """Looks up the comparable studies below `root`; what cannot be read is left out and told in the log."""
+class FolderPriorStudies:
+    """Looks up the comparable studies below `root`; one that cannot be read is left out, with a warning in the log."""
 
     root: Path
     clock: FolderClock
 
-    def __call__(self, study: Study) -> Earlier:
-        """Sources of the studies, the newest first."""
-        return Earlier(bounded(prior_sources(study, self._comparable(study))), features_of(study))
+    def __call__(self, study: Study) -> PriorStudies:
+        """Return sources of the studies, the newest first."""
+        return PriorStudies(bounded(prior_sources(study, self._comparable(study))), features_of(study))
 
     def _comparable(self, study: Study) -> Iterator[tuple[Study, list[TrialRecord]]]:
-        read = 0
+        n_trials = 0
         paths = sorted(self.root.glob(f"*/{STUDY_FILE}"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
         for path in paths[:STUDIES_MAX]:
             try:
@@ -38,9 +38,10 @@ class PriorStudies:
                 other = folder.study()[0]
                 records = [turn.record for turn in folder.turns()] if is_comparable(study, other) else []
             except ProjectError as error:
-                _log.warning("study %s does without one beside it: %s", study.name, error)
+                _log.warning("study %s does without a prior study: %s", study.name, error)
                 continue
-            yield other, records
-            read += len(records)
-            if read > TRIALS_MAX:
+            if records:
+                yield other, records
+            n_trials += len(records)
+            if n_trials > TRIALS_MAX:
                 return

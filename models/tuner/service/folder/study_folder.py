@@ -1,4 +1,4 @@
-"""One study in its folder: what it is, and the turns of its trials."""
+"""One study in its folder, and the turns of its trials."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from crosswind.data.schema.errors import MalformedError, NotFoundError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, NotFoundError
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import ENDED, Study
 from crosswind.models.tuner.service.folder import turns
@@ -25,7 +25,7 @@ LEFT_OVER_NS = 24 * 3600 * NANOSECONDS  # drafts older than this are of writers 
 
 @dataclass
 class StudyFolder:
-    """The files of one study; what was read of ended trials is kept, as it cannot change any more."""
+    """The files of one study; ended trials are read once, as they cannot change any more."""
 
     path: Path
     clock: FolderClock
@@ -33,37 +33,37 @@ class StudyFolder:
     _seen: dict[int, int] = field(default_factory=dict, init=False)  # newest generations that this process knows of
 
     def create(self, study: Study, request: RequestKey | None) -> bool:
-        """Writes what the study is, unless there is one of this name; whether it was written."""
+        """Write the study, unless there is one of this name; return whether it was written."""
         with reaching(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        fields = {"study": asdict(study), "request": asdict(request) if request else None}
+        fields = {"study": study.as_json(), "request": asdict(request) if request else None}
         content = json.dumps(fields, allow_nan=False).encode() + b"\n"
         return appear(self.path / STUDY_FILE, content, stamp=self.clock.stamp)
 
     def study(self) -> tuple[Study, RequestKey | None]:
-        """The study, and which request made it. Raises: NotFoundError, MalformedError."""
+        """Return the study and the request that made it. Raises: NotFoundError, MalformedError."""
         path = self.path / STUDY_FILE
         content = content_of(path)
         if content is None:
             raise NotFoundError(f"{path} is not there")
         try:
             fields: dict[str, Any] = json.loads(content[0])
-            return Study(**fields["study"]), RequestKey(**fields["request"]) if fields["request"] else None
-        except (ValueError, KeyError, TypeError) as error:
+            return Study.from_json(fields["study"]), RequestKey(**fields["request"]) if fields["request"] else None
+        except (ValueError, KeyError, TypeError, AttributeError, InvalidInputError) as error:
             raise MalformedError(f"{path}: expected a study as Crosswind writes it: {error}") from error
 
     def turns(self) -> list[Turn]:
-        """The newest turn of every trial, in the order in which the trials were begun."""
+        """Return the newest turn of every trial, in the order in which the trials were begun."""
         return self.look()[0]
 
     def look(self) -> tuple[list[Turn], int]:
-        """The turns, and the number of the trial that may be begun by whoever knows these."""
-        generations = dict(self._generations())  # as of now, whatever another thread finds meanwhile
+        """Return the turns, and the number of the next trial, which a process that has seen these may begin."""
+        generations = dict(self._generations())  # a copy: another thread may change it meanwhile
         newest = (self._newest(number, generations[number]) for number in sorted(generations))
         return [turn for turn in newest if turn], max(generations, default=-1) + 1
 
     def turn(self, number: int) -> Turn | None:
-        """The newest turn of one trial, None where there is no such trial."""
+        """Return the newest turn of one trial, None where there is no such trial."""
         generation = self._seen.get(number, 0)
         with reaching(self.path):
             while (self.path / turns.file_name(number, generation)).exists():
@@ -71,14 +71,14 @@ class StudyFolder:
         return self._newest(number, generation - 1) if generation else None
 
     def make(self, turn: Turn) -> Turn | None:
-        """Stores a turn, its lease running from now; None where another writer was faster."""
+        """Store a turn, its lease running from now; return None where another writer was faster."""
         path = self.path / turn.file_name
         made = appear(path, turns.written(turn), stamp=self.clock.stamp)
         self._seen[turn.number] = max(self._seen.get(turn.number, 0), turn.generation)
         return self._read(turn.number, turn.generation) if made else None
 
     def renew(self, turn: Turn, lease_seconds: float) -> None:
-        """Lets the turn's lease hold so many seconds from now."""
+        """Let the turn's lease hold so many seconds from now."""
         path = self.path / turn.file_name
         self.clock.stamp(path)
         longer_ns = round((lease_seconds - turn.lease_seconds) * NANOSECONDS)
@@ -88,7 +88,7 @@ class StudyFolder:
                 os.utime(path, ns=(stamp_ns, stamp_ns))
 
     def sweep(self, now_ns: int) -> None:
-        """Takes away drafts that killed writers left."""
+        """Remove drafts that killed writers left."""
         for path in self._drafts():
             with reaching(path), suppress(FileNotFoundError):
                 if path.stat().st_mtime_ns < now_ns - LEFT_OVER_NS:
@@ -98,10 +98,10 @@ class StudyFolder:
         return self.path.glob(f".*{DRAFT_SUFFIX}")
 
     def _generations(self) -> dict[int, int]:
-        """The newest generation of each trial, as far as the folder's list and this process know.
+        """Return the newest generation of each trial, as far as the folder's list and this process know.
 
-        A list that an NFS client remembered may lack names. Trials are begun one after the other, so all are there up
-        to the last one; and a turn that is missed here is found when somebody tries to make it again.
+        A list that an NFS client has cached may lack names. Trials are begun one after the other, so all are there up
+        to the last one; and a turn that is missed here comes to light when somebody tries to make it again.
         """
         newest: dict[int, int] = defaultdict(int, self._seen)
         with reaching(self.path):
@@ -112,7 +112,7 @@ class StudyFolder:
         return self._seen
 
     def _newest(self, number: int, generation: int) -> Turn | None:
-        """The newest turn that can be read; a damaged one counts as not taken, and its name as used."""
+        """Return the newest turn that can be read; a damaged one counts as none, and its name as used."""
         if number in self._ended:
             return self._ended[number]
         for candidate in range(generation, -1, -1):
@@ -132,6 +132,6 @@ class StudyFolder:
 
 
 def folder_name(study: str) -> str:
-    """The name of a study's folder: readable, safe, and another one for every name."""
+    """Return the name of a study's folder: readable, safe, and another one for every name."""
     plain = "".join(character if character.isascii() and character.isalnum() else "-" for character in study)[:40]
     return f"{plain}-{sha256(study.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"

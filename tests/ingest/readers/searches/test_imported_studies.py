@@ -1,4 +1,4 @@
-"""SearchCache that other tools made go on here: stored once, and asked for the next configuration."""
+"""Searches that other tools made go on here: stored once, they give the next configuration."""
 
 import gzip
 from collections.abc import Iterator

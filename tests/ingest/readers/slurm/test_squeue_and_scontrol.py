@@ -12,7 +12,7 @@ from crosswind.data.schema.job import Job
 from crosswind.ingest.reader.reader import Context, Reader, Report
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.slurm.scontrol import ScontrolReader
-from crosswind.ingest.readers.slurm.squeue import FORMAT, POOR, SqueueReader, squeue_command
+from crosswind.ingest.readers.slurm.squeue import FORMAT, POOR, SqueueReader
 from crosswind.ingest.readers.slurm.squeue_json import SqueueJsonReader
 
 READERS: Mapping[str, Reader] = {
@@ -223,11 +223,6 @@ def test_a_queue_without_its_heading_is_refused(tmp_path: Path) -> None:
     path.write_text("  9      test  stopped     root CA       0:05      1 node3\n")
     with pytest.raises(MalformedError, match="line 1: expected squeue's heading, found"):
         read_file(path, SqueueReader())
-
-
-def test_the_command_asks_for_what_the_reader_knows() -> None:
-    assert squeue_command()[-1] == f"--format={FORMAT}"
-    assert (RECORDINGS / "squeue/columns-22.05.txt").read_text().count("\n") == 15
 
 
 def test_times_without_zone_are_of_the_zone_that_is_named() -> None:

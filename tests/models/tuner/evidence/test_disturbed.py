@@ -15,9 +15,9 @@ from crosswind.models.explain.causes import CAUSES
 from crosswind.models.explain.cohort.columns import COLUMNS
 from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.cohort.step_rows import ranks_of, spans_of
-from crosswind.models.tuner.evidence.beside_others import Seen, lost_beside
 from crosswind.models.tuner.evidence.disturbed import disturbance_of
 from crosswind.models.tuner.evidence.external import AGAINST_ITS_OWN, AGAINST_OTHERS, MADE_BY, ON_ONE_RANK, is_made_by
+from crosswind.models.tuner.evidence.other_runs import SampledRun, losses_by_others
 from crosswind.models.tuner.evidence.others_on_cores import others_shares
 
 AddRun = Callable[..., Run]
@@ -31,7 +31,7 @@ def segments(seed: int, pace: float = 1.0, **means: float) -> Segments:
     return Segments(f"r{seed}", 2, values, np.ones(40), values, of_ranks=np.tile(values.mean(axis=0), (2, 1)))
 
 
-OTHERS = [Seen(segments(seed, pace=0.5 + seed / 4), 0.03) for seed in range(1, 9)]
+OTHERS = [SampledRun(segments(seed, pace=0.5 + seed / 4), 0.03) for seed in range(1, 9)]
 
 
 def test_every_external_cause_is_a_cause() -> None:
@@ -42,27 +42,27 @@ def test_every_external_cause_is_a_cause() -> None:
 
 def test_an_undisturbed_run_lost_nothing_however_slow_its_configuration_is() -> None:
     for seed, pace in enumerate((0.2, 1.0, 5.0)):
-        assert lost_beside(Seen(segments(seed, pace), 0.04), OTHERS, (), 0.1) == []
+        assert losses_by_others(SampledRun(segments(seed, pace), 0.04), OTHERS, (), 0.1) == []
 
 
-def test_others_on_its_cores_are_told_even_beside_no_other_run() -> None:
-    waiting = Seen(segments(20, compute=0.12, run_queue_wait=0.05), 0.4)
-    [alone] = lost_beside(waiting, [], (), 0.1)
+def test_others_on_its_cores_show_even_without_another_run() -> None:
+    waiting = SampledRun(segments(20, compute=0.12, run_queue_wait=0.05), 0.4)
+    [alone] = losses_by_others(waiting, [], (), 0.1)
     assert (alone.cause, round(alone.ratio, 2)) == ("cpu_contention", 0.4)
-    [beside] = lost_beside(waiting, OTHERS, (), 0.1)
-    assert round(beside.ratio, 2) == 0.37  # 3 % are usual
-    assert beside.low < beside.ratio < beside.high
-    idle = Seen(segments(21, run_queue_wait=0.0, fabric=0.0), 0.4)  # others ran, and it never waited
-    assert lost_beside(idle, OTHERS, (), 0.1) == []
+    [compared] = losses_by_others(waiting, OTHERS, (), 0.1)
+    assert round(compared.ratio, 2) == 0.37  # 3 % are usual
+    assert compared.low < compared.ratio < compared.high
+    idle = SampledRun(segments(21, run_queue_wait=0.0, fabric=0.0), 0.4)  # others ran, and it never waited
+    assert losses_by_others(idle, OTHERS, (), 0.1) == []
 
 
-def test_stolen_time_is_told_and_a_tuned_power_limit_is_not_external() -> None:
-    [stolen] = lost_beside(Seen(segments(22, compute=0.1, stolen=0.03)), OTHERS, (), 0.1)
+def test_stolen_time_shows_and_a_tuned_power_limit_is_not_external() -> None:
+    [stolen] = losses_by_others(SampledRun(segments(22, compute=0.1, stolen=0.03)), OTHERS, (), 0.1)
     assert stolen.cause == "cpu_steal"
-    capped = Seen(segments(23, compute=0.1, power_throttled=0.03))
-    [cap] = lost_beside(capped, OTHERS, ("batch",), 0.1)
+    capped = SampledRun(segments(23, compute=0.1, power_throttled=0.03))
+    [cap] = losses_by_others(capped, OTHERS, ("batch",), 0.1)
     assert cap.cause == "power_cap"
-    assert lost_beside(capped, OTHERS, ("power_limit_watts",), 0.1) == []
+    assert losses_by_others(capped, OTHERS, ("power_limit_watts",), 0.1) == []
 
 
 def test_what_may_be_made_by_a_parameter() -> None:
@@ -71,7 +71,7 @@ def test_what_may_be_made_by_a_parameter() -> None:
     assert not is_made_by("packet_loss", ["power_limit"])
 
 
-def test_too_little_is_told_as_such(store: Store, add_run: AddRun) -> None:
+def test_too_few_steps_are_no_evidence(store: Store, add_run: AddRun) -> None:
     add_run("short", {}, steps=[1.0] * 5)
     disturbance = disturbance_of(store, "short")
     assert (disturbance.basis, disturbance.is_disturbed) == (DisturbanceBasis.NOTHING, False)
@@ -84,7 +84,7 @@ def test_bad_input_is_refused(store: Store, add_run: AddRun) -> None:
     with pytest.raises(NotFoundError, match="run 'nowhere' is not in the catalog"):
         disturbance_of(store, "nowhere")
     with pytest.raises(NotFoundError, match="run 'nowhere' is not in the catalog"):
-        disturbance_of(store, "r", beside=["nowhere"])
+        disturbance_of(store, "r", others=["nowhere"])
     with pytest.raises(InvalidInputError, match=r"least is 1\.0, expected a share between 0 and 1"):
         disturbance_of(store, "r", least=1.0)
 
@@ -118,7 +118,7 @@ def test_others_shares_tell_neighbours_from_quiet_runs(lab: Store) -> None:
     assert np.median(shares[""]) < 0.06
 
 
-def test_beside_runs_of_its_configuration_the_explanation_decides(lab: Store) -> None:
+def test_with_runs_of_its_configuration_the_explanation_decides(lab: Store) -> None:
     neighbour = disturbance_of(lab, with_faults(lab, "neighbour_job")[0].run_id)
     assert (neighbour.basis, neighbour.is_disturbed) == (DisturbanceBasis.OWN_RUNS, True)
     assert neighbour.lost[0].cause == "cpu_contention"
@@ -128,17 +128,19 @@ def test_beside_runs_of_its_configuration_the_explanation_decides(lab: Store) ->
     assert quiet.sentence.startswith("No known external cause took 10% of the time of run ")
 
 
-def test_a_configuration_tried_once_is_told_beside_others(lab: Store, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_configuration_tried_once_is_compared_with_others(
+    lab: Store, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     with Store.open(tmp_path_factory.mktemp("alone")) as alone:
         load_lab_samples(alone)
         with alone.catalog.write() as session:
             for number, run in enumerate(all_runs(lab, RunFilter(workload="image-classifier"))):
                 session.runs.merge(replace(run, configuration={**run.configuration, "trial": number}))
         quiet, disturbed = with_faults(alone, ""), with_faults(alone, "neighbour_job")
-        beside = [run.run_id for run in quiet[2:8]]
+        others = [run.run_id for run in quiet[2:8]]
         for run in disturbed[:2]:
-            disturbance = disturbance_of(alone, run.run_id, beside=beside)
+            disturbance = disturbance_of(alone, run.run_id, others=others)
             assert (disturbance.basis, disturbance.is_disturbed) == (DisturbanceBasis.OTHER_RUNS, True)
-            assert "told beside 6 runs of other configurations, none of its own" in disturbance.sentence
+            assert "compared with 6 runs of other configurations, none of its own" in disturbance.sentence
         for run in quiet[:2]:
-            assert not disturbance_of(alone, run.run_id, beside=beside).is_disturbed
+            assert not disturbance_of(alone, run.run_id, others=others).is_disturbed

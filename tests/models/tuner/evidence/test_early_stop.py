@@ -24,7 +24,7 @@ def noisy(level: float, count: int, seed: int = 0) -> Floats:
     return np.asarray(level * np.exp(np.random.default_rng(seed).normal(0, 0.05, count)))
 
 
-def test_a_hopeless_trial_is_stopped_and_told_why() -> None:
+def test_a_hopeless_trial_is_stopped_with_a_reason() -> None:
     stop = stop_of(noisy(3.0, 15), itself, Incumbent(1.0), total_steps=100)
     assert stop is not None
     assert stop.steps == 15

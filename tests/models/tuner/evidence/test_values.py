@@ -61,7 +61,7 @@ def test_a_name_may_differ_by_its_unit_alone() -> None:
     assert configured_value("bucket", {"bucket_bytes": 2**21}) is None
 
 
-def test_what_does_not_cover_the_space_is_told() -> None:
+def test_the_fault_is_named_where_the_space_is_not_covered() -> None:
     whole: dict[str, Parameter] = {
         "bucket_mib": "8",
         "workers": "2",

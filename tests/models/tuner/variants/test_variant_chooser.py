@@ -56,7 +56,7 @@ def test_trials_outweigh_features() -> None:
 
 
 def test_trials_say_which_precedents_count() -> None:
-    """Without features: four inputs like A and four like B; two trials tell which of them the new one is like."""
+    """Without features: four inputs like A and four like B; two trials show which of them the new one is like."""
     variants = [{"level": level} for level in range(4)]
     like = {"A": (1.0, 2.0, 4.0, 8.0), "B": (2.0, 1.0, 8.0, 0.5)}
     precedents = [

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from crosswind.cli.verbs.tune.where import service_at
 from crosswind.client.remote_studies import RemoteStudyService
+from crosswind.data.schema.context import NUMBERS_MAX, Numbers, context_from_json
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.trial import TrialRecord
 from crosswind.models.tuner.service.service import Lease, Suggest
-from crosswind.models.tuner.variants.contexts import NUMBERS_MAX, Numbers, choosing_by, context_of_json
+from crosswind.models.tuner.variants.for_context import tuner_for_context
 from crosswind.settings import Settings
 
 VARIABLE = "CROSSWIND_TRIAL_CONTEXT"
@@ -27,7 +28,7 @@ def context_in(word: str) -> dict[str, float]:
 
     Raises: InvalidInputError naming the number, UnavailableError when the file cannot be read.
     """
-    numbers = context_of_json(_of_file(Path(word)) if word.endswith(".json") else _of_words(word))
+    numbers = context_from_json(_of_file(Path(word)) if word.endswith(".json") else _of_words(word))
     if not 1 <= len(numbers) <= NUMBERS_MAX:
         raise InvalidInputError(f"--context {word[:80]!r} has {len(numbers)} numbers, expected 1 to {NUMBERS_MAX}")
     return numbers
@@ -39,7 +40,7 @@ def context_told(arguments: argparse.Namespace, environment: Mapping[str, str] =
         return context_in(arguments.context)
     exported = environment.get(VARIABLE) if environment.get("CROSSWIND_TRIAL") == arguments.trial else None
     try:
-        return context_of_json(json.loads(exported)) if exported else {}
+        return context_from_json(json.loads(exported)) if exported else {}
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"{VARIABLE} is {exported!r:.80}, expected a JSON object of numbers") from error
 
@@ -47,7 +48,7 @@ def context_told(arguments: argparse.Namespace, environment: Mapping[str, str] =
 def suggesting(context: Numbers, place: tuple[str, str], settings: Settings) -> Suggest:
     """Asks that place for trials, chosen by the study's earlier trials with their contexts; anew each time.
 
-    It raises: InvalidInputError as `choosing_by`; NotFoundError, UnavailableError.
+    It raises: InvalidInputError as `tuner_for_context`; NotFoundError, UnavailableError.
     """
 
     def suggest(study: str, count: int, lease: Lease) -> list[TrialRecord]:
@@ -55,8 +56,8 @@ def suggesting(context: Numbers, place: tuple[str, str], settings: Settings) -> 
         if kind == "server":
             return RemoteStudyService(address).suggest(study, count, lease, context=context)
         with service_at(place, settings) as service:
-            choosing = choosing_by(context, service.trials(study))
-        with service_at(place, settings, make_tuner=choosing) as service:
+            make_tuner = tuner_for_context(context, service.trials(study))
+        with service_at(place, settings, make_tuner=make_tuner) as service:
             return service.suggest(study, count, lease)
 
     return suggest

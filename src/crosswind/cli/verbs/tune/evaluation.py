@@ -17,12 +17,12 @@ from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
 from crosswind.cli.verbs.tune.run_outcomes import step_outcomes
 from crosswind.cli.verbs.tune.told_objective import listening, outcomes_in
 from crosswind.cli.verbs.tune.watch import Watch
+from crosswind.data.schema.context import Numbers, context_text, fitting_reason, outcomes_with
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, ProjectError, UnavailableError
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import Study, TrialRecord, TrialState
 from crosswind.ingest.wrapper.wrapper import Launch, Outcome, launch
 from crosswind.models.tuner.service.service import Lease, StudyService
-from crosswind.models.tuner.variants.contexts import Numbers, as_outcomes, as_reason, as_text
 
 OK, FAILED, STOPPED, USED_UP, LATER = 0, 1, 3, 4, 75
 OURS = frozenset({STOPPED, USED_UP, LATER})  # exit codes that job scripts ask for; a failing program's become 1
@@ -80,7 +80,7 @@ class Program:
         command = filled(self.command, configuration, names)
         if config_file := names.get(CONFIG_FILE):
             write_config(Path(config_file), configuration)
-        told_context = {VARIABLE: as_text(self.context)} if self.context else {}
+        told_context = {VARIABLE: context_text(self.context)} if self.context else {}
         return variables(configuration, self.exports) | _environment(names) | told_context, command
 
     def names(self, study: str, record: TrialRecord) -> dict[str, str]:
@@ -222,7 +222,7 @@ class Evaluation:
             outcomes = {"run_seconds": outcome.seconds, **step_outcomes(self.program.spool, outcome.run_id), **heard}
             if result := self.program.result_file(record):
                 outcomes |= outcomes_in(result, self.study.objective, self.program.pattern)
-            outcomes |= as_outcomes(self.program.context)  # what it was chosen for, whatever the program says
+            outcomes = outcomes_with(outcomes, self.program.context)  # whatever the program says
             objective = judged(self.study, record.trial.configuration, outcomes)
         except ProjectError as error:
             return Ended(FAILED, self._without(record, TrialState.FAILED, str(error)))
@@ -230,8 +230,8 @@ class Evaluation:
         return Ended(OK, replace(done, run_id=outcome.run_id, outcomes=outcomes))
 
     def _without(self, record: TrialRecord, state: TrialState, reason: str) -> TrialResult:
-        told_reason = as_reason(reason, self.program.context)
-        return TrialResult(self.study.name, record.trial_id, state, reason=told_reason, owner=record.owner)
+        full_reason = fitting_reason(reason, self.program.context)
+        return TrialResult(self.study.name, record.trial_id, state, reason=full_reason, owner=record.owner)
 
     def _back(self, record: TrialRecord) -> TrialResult:
         """The trial given back, with the checkpoint if the program has left one."""

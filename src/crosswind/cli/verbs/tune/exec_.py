@@ -106,8 +106,7 @@ def _begun(service: StudyService, outbox: Outbox, ahead: Prefetch, name: str) ->
 
 def _with_command(program: Program, study: Study) -> Program:
     """The program with the study's own command where none is given. Raises: InvalidInputError without either."""
-    default = study.details.get("command")
-    command = program.command or (tuple(map(str, default)) if isinstance(default, list) else ())
+    command = program.command or study.command
     if not command:
         raise InvalidInputError(
             "tune exec: expected a program after --, as in crosswind tune exec STUDY -- ./train {lr}"
@@ -166,8 +165,8 @@ def _follow(program: Program, answer: ranks.Answer, study: str) -> int:
     """Becomes the program of a rank that rank 0 has asked for; returns only where there is none."""
     if answer.exit_code is not None or answer.configuration is None:
         return answer.exit_code or OK
-    record = TrialRecord(Trial(answer.configuration, TrialState.LEASED, None, answer.trial_id), study)
-    record = TrialRecord(**{**vars(record), "checkpoint": answer.checkpoint})
+    trial = Trial(answer.configuration, TrialState.LEASED, None, answer.trial_id)
+    record = TrialRecord(trial, study, checkpoint=answer.checkpoint)
     environment, command = replace(program, command=tuple(answer.command)).seen_by(study, record)
     environment = os.environ | environment | {"CROSSWIND_RUN_ID": answer.run_id, "CROSSWIND_SPOOL": str(program.spool)}
     environment |= injected(environment) if program.injects else {"CROSSWIND_INJECT": "0"}

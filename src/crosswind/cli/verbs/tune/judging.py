@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from crosswind.models.tuner.space.expression import Expression
 
 NAME = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
-MAXIMISED = "maximise"
 
 
 def judged(study: Study, configuration: Configuration, outcomes: Mapping[str, float]) -> float:
@@ -37,7 +36,7 @@ def judged(study: Study, configuration: Configuration, outcomes: Mapping[str, fl
 
 def signed(study: Study, value: float) -> float:
     """The number as the study keeps it, lower is better; or back again."""
-    return -value if study.details.get("direction") == MAXIMISED else value
+    return -value if study.is_maximised else value
 
 
 @lru_cache(maxsize=16)

@@ -34,7 +34,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 def _create(arguments: argparse.Namespace, service: StudyService, study: Study) -> None:
     made = service.create(study)
     if arguments.json:
-        say_json(made)
+        say_json(made.as_json())
     else:
         say(f"study {made.name} is {made.study_id}; next: crosswind tune exec {made.name} -- CMD")
 

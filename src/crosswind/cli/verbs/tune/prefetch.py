@@ -7,17 +7,23 @@ alone. Source: rename(2); nfs(5).
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 from crosswind.cli.verbs.tune.spooled import spool_text
-from crosswind.data.schema.errors import ConflictError, NotFoundError, ProjectError, UnavailableError
+from crosswind.data.schema.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    ProjectError,
+    UnavailableError,
+)
 from crosswind.data.schema.run import new_ulid
-from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.trial import Study, TrialRecord
 from crosswind.models.tuner.service.service import Lease, StudyService, Suggest
-from crosswind.models.tuner.study.hours import ends_ns
 
 FOLDER = "tune-ahead"
 LEASE_SECONDS = 86_400.0  # after which the service hands them to others
@@ -31,6 +37,15 @@ class Kept:
 
     study: Study
     record: TrialRecord
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return what `as_json` wrote."""
+        return cls(Study.from_json(content["study"]), TrialRecord.from_json(content["record"]))
+
+    def as_json(self) -> dict[str, object]:
+        """Return study and trial as JSON values."""
+        return {"study": self.study.as_json(), "record": self.record.as_nested_json()}
 
 
 @dataclass(frozen=True)
@@ -72,8 +87,7 @@ class Prefetch:
         """
         now_ns = time.time_ns()
         for path, kept in self._waiting(study):
-            is_over = _hours_are_over(kept.study, now_ns)
-            if not is_over and _left_ns(kept, now_ns) > SHORT_NS and (mine := _taken(path)):
+            if not kept.study.is_over(now_ns) and _left_ns(kept, now_ns) > SHORT_NS and (mine := _taken(path)):
                 mine.unlink(missing_ok=True)
                 return kept
         return None
@@ -85,7 +99,7 @@ class Prefetch:
         """
         now_ns = time.time_ns()
         for path, kept in self._waiting(study.study_id):
-            if _left_ns(kept, now_ns) > OLD_NS and not _hours_are_over(study, now_ns):
+            if _left_ns(kept, now_ns) > OLD_NS and not study.is_over(now_ns):
                 continue
             if mine := _taken(path):
                 try:
@@ -113,7 +127,7 @@ class Prefetch:
         """Raises: OSError, and what is not kept then is given back; what a service raises that cannot be told so."""
         for number, kept in enumerate(leased):
             try:
-                spool_text(self.folder, json.dumps({"place": self.place, **asdict(kept)}))
+                spool_text(self.folder, json.dumps({"place": self.place, **kept.as_json()}))
             except OSError:
                 for unkept in leased[number:]:
                     _release(service, unkept)
@@ -124,8 +138,8 @@ class Prefetch:
         for path in sorted(self.folder.glob("*.json")):
             try:
                 content = json.loads(path.read_text(encoding="utf-8"))
-                is_ours, kept = tuple(content["place"]) == self.place, _kept(content)
-            except (OSError, ValueError, KeyError, TypeError):  # somebody took it just now, or it is not ours
+                is_ours, kept = tuple(content["place"]) == self.place, Kept.from_json(content)
+            except (OSError, ValueError, KeyError, TypeError, InvalidInputError):  # just taken, or not ours
                 continue
             if not is_ours or study not in (kept.study.study_id, kept.study.name):
                 continue
@@ -154,15 +168,3 @@ def _release(service: StudyService, kept: Kept) -> None:
 
 def _left_ns(kept: Kept, now_ns: int) -> int:
     return (kept.record.lease_expires_ns or 0) - now_ns
-
-
-def _hours_are_over(study: Study, now_ns: int) -> bool:
-    ends = ends_ns(study)
-    return ends is not None and now_ns >= ends
-
-
-def _kept(content: dict[str, dict[str, object]]) -> Kept:
-    record = dict(content["record"])
-    trial = dict(record.pop("trial"))  # type: ignore[call-overload]
-    made = Trial(**trial | {"state": TrialState(trial["state"])})
-    return Kept(Study(**content["study"]), TrialRecord(made, **record))  # type: ignore[arg-type]

@@ -6,7 +6,6 @@ import io
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from crosswind.cli.text.output import say, say_json
 from crosswind.cli.verbs.tune.config_file import config_text
@@ -37,8 +36,8 @@ def _status(arguments: argparse.Namespace, service: StudyService) -> None:
     if arguments.json:
         front = [record.trial_id for record in overview.front]
         status = {
-            "trials": [asdict(record) for record in records],
-            "best": best.trial if best else None,
+            "trials": [record.as_nested_json() for record in records],
+            "best": best.as_nested_json()["trial"] if best else None,
             "front": front,
         }
         say_json(status | {"outside": overview.outside, "unjudged": overview.unjudged})
@@ -68,8 +67,8 @@ def _best(arguments: argparse.Namespace, service: StudyService) -> None:
         return
     measured, answer = signed(study, best.trial.objective), answer_of(study, service.trials(arguments.study))
     if arguments.json:
-        facts = {"configuration": best.trial.configuration, "objective": measured, "unit": study.unit, "trial": best}
-        say_json(facts | {"answer": answer_json(answer)})
+        facts = {"configuration": best.trial.configuration, "objective": measured, "unit": study.unit}
+        say_json({**facts, "trial": best.as_nested_json(), "answer": answer_json(answer)})
         return
     say(f"{study.objective} {measured:.6g} {study.unit} (trial {best.trial_id})")
     say("\n".join(f"{name} = {text_of(value)}" for name, value in best.trial.configuration.items()))
@@ -104,12 +103,12 @@ def _export(arguments: argparse.Namespace, service: StudyService) -> None:
 
 def _row(study: Study, record: TrialRecord) -> dict[str, object]:
     """A trial in one line: its parameters by name, its outcomes, and the objective under the study's name for it."""
-    facts = {**asdict(record), "trial_id": record.trial_id, "state": str(record.trial.state)}
+    fields = record.as_json()
     objective = None if record.trial.objective is None else signed(study, record.trial.objective)
     return {
-        **{name: facts[name] for name in FACTS},
+        **{name: fields[name] for name in FACTS},
         **record.trial.configuration,
-        **record.outcomes,
+        **fields["outcomes"],
         study.objective: objective,
     }
 

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from crosswind.cli.text.output import say, say_json
 from crosswind.cli.verbs.tune.asker import holder
@@ -15,10 +15,10 @@ from crosswind.cli.verbs.tune.filling import variables
 from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
 from crosswind.cli.verbs.tune.trial_table import trial_table
 from crosswind.cli.verbs.tune.where import place_of, service_at
+from crosswind.data.schema.context import context_text, fitting_reason, outcomes_with
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.trial import TrialRecord, TrialState
 from crosswind.models.tuner.service.service import StudyService
-from crosswind.models.tuner.variants.contexts import as_outcomes, as_reason, as_text
 from crosswind.settings import Settings
 
 OK, USED_UP = 0, 4
@@ -46,7 +46,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 def _next(arguments: argparse.Namespace, handed_out: list[TrialRecord]) -> int:
     if arguments.json:
         is_next = arguments.action == "next"
-        say_json([flat(record) if is_next else asdict(record) for record in handed_out])
+        say_json([record.as_json() if is_next else record.as_nested_json() for record in handed_out])
     elif not handed_out:
         sys.stderr.write(f"crosswind: study {arguments.study} has nothing more to try: budget or space are used up\n")
     elif arguments.format == "env":
@@ -59,7 +59,7 @@ def _next(arguments: argparse.Namespace, handed_out: list[TrialRecord]) -> int:
 
 def _environment(record: TrialRecord, context: str | None) -> dict[str, str]:
     named = {"CROSSWIND_TRIAL": record.trial_id, OWNER: record.owner, "CROSSWIND_CHECKPOINT": record.checkpoint}
-    named |= {VARIABLE: as_text(context_in(context)) if context else None}
+    named |= {VARIABLE: context_text(context_in(context)) if context else None}
     return {name: text for name, text in named.items() if text} | variables(record.trial.configuration, {})
 
 
@@ -96,15 +96,15 @@ def _tell(arguments: argparse.Namespace) -> TrialResult:
     return replace(
         tell,
         objective=value,
-        reason=reason if value is not None else as_reason(reason or str(state), context),
+        reason=reason if value is not None else fitting_reason(reason or str(state), context),
         run_id=arguments.run,
-        outcomes=_outcomes(arguments.outcome) | (as_outcomes(context) if value is not None else {}),
+        outcomes=outcomes_with(_outcomes(arguments.outcome), context if value is not None else {}),
         as_measured=value is not None,
     )
 
 
 def _fail(arguments: argparse.Namespace) -> TrialResult:
-    reason = as_reason(arguments.reason, context_told(arguments))
+    reason = fitting_reason(arguments.reason, context_told(arguments))
     return replace(_ended(arguments, TrialState.FAILED), reason=reason)
 
 
@@ -144,12 +144,6 @@ def _owner(arguments: argparse.Namespace) -> str | None:
 
 def _say(records: list[TrialRecord], arguments: argparse.Namespace) -> None:
     if arguments.json:
-        say_json([asdict(record) for record in records])
+        say_json([record.as_nested_json() for record in records])
     else:
         say(trial_table(records))
-
-
-def flat(record: TrialRecord) -> dict[str, object]:
-    """A trial and its lease as one JSON object."""
-    value = asdict(record)
-    return {**value.pop("trial"), **value}

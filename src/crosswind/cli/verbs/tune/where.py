@@ -66,12 +66,14 @@ def store_service(settings: Settings, make_tuner: "MakeTuner | None" = None) -> 
     Raises: NotFoundError for what is not in it, saying where else a study may be.
     """
     from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
-    from crosswind.models.tuner.evidence.for_study import StoredEarlier  # noqa: PLC0415
+    from crosswind.models.tuner.evidence.stored_prior_studies import StoredPriorStudies  # noqa: PLC0415
     from crosswind.models.tuner.service.catalog import CatalogStudyService  # noqa: PLC0415
 
     with Store.open(settings.home, database=settings.database) as store:
-        earlier = StoredEarlier(store)
+        prior = StoredPriorStudies(store)
         try:
-            yield CatalogStudyService(store.catalog, make_tuner=make_tuner, find_earlier=earlier, dead_jobs=ended_jobs)
+            yield CatalogStudyService(
+                store.catalog, make_tuner=make_tuner, find_prior_studies=prior, dead_jobs=ended_jobs
+            )
         except NotFoundError as error:
             raise NotFoundError(f"{error} of {settings.home}; --server URL and --folder DIR ask elsewhere") from error

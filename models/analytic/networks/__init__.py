@@ -1,0 +1,1 @@
+"""Networks by the work and the memory that a sample costs."""

@@ -1,0 +1,1 @@
+"""Step times of rows by formula: calibrated from runs, corrected where runs deviate."""

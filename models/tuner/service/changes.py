@@ -1,0 +1,56 @@
+"""The verbs of a study service that change one trial by a rule, wherever its trials are stored."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+
+from crosswind.data.schema.trial import Trial, TrialRecord, TrialState
+from crosswind.models.tuner.service import rules
+from crosswind.models.tuner.service.service import StudyStatus
+
+Rule = Callable[[TrialRecord], TrialRecord]
+
+
+class TrialChanges(ABC):
+    """A part of `StudyService`; what inherits it says how a change is stored."""
+
+    @abstractmethod
+    def change(self, study: str, trial_id: str, rule: Rule) -> TrialRecord:
+        """Change the trial by the rule, at once for all who see it, and return it as stored. Raises: NotFoundError."""
+
+    @abstractmethod
+    def status(self, study: str) -> StudyStatus:
+        """Return how far the study is."""
+
+    def release(
+        self, study: str, trial_id: str, *, owner: str | None = None, checkpoint: str | None = None
+    ) -> TrialRecord:
+        """Give a trial back unmeasured."""
+        return self.change(study, trial_id, lambda record: rules.released(record, owner=owner, checkpoint=checkpoint))
+
+    def complete(  # noqa: PLR0913 - as the protocol has it
+        self,
+        study: str,
+        trial_id: str,
+        objective: float,
+        *,
+        owner: str | None = None,
+        run_id: str | None = None,
+        outcomes: Mapping[str, float] | None = None,
+    ) -> TrialRecord:
+        """Store what was measured."""
+        return self.change(
+            study,
+            trial_id,
+            lambda record: rules.completed(record, objective, owner=owner, run_id=run_id, outcomes=outcomes),
+        )
+
+    def fail(
+        self, study: str, trial_id: str, reason: str, *, state: TrialState = TrialState.FAILED, owner: str | None = None
+    ) -> TrialRecord:
+        """End a trial without an objective."""
+        return self.change(study, trial_id, lambda record: rules.failed(record, reason, state=state, owner=owner))
+
+    def best(self, study: str) -> Trial | None:
+        """Return the best complete trial so far."""
+        record = self.status(study).best
+        return record.trial if record else None
