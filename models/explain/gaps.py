@@ -16,13 +16,13 @@ def gaps_of(run: Run, segments: Segments | None) -> tuple[str, ...]:
     sentences = []
     if run.world_size is not None and segments.ranks < run.world_size:
         recorded = f"{segments.ranks} of {run.world_size} ranks recorded steps"
-        sentences.append(f"{recorded}: time lost by one of the others is told as the fabric's")
+        sentences.append(f"{recorded}: time lost by one of the others counts as the fabric's")
     if _is_missing(segments, (*THREAD,)):
         sentences.append(
             "no CPU time of the loop's thread was recorded: slow computing and contention cannot be distinguished"
         )
     if _is_missing(segments, SAMPLED_COLUMNS):
-        sentences.append("nothing was sampled on its nodes meanwhile: quotas, memory, clocks and links are not told")
+        sentences.append("nothing was sampled on its nodes meanwhile: quotas, memory, clocks and links are unknown")
     sentences += [f"cause {cause.name} of another package is left out: {cause.reason}" for cause in REFUSED]
     return tuple(sentences)
 
