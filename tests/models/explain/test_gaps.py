@@ -72,7 +72,7 @@ def test_a_run_that_recorded_all_lacks_nothing(store: Store, measured: Run) -> N
 def test_a_run_without_one_of_its_ranks_is_explained_by_the_others(store: Store, measured: Run) -> None:
     explanation = explained(store, measured, "without-rank-0", of_rank(1))
     assert (
-        explanation.missing[0] == "1 of 2 ranks recorded steps: time lost by one of the others is told as the fabric's"
+        explanation.missing[0] == "1 of 2 ranks recorded steps: time lost by one of the others counts as the fabric's"
     )
     assert (explanation.verdict, explanation.cause, explanation.culprit_rank) == (Verdict.SLOW, "slow_input", 1)
 
