@@ -9,16 +9,16 @@ from itertools import islice
 from pathlib import Path
 
 from crosswind.cli.text.output import say_json
-from crosswind.cli.verbs.tune import ranks
 from crosswind.cli.verbs.tune.asker import asking_process
 from crosswind.cli.verbs.tune.context import context_in, suggesting
-from crosswind.cli.verbs.tune.doubts import Doubts
-from crosswind.cli.verbs.tune.evaluation import LATER, OK, USED_UP, Ended, Evaluation, Program
+from crosswind.cli.verbs.tune.execution import ranks
+from crosswind.cli.verbs.tune.execution.doubts import Doubts
+from crosswind.cli.verbs.tune.execution.evaluation import LATER, OK, USED_UP, Ended, Evaluation, Program
+from crosswind.cli.verbs.tune.execution.objective_output import compiled
+from crosswind.cli.verbs.tune.execution.records import records_of
 from crosswind.cli.verbs.tune.filling import exports_of
-from crosswind.cli.verbs.tune.objective_output import compiled
 from crosswind.cli.verbs.tune.outbox import Outbox
 from crosswind.cli.verbs.tune.prefetch import Prefetch
-from crosswind.cli.verbs.tune.records import records_of
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import InvalidInputError, ProjectError, UnavailableError
 from crosswind.data.schema.run import new_ulid

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from crosswind.cli.verbs.tune.config_file import write_config
 from crosswind.cli.verbs.tune.context import VARIABLE
-from crosswind.cli.verbs.tune.doubts import Doubts
+from crosswind.cli.verbs.tune.execution.doubts import Doubts
+from crosswind.cli.verbs.tune.execution.objective_output import listening, outcomes_in
+from crosswind.cli.verbs.tune.execution.run_outcomes import step_outcomes
+from crosswind.cli.verbs.tune.execution.watch import Watch
 from crosswind.cli.verbs.tune.filling import filled, variables
 from crosswind.cli.verbs.tune.judging import judged
-from crosswind.cli.verbs.tune.objective_output import listening, outcomes_in
 from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
-from crosswind.cli.verbs.tune.run_outcomes import step_outcomes
-from crosswind.cli.verbs.tune.watch import Watch
 from crosswind.data.schema.context import Numbers, context_text, fitting_reason, outcomes_with
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, ProjectError, UnavailableError
 from crosswind.data.schema.run import new_ulid
@@ -181,7 +181,7 @@ class Evaluation:
 
     def _surely_worse(self, record: TrialRecord, run_id: str) -> Callable[[], str | None]:
         try:
-            from crosswind.cli.verbs.tune.early import surely_worse  # noqa: PLC0415 - needs numpy, which a plain node lacks
+            from crosswind.cli.verbs.tune.execution.early import surely_worse  # noqa: PLC0415 - needs numpy, which a plain node lacks
         except ImportError as error:
             raise UnavailableError("--stop-early needs numpy: pip install crosswind[server] on this node") from error
         try:
