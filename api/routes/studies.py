@@ -74,7 +74,7 @@ PLAIN: TypeAdapter[dict[str, DomainBody]] = TypeAdapter(Domains)
 
 
 def _space(value: Any, _: object) -> dict[str, DomainBody] | SpaceBody:
-    """Parameters alone, or with what binds them; a fault is then told of the one that was meant."""
+    """Parameters alone, or with what binds them; an error is then about the form that was meant."""
     return (
         SpaceBody.model_validate(value)
         if isinstance(value, dict) and is_wrapped(value)

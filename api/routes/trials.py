@@ -113,7 +113,7 @@ def list_trials(study_id: Id, service: StudyServiceOf) -> TrialList:
 def suggest(study_id: Id, body: SuggestRequest, service: StudyServiceOf, request: RequestKeyOf) -> TrialList:
     """Trials to evaluate next, leased to the owner; an empty list once the space is used up.
 
-    With a context, earlier trials of the study decide that were told with theirs, as outcomes `context.NAME`.
+    With a context, earlier trials of the study that recorded theirs, as outcomes `context.NAME`, decide.
     """
     lease = Lease(body.owner, body.lease_seconds, body.job)
     if body.context:

@@ -90,7 +90,7 @@ class TrialValues:
             name="complete",
             mode="markers",
             marker={"color": BLUE, "size": 9},
-            hovertext=[f"trial {trial.number}: {_told(trial.configuration)}" for trial in shown],
+            hovertext=[f"trial {trial.number}: {_described(trial.configuration)}" for trial in shown],
             hovertemplate="%{hovertext}<br>%{y:.4~g}<extra></extra>",
         )
         if self.unmeasured:
@@ -122,5 +122,5 @@ def trial_values(
     return TrialValues(objective, unit, is_maximised, tuple(values), unmeasured) if values else None
 
 
-def _told(configuration: Configuration) -> str:
+def _described(configuration: Configuration) -> str:
     return ", ".join(f"{label(name)}={label(str(value))}" for name, value in configuration.items())

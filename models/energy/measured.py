@@ -20,7 +20,7 @@ COVERAGE_MIN = 0.9  # of a run's time, on each of its nodes
 class Measured:
     """Energy of a run's nodes, whoever else was on them, over `seconds`: the run's, or its job's for meter `job`.
 
-    `coverage` is the share of that time of which the worst node told; what it did not tell counts as the rest.
+    `coverage` is the share of that time that the worst node's meter covers; the rest is taken to be like it.
     """
 
     energy: Energy

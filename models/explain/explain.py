@@ -144,7 +144,7 @@ def _is_significant(parts: Split, reference: Reference) -> bool:
 
 
 NOTHING = "Nothing to do: this is the cohort's usual time."
-SAMPLE = "Record node counters during the run (crosswind run does), or explain it again when more runs are stored."
+SAMPLE = "Record node counters beside the run (crosswind run does), or explain it again when more runs are stored."
 
 
 def _masked(run: Segments, parts: Split, reference: Reference) -> Mapping[str, Floats]:

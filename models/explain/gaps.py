@@ -19,12 +19,10 @@ def gaps_of(run: Run, segments: Segments | None) -> tuple[str, ...]:
         sentences.append(f"{recorded}: time lost by one of the others counts as the fabric's")
     if _is_missing(segments, (*THREAD,)):
         sentences.append(
-            "no CPU time of the loop's thread was recorded: slow computing and contention cannot be told apart"
+            "no CPU time of the loop's thread was recorded: slow computing and contention cannot be distinguished"
         )
     if _is_missing(segments, SAMPLED_COLUMNS):
-        sentences.append(
-            "nothing was sampled on its nodes meanwhile: quotas, memory, clocks and links stay unexplained"
-        )
+        sentences.append("nothing was sampled on its nodes meanwhile: quotas, memory, clocks and links are unknown")
     sentences += [f"cause {cause.name} of another package is left out: {cause.reason}" for cause in REFUSED]
     return tuple(sentences)
 

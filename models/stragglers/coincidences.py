@@ -15,7 +15,7 @@ AGREEING = 0.9  # least agreement of a suspect
 EXACT = 0.5  # exactness below which a fact is not suspected
 SPREAD = 0.1  # of the smaller side: the distance in runs by which noise may misplace a change of level
 OFF_MIN, OFF_MAX = 2, 10
-NONE = "not told"
+NONE = "not recorded"
 EXPERIMENT_TAGS = ("split", "injected", "position", "plan", "lab")  # of an experiment; they are no causes
 
 

@@ -72,6 +72,6 @@ def _warnings(runs: int, compared: int, ranked: Sequence[RankedPeer]) -> tuple[s
         warnings.append(f"{few} nodes were compared in fewer than {FEWEST_RUNS} runs since their last boot or change")
     if any(entry.basis is ComparisonBasis.RUN_TIMES for entry in ranked):
         warnings.append(
-            "nodes told by run times share the blame with those that they ran with; ranks' records tell more"
+            "nodes judged by run times share the blame with the nodes that they ran with; records of ranks help"
         )
     return tuple(warnings)

@@ -133,7 +133,7 @@ def test_metadata_changes_only_series_of_its_family() -> None:
     known_series = KnownSeries()
     names = ("a", "a_total", "a_sum", "ab", "b_a")
     codes = [known_series.code(name, {}) for name in names]
-    known_series.retell("a", "counter", "s")
+    known_series.update_metadata("a", "counter", "s")
     described = [(known_series.words["kind"][code], known_series.words["unit"][code]) for code in codes]
     assert described == [("counter", "s")] * 3 + [(None, None)] * 2
 

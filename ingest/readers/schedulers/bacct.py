@@ -118,7 +118,7 @@ class Reading:
             | {name: text for name, text in totals.items() if name != "STATUS" and text != "-"}
             | {"jStatus": STATUSES[end[1]]}
             | ({"exitInfo": reason} if reason else {})
-            | ({} if submitted.year else {"year_from": "the weekday and the file's modification time: none is told"}),
+            | ({} if submitted.year else {"year_from": "the weekday and the file's modification time: none is given"}),
         )
 
     def nanoseconds(self, name: str, event: Event | None) -> int | None:

@@ -130,9 +130,9 @@ def _of_ranks(times: SegmentTimes, constant: Mapping[str, float], derived: Mappi
     """Return the means of every rank; evidence derived from the segments counts for the rank that arrived last."""
     means = {name: column.mean(axis=0) for name, column in times.of_ranks.items()}
     count = len(means["compute"])
-    came_last = np.arange(count)[:, None] == times.culprit
-    shares = came_last @ np.column_stack([*derived.values()]) / len(times.culprit)
-    return _matrix(count, {**means, **constant, **dict(zip(derived, shares.T, strict=True))})
+    sums = {name: np.bincount(times.culprit, seconds, count) for name, seconds in derived.items()}
+    while_last = {name: seconds / len(times.culprit) for name, seconds in sums.items()}
+    return _matrix(count, {**means, **constant, **while_last})
 
 
 def _matrix(count: int, columns: Mapping[str, Floats | float]) -> Floats:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from crosswind.cli.verbs.tune.asker import asking_process, holder, job_key, restarts
-from crosswind.cli.verbs.tune.ranks import Answer, answer_file, leave, rank_of_step, wait_for_answer
+from crosswind.cli.verbs.tune.execution.ranks import Answer, answer_file, leave, rank_of_step, wait_for_answer
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 
 ELEMENT = {"SLURM_JOB_ID": "12", "SLURM_ARRAY_JOB_ID": "10", "SLURM_ARRAY_TASK_ID": "2"}

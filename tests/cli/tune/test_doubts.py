@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from crosswind.cli.verbs.tune.asker import asking_process
-from crosswind.cli.verbs.tune.doubts import LOST, REPEATS, Doubts
-from crosswind.cli.verbs.tune.evaluation import OK, Evaluation, Program
+from crosswind.cli.verbs.tune.execution.doubts import LOST, REPEATS, Doubts
+from crosswind.cli.verbs.tune.execution.evaluation import OK, Evaluation, Program
+from crosswind.cli.verbs.tune.execution.records import stored_judge
 from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
-from crosswind.cli.verbs.tune.records import stored_judge
 from crosswind.cli.verbs.tune.where import store_service
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.answers.studies import Disturbance, DisturbanceBasis, LostTime
@@ -109,7 +109,7 @@ class Trials:
         return self._told
 
 
-def test_measured_runs_are_judged_by_the_store_at_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_measured_runs_are_judged_by_the_local_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Store.open(tmp_path / "home") as store:
         load_lab_samples(store)
         runs = [run for run in all_runs(store) if run.tags.get("split") in {"train", "calibrate"}]

@@ -1,4 +1,4 @@
-"""Trials evaluated by `crosswind tune exec`, through a real server: asked, run, told; given back, resumed, requeued."""
+"""Trials evaluated by `crosswind tune exec`, through a real server: suggested, run, reported, released, resumed."""
 
 import json
 import os
@@ -140,7 +140,7 @@ def test_a_tell_that_nobody_takes_is_told_by_the_next_call(tune: Command) -> Non
     spool = {"CROSSWIND_SPOOL": str(tune.folder / "spool")}
     outbox = Command(tune.folder, "http://127.0.0.1:9")
     code, _, complained = outbox("tell", "later", suggestion["trial_id"], "2.5", **spool)
-    assert (code, "told by the next call" in complained) == (0, True)
+    assert (code, "reported by the next call" in complained) == (0, True)
     [kept] = (tune.folder / "spool" / "tune-outbox").glob("*.json")
     kept.write_text(kept.read_text().replace("http://127.0.0.1:9", tune.server))
     assert tune("next", "later", **spool)[0] == 0
@@ -164,7 +164,7 @@ def test_the_server_gets_the_record_of_the_run(tune: Command) -> None:
     assert list((tune.folder / "kept").glob("*.segment")) != []
 
 
-def test_what_the_desk_cannot_take_is_kept_and_said(tune: Command) -> None:
+def test_what_the_service_cannot_take_is_kept_and_said(tune: Command) -> None:
     tune.create("many", SPACE, "--trials", "2")
     program = "import json; json.dump(dict.fromkeys([*map(str, range(1001)), 'loss'], 1), open('many.json', 'w'))"
     words = ("exec", "many", *QUIET, "--objective-from", "many.json", "--", sys.executable, "-c", program)

@@ -1,4 +1,4 @@
-"""Finished trials of other tools taken over into a study: what fits its space, once; the rest is counted and told."""
+"""Finished trials of other tools taken over into a study: what fits its space, once; the rest is counted."""
 
 import json
 from pathlib import Path

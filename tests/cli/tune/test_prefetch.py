@@ -79,7 +79,7 @@ def test_nobody_gets_a_trial_that_another_took(service: Vanishing, tmp_path: Pat
     assert list((tmp_path / FOLDER).iterdir()) == []
 
 
-def test_kept_trials_serve_their_desk_and_study_while_their_lease_holds(service: Vanishing, tmp_path: Path) -> None:
+def test_kept_trials_serve_their_service_and_study_while_their_lease_holds(service: Vanishing, tmp_path: Path) -> None:
     ahead, study = Prefetch(tmp_path / FOLDER, HERE, 3), study_of(service)
     ahead.next_trial(service, service.suggest, study, ALICE)
     assert Prefetch(tmp_path / FOLDER, ("server", "http://127.0.0.1:2")).take(NAME) is None
@@ -131,7 +131,7 @@ def test_what_was_kept_for_half_a_day_is_the_next_that_is_run_and_no_lease_is_lo
     assert [record.losses for record in service.trials(NAME)] == [0] * 4
 
 
-def test_what_is_old_stays_kept_while_the_desk_is_away(service: Vanishing, tmp_path: Path) -> None:
+def test_what_is_old_stays_kept_while_the_service_is_away(service: Vanishing, tmp_path: Path) -> None:
     class Gone(Vanishing):
         def release(self, *_: object, **__: object) -> TrialRecord:
             raise UnavailableError("http://server: no answer")

@@ -6,7 +6,7 @@ import pytest
 from tests.ingest.ship.test_shipper import fill
 from tests.serving import serving
 
-from crosswind.cli.verbs.tune.records import records_of, shipped
+from crosswind.cli.verbs.tune.execution.records import records_of, shipped
 from crosswind.client.remote import Remote
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.errors import NotFoundError

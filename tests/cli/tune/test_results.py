@@ -75,7 +75,7 @@ def test_few_trials_tell_no_interval_and_none_tell_nothing(tune: Tune, tmp_path:
     tune("best", "ddp", code=2)
     searched_once = json.loads(tune("next", "ddp", "--json"))[0]["trial_id"]
     tune("tell", "ddp", searched_once, "2.5")
-    assert "how sure that is can be told from 5 finished trials on" in tune("best", "ddp")
+    assert "how sure that is can be estimated from 5 finished trials on" in tune("best", "ddp")
     assert json.loads(tune("best", "ddp", "--json"))["answer"] is None
 
 

@@ -49,7 +49,7 @@ def made_up() -> list[Run]:
 
 
 def at_work(runs: Sequence[Run], asked: Run, *, nodes: Sequence[str] | None) -> list[Run]:
-    """By the definition: others of its system in progress just before it, on these nodes if any are told."""
+    """By the definition: others of its system in progress just before it, on these nodes if any are given."""
     return [
         run
         for run in runs

@@ -50,7 +50,7 @@ def test_a_samples_pair_as_long_as_the_run_does_not_tell_of_it(store: Store) -> 
 def test_joules_of_all_nodes_are_added_up(store: Store) -> None:
     put_readings(store, "pm_counters", "node", steady(500))
     put_readings(store, "pm_counters", "node", steady(700), node="n2")
-    measured = measure(store, a_run(nodes=("n1", "n2", "n1")))  # a node told twice is one
+    measured = measure(store, a_run(nodes=("n1", "n2", "n1")))  # a node listed twice is one
     assert measured is not None
     assert measured.energy.joules == pytest.approx(1200 * 100)
     assert measured.node_watts == pytest.approx(600)

@@ -113,8 +113,8 @@ def test_fewer_steps_than_are_done_or_too_many_are_refused(store: Store, total: 
 
 
 def test_the_parameter_steps_tells_how_many_there_will_be(store: Store) -> None:
-    put(store, "told", steps(5, 10), place=13, state=RunState.RUNNING, configuration={"batch": 8, "steps": 50})
-    forecast = remaining(store, "told")
+    put(store, "given", steps(5, 10), place=13, state=RunState.RUNNING, configuration={"batch": 8, "steps": 50})
+    forecast = remaining(store, "given")
     assert (forecast.total_steps, forecast.cohort_runs) == (50, 0)
     assert forecast.remaining[3].seconds == pytest.approx(4.0, rel=0.1)
 

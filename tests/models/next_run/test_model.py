@@ -10,6 +10,7 @@ from crosswind.data.schema.answers.predictions import PredictionBasis, RunPredic
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.question import Question
 from crosswind.models.next_run.model import NextRunModel
+from crosswind.models.next_run.quantiles import distribution
 from crosswind.models.registry.archive import read_model, write_model
 from crosswind.models.spread import PREDICTIVE
 
@@ -32,7 +33,7 @@ def seconds(answer: RunPrediction) -> list[float]:
 
 def width(answer: RunPrediction) -> float:
     """Of the 90 % interval, as a ratio."""
-    return float(answer.prediction.at(0.95)[0] / answer.prediction.at(0.05)[0])
+    return float(distribution(answer).at(0.95)[0] / distribution(answer).at(0.05)[0])
 
 
 @pytest.mark.parametrize("runs", [1, 2, 3])
@@ -41,7 +42,7 @@ def test_one_cohort_alone_is_answered_from_its_runs_however_few(runs: int) -> No
     answer = NextRunModel("run_seconds").fit(table).answer(asked())
     assert (answer.basis, answer.cohort_runs, answer.runs, answer.distance) == (PredictionBasis.COHORT, runs, runs, 0.0)
     assert seconds(answer) == sorted(seconds(answer))
-    assert 9 < answer.prediction.at(0.5)[0] < 13
+    assert 9 < distribution(answer).at(0.5)[0] < 13
     assert [neighbour.run_id for neighbour in answer.evidence] == [f"r{number}" for number in range(runs)][::-1]
 
 
@@ -49,7 +50,7 @@ def test_one_run_alone_stands_for_other_scales_with_a_cautious_band() -> None:
     model = NextRunModel("run_seconds").fit(rows(("gpt", "lab", {"batch": 8}, 2, 10.0)))
     answer = model.answer(asked(ranks=4))
     assert (answer.basis, answer.cohort_runs, answer.runs) == (PredictionBasis.WORKLOAD, 0, 1)
-    assert answer.prediction.at(0.5)[0] == pytest.approx(10.0)
+    assert distribution(answer).at(0.5)[0] == pytest.approx(10.0)
     assert width(answer) > 3  # one in ten is off by more than a factor of two
 
 
@@ -90,7 +91,7 @@ def test_a_cohort_that_never_ran_is_told_by_its_workload(model: NextRunModel) ->
     answer = model.answer(asked(24, 4))
     assert (answer.basis, answer.is_outside, answer.warnings) == (PredictionBasis.WORKLOAD, False, ())
     # 24 / 4^0.8 lies between configurations that ran; the law is smooth, so a fifth is far more than 2 % of noise.
-    assert answer.prediction.at(0.5)[0] == pytest.approx(24 / 4**0.8, rel=0.2)
+    assert distribution(answer).at(0.5)[0] == pytest.approx(24 / 4**0.8, rel=0.2)
 
 
 def test_far_away_is_outside_and_wider_than_near(model: NextRunModel) -> None:
@@ -124,7 +125,7 @@ def test_a_second_system_is_told_by_its_own_level() -> None:
     answer = model.answer(asked(32, 8, "slow"))
     assert answer.basis is PredictionBasis.WORKLOAD
     # Between twice and four and a half times what `lab` takes: the system's own runs count more than the other's.
-    assert 2 < answer.prediction.at(0.5)[0] / (32 / 8**0.8) < 4.5
+    assert 2 < distribution(answer).at(0.5)[0] / (32 / 8**0.8) < 4.5
 
 
 def test_degrees_that_cannot_be_are_refused_unless_they_ran(model: NextRunModel) -> None:
@@ -140,7 +141,7 @@ def test_mixed_values_of_one_parameter_are_learned_from_and_asked_about() -> Non
     table = rows(*(("gpt", "lab", {"batch": kind}, ranks, 10.0) for kind in kinds for ranks in (1, 2)))
     model = NextRunModel("run_seconds").fit(table)
     for value in (8, 8.0, "auto", "other", False, 12):
-        assert model.answer(asked(value, 4)).prediction.at(0.5)[0] == pytest.approx(10.0, rel=0.5)
+        assert distribution(model.answer(asked(value, 4))).at(0.5)[0] == pytest.approx(10.0, rel=0.5)
 
 
 def test_a_text_where_numbers_ran_counts_as_missing(model: NextRunModel) -> None:
@@ -202,7 +203,7 @@ def test_two_systems_may_count_their_jobs_alike() -> None:
     here = rows(("gpt", "lab", {}, 1, 10.0))
     there = rows(("gpt", "other", {}, 1, 20.0))
     model = NextRunModel("job_seconds").fit(here).with_runs(there)
-    assert model.answer(Question("gpt", "other", {}, 1)).prediction.at(0.5)[0] == pytest.approx(20.0, rel=0.2)
+    assert distribution(model.answer(Question("gpt", "other", {}, 1))).at(0.5)[0] == pytest.approx(20.0, rel=0.2)
 
 
 def test_cohorts_that_ran_long_ago_are_still_answered_from_their_own_runs() -> None:
@@ -210,7 +211,7 @@ def test_cohorts_that_ran_long_ago_are_still_answered_from_their_own_runs() -> N
     new: list[tuple[Any, ...]] = [("new", "lab", {}, 1, 1.0 + 0.01 * (number % 7)) for number in range(2050)]
     answer = NextRunModel("run_seconds").fit(rows(*old, *new)).answer(Question("old", "lab", {}, 1))
     assert answer.cohort_runs == 10
-    assert answer.prediction.at(0.5)[0] == pytest.approx(51, abs=1.5)
+    assert distribution(answer).at(0.5)[0] == pytest.approx(51, abs=1.5)
     assert width(answer) < 1.5
 
 
@@ -225,8 +226,8 @@ def test_conditions_change_the_answer_only_where_they_are_given() -> None:
     )
     model = NextRunModel("run_seconds").fit(table, conditions)
     calm, loaded = conditions[2:3], conditions[:1]
-    assert model.answer(asked(), calm).prediction.at(0.5)[0] < 11
-    assert model.answer(asked(), loaded).prediction.at(0.5)[0] > 14
+    assert distribution(model.answer(asked(), calm)).at(0.5)[0] < 11
+    assert distribution(model.answer(asked(), loaded)).at(0.5)[0] > 14
     unknown = pd.DataFrame({name: [np.nan] for name in PREDICTIVE})
     assert seconds(model.answer(asked())) == pytest.approx(seconds(model.answer(asked(), unknown)))
     both = model.batch([asked(), asked()], pd.concat([calm, loaded]))
@@ -253,5 +254,5 @@ def test_a_path_in_every_configuration_costs_no_column_each() -> None:
     model = NextRunModel("run_seconds").fit(table)
     answer = model.answer(asked(8, 2, out="/runs/new"))
     assert (answer.basis, answer.is_outside) == (PredictionBasis.WORKLOAD, False)
-    assert answer.prediction.at(0.5)[0] == pytest.approx(10.0, rel=0.05)
+    assert distribution(answer).at(0.5)[0] == pytest.approx(10.0, rel=0.05)
     assert len(write_model(model)) < 3_000_000

@@ -17,6 +17,7 @@ from crosswind.models.next_run.cases import cases
 from crosswind.models.next_run.fit import train
 from crosswind.models.next_run.model import NextRunModel
 from crosswind.models.next_run.predictor import MODELS_MAX, PLACES_MAX, RunPredictor
+from crosswind.models.next_run.quantiles import distribution
 from crosswind.models.next_run.registered import run_predictor
 from crosswind.models.registry.registry import Registry
 
@@ -46,7 +47,7 @@ def test_runs_without_steps_are_told_by_their_run_time(store: Store) -> None:
         6,
         None,
     )
-    assert 10 < answer.prediction.at(0.5)[0] < 12.5
+    assert 10 < distribution(answer).at(0.5)[0] < 12.5
 
 
 def test_a_run_that_ended_since_is_heard_of(store: Store) -> None:
@@ -76,7 +77,7 @@ def test_an_answer_is_kept_while_nothing_comes_new(store: Store) -> None:
 def test_another_number_of_nodes_is_another_question(store: Store) -> None:
     predictor, network = RunPredictor(store), {"hidden": 4096, "layers": 32, "global_batch": 512, "tp": 8}
     dense, sparse = (predictor.answer(Question("new", "lab", network, 64, nodes)) for nodes in (8, 64))
-    assert dense.prediction.at(0.5)[0] < sparse.prediction.at(0.5)[0]  # tensors cross the network between nodes
+    assert distribution(dense).at(0.5)[0] < distribution(sparse).at(0.5)[0]  # tensors cross the network between nodes
 
 
 def test_two_threads_get_the_same_answer_of_one_fit(store: Store) -> None:
@@ -100,7 +101,7 @@ def test_threads_are_answered_while_runs_come_in(store: Store) -> None:
 def test_the_chance_to_exceed_a_limit_is_told_where_it_is_asked_for(store: Store) -> None:
     predictor = RunPredictor(store)
     assert predictor.answer(ASKED).exceedance is None
-    median = float(predictor.answer(ASKED).prediction.at(0.5)[0])
+    median = float(distribution(predictor.answer(ASKED)).at(0.5)[0])
     chances = [predictor.answer(ASKED, limit_seconds=limit).exceedance for limit in (1.0, median, 1000.0)]
     assert chances == pytest.approx([1.0, 0.5, 0.0], abs=0.01)
 
@@ -152,7 +153,7 @@ def test_steps_are_finer_than_runs(store: Store) -> None:
     store.lake.append("test", to_table(STEP, columns))
     answer = RunPredictor(store).answer(ASKED)
     assert answer.outcome == "step_p50_seconds"
-    assert answer.prediction.at(0.5)[0] == pytest.approx(0.102, abs=0.003)
+    assert distribution(answer).at(0.5)[0] == pytest.approx(0.102, abs=0.003)
 
 
 def test_jobs_alone_are_told_by_their_name_and_number_of_nodes(tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_jobs_alone_are_told_by_their_name_and_number_of_nodes(tmp_path: Path) -
         answer = RunPredictor(store).answer(Question("relax", "lab", {}, 4))
         other = RunPredictor(store).answer(Question("relax", "lab", {}, 8))
     assert (answer.outcome, answer.basis, answer.cohort_runs) == ("job_seconds", PredictionBasis.COHORT, 5)
-    assert 60 < answer.prediction.at(0.5)[0] < 64
+    assert 60 < distribution(answer).at(0.5)[0] < 64
     assert other.basis is PredictionBasis.WORKLOAD
 
 

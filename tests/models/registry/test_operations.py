@@ -26,7 +26,7 @@ KILLED = Path(__file__).parent / "train_and_be_killed.py"
 
 
 class Clock:
-    """A clock that moves when it is told to; ns UTC."""
+    """A clock that moves when the test moves it; ns UTC."""
 
     def __init__(self) -> None:
         self.now_ns = 1_000 * SECOND

@@ -98,7 +98,7 @@ def test_a_slow_switch_is_told_apart_from_its_nodes() -> None:
 
 def test_two_nodes_that_always_run_together_are_told_by_half_and_not_surely() -> None:
     ranking = ranked(fleet_table([[1, 2]] * 50 + [[3, 4]] * 50, {2: 0.1}))
-    assert named(ranking) == []  # which of place and node it is cannot be told
+    assert named(ranking) == []  # place and node cannot be distinguished
 
 
 def test_one_node_alone_tells_nothing() -> None:

@@ -66,7 +66,7 @@ def test_what_is_always_together_is_not_told_apart() -> None:
     halves = [effects.values[name][1] - effects.values[name][0] for name in ("node", "place")]
     assert sum(halves) == pytest.approx(0.3, abs=0.02)
     assert halves[0] == pytest.approx(halves[1], rel=0.1)
-    assert effects.errors["node"][1] > 0.05  # a node that is told apart has 0.02 / sqrt(200)
+    assert effects.errors["node"][1] > 0.05  # a node that is distinguished has 0.02 / sqrt(200)
 
 
 def test_one_wild_run_makes_no_effect() -> None:

@@ -5,11 +5,10 @@ import argparse
 from crosswind.cli.text.explanation import bar
 from crosswind.cli.text.output import printable, say_answer
 from crosswind.cli.verbs.show import run_named
+from crosswind.client.local import Local
 from crosswind.dashboards.wording import seconds
 from crosswind.data.schema.answers.explanations import Comparison
 from crosswind.data.schema.words import words
-from crosswind.data.store.store import Store
-from crosswind.models.explain.compare import compare_runs
 from crosswind.settings import Settings
 
 
@@ -21,9 +20,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Compares them."""
-    with Store.open(settings.home, database=settings.database) as store:
-        first, second = (run_named(store, name).run_id for name in (arguments.first, arguments.second))
-        comparison = compare_runs(store, first, second)
+    with Local.open(settings) as client:
+        first, second = (run_named(client.store, name).run_id for name in (arguments.first, arguments.second))
+        comparison = client.compare(first, second)
     say_answer(comparison, _text, as_json=arguments.json)
     return 0
 

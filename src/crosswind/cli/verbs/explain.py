@@ -6,9 +6,7 @@ from dataclasses import asdict
 from crosswind.cli.text.explanation import explanation_text
 from crosswind.cli.text.output import printable, say, say_json
 from crosswind.cli.verbs.show import run_named
-from crosswind.data.store.store import Store
-from crosswind.models.explain.explain import explain_run
-from crosswind.models.explain.victims import victims_of
+from crosswind.client.local import Local
 from crosswind.settings import Settings
 
 
@@ -19,10 +17,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Explains it."""
-    with Store.open(settings.home, database=settings.database) as store:
-        run = run_named(store, arguments.run)
-        explanation = explain_run(store, run.run_id)
-        waits = victims_of(store, run.run_id) if arguments.json else None
+    with Local.open(settings) as client:
+        run = run_named(client.store, arguments.run)
+        explanation = client.explain(run.run_id)
+        waits = client.waits(run.run_id) if arguments.json else None
     if arguments.json:
         say_json({**asdict(explanation), "waits": waits})
     else:

@@ -71,7 +71,7 @@ def test_a_job_has_everything_of_its_block(tmp_path: Path) -> None:
             "MEM": "5M",
             "SWAP": "222M",
             "jStatus": "DONE",
-            "year_from": "the weekday and the file's modification time: none is told",
+            "year_from": "the weekday and the file's modification time: none is given",
         },
     )
     assert (report.read, report.skipped) == (3, 0)

@@ -1,4 +1,4 @@
-"""The same jobs of a real Slurm, reported by all of its programs: the readers of all of them agree.
+"""The same jobs of a real Slurm, reported by all of its programs: each reader gives what was submitted.
 
 Needs root and Debian's Slurm packages.
 """

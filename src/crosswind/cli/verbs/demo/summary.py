@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from crosswind.cli.text.explanation import explanation_text
-from crosswind.cli.text.output import plain, table
+from crosswind.cli.text.output import table
 from crosswind.cli.text.prediction import answer_text
 from crosswind.cli.verbs.demo.disturbance import LARGEST_SHARE
 from crosswind.cli.verbs.demo.loop import Checked, DemoResult, Explained, Tuned
@@ -83,7 +83,7 @@ def _check_text(checked: Checked) -> str:
         return f"not predicted: {checked.abstained}\n{measured}"
     low, high = (float(distribution(checked.answer).at(level)[0]) for level in (0.05, 0.95))
     verdict = "inside" if low <= checked.measured_seconds <= high else "outside"
-    return f"{answer_text(plain(checked.answer))}\n{measured}, {verdict} the interval"
+    return f"{answer_text(checked.answer)}\n{measured}, {verdict} the interval"
 
 
 def _tuned_text(tuned: Tuned) -> str:

@@ -52,7 +52,7 @@ def _action(
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Does the action."""
     if arguments.action == "faults":
-        _tell_faults(as_json=arguments.json)
+        _list_faults(as_json=arguments.json)
         return 0
     home = (arguments.store or settings.home / "lab").absolute()
     {"run": _run, "export": _export, "clean": _clean}[arguments.action](arguments, home)
@@ -124,7 +124,7 @@ def _clean(arguments: argparse.Namespace, home: Path) -> None:
         say(f"removed {', '.join(removed)}" if removed else "nothing of a killed lab is left")
 
 
-def _tell_faults(*, as_json: bool) -> None:
+def _list_faults(*, as_json: bool) -> None:
     lines = [
         (kind, injector.unit, *(f"{limit:g}" for limit in injector.limits), (injector.__doc__ or "").split("\n")[0])
         for kind, injector in INJECTORS.items()

@@ -34,7 +34,7 @@ def restarts(environment: Mapping[str, str] = os.environ) -> int:
 
 @contextmanager
 def asking_process(lease_seconds: float, environment: Mapping[str, str] = os.environ) -> Iterator[Lease]:
-    """This process as a holder of trials, told apart from others of its job that ask at the same time on this node.
+    """This process as a holder of trials, distinguished from others of its job that ask at the same time on this node.
 
     The first gets slot 0, the next slot 1; a restarted job takes the same slots, and so gets the trials of before.
     """

@@ -34,8 +34,8 @@ def context_in(word: str) -> dict[str, float]:
     return numbers
 
 
-def context_told(arguments: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> dict[str, float]:
-    """The context of the trial that is told of: as given, or as `next --format env` exported it; else none."""
+def reported_context(arguments: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> dict[str, float]:
+    """The context of the trial that is reported: as given, or as `next --format env` exported it; else none."""
     if arguments.context:
         return context_in(arguments.context)
     exported = environment.get(VARIABLE) if environment.get("CROSSWIND_TRIAL") == arguments.trial else None

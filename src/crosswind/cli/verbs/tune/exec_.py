@@ -9,16 +9,16 @@ from itertools import islice
 from pathlib import Path
 
 from crosswind.cli.text.output import say_json
-from crosswind.cli.verbs.tune import ranks
 from crosswind.cli.verbs.tune.asker import asking_process
 from crosswind.cli.verbs.tune.context import context_in, suggesting
-from crosswind.cli.verbs.tune.doubts import Doubts
-from crosswind.cli.verbs.tune.evaluation import LATER, OK, USED_UP, Ended, Evaluation, Program
+from crosswind.cli.verbs.tune.execution import ranks
+from crosswind.cli.verbs.tune.execution.doubts import Doubts
+from crosswind.cli.verbs.tune.execution.evaluation import LATER, OK, USED_UP, Ended, Evaluation, Program
+from crosswind.cli.verbs.tune.execution.objective_output import compiled
+from crosswind.cli.verbs.tune.execution.records import records_of
 from crosswind.cli.verbs.tune.filling import exports_of
 from crosswind.cli.verbs.tune.outbox import Outbox
 from crosswind.cli.verbs.tune.prefetch import Prefetch
-from crosswind.cli.verbs.tune.records import records_of
-from crosswind.cli.verbs.tune.told_objective import compiled
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import InvalidInputError, ProjectError, UnavailableError
 from crosswind.data.schema.run import new_ulid
@@ -69,7 +69,7 @@ def program_of(arguments: argparse.Namespace, settings: Settings) -> Program:
 
 
 def _evaluate(arguments: argparse.Namespace, settings: Settings, program: Program, answer: Path | None) -> int:
-    """Evaluates trials one after another; the other ranks of the step, if there are any, are told of them."""
+    """Evaluates trials one after another; the other ranks of the step, if there are any, get them too."""
     place = place_of(arguments)
     try:
         with asking_process(arguments.lease) as holder, service_at(place, settings) as service:
@@ -82,7 +82,7 @@ def _evaluate(arguments: argparse.Namespace, settings: Settings, program: Progra
             if not arguments.no_ingest:
                 records = records_of(place, settings, service, study)
                 evaluation.store = records.keep
-                if answer is None and not arguments.believe:  # other ranks are told of one run alone
+                if answer is None and not arguments.believe:  # other ranks learn of one run alone
                     evaluation.doubts = lambda: Doubts(records.judge)
             suggest = suggesting(program.context, place, settings) if program.context else service.suggest
             return _one_after_another(evaluation, _handed_out(evaluation, ahead, suggest, first), arguments, answer)
@@ -125,12 +125,12 @@ def _handed_out(
 ) -> Iterator[TrialRecord]:
     """The first trial if it is there already, then what the service hands out, each when it is asked for."""
 
-    def told_all(study: str, count: int, lease: Lease) -> list[TrialRecord]:
+    def suggested(study: str, count: int, lease: Lease) -> list[TrialRecord]:
         _send(evaluation.outbox, evaluation.service)
         return suggest(study, count, lease)
 
     def following() -> TrialRecord | None:
-        return ahead.next_trial(evaluation.service, told_all, evaluation.study, evaluation.holder)
+        return ahead.next_trial(evaluation.service, suggested, evaluation.study, evaluation.holder)
 
     record = first or following()
     while record is not None:
@@ -185,15 +185,15 @@ def _shared_folder(arguments: argparse.Namespace, settings: Settings) -> Path:
 
 
 def _say(record: TrialRecord, ended: Ended, *, as_json: bool) -> None:
-    tell = ended.tell
-    state = "lost" if tell is None else "given back" if tell.state is None else str(tell.state)
-    objective = tell.objective if tell else None
+    result = ended.result
+    state = "lost" if result is None else "given back" if result.state is None else str(result.state)
+    objective = result.objective if result else None
     if as_json:
         words = {"trial_id": record.trial_id, "configuration": record.trial.configuration, "state": state}
         say_json(
-            words | {"objective": objective, "exit_code": ended.exit_code, "run_id": tell.run_id if tell else None}
+            words | {"objective": objective, "exit_code": ended.exit_code, "run_id": result.run_id if result else None}
         )
         return
     measured = f", objective {objective:.6g}" if objective is not None else ""
-    reason = f": {tell.reason}" if tell and tell.reason else ""
+    reason = f": {result.reason}" if result and result.reason else ""
     sys.stderr.write(f"crosswind: trial {record.trial_id} {state}{measured}{reason}\n")

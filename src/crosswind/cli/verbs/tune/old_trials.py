@@ -22,7 +22,7 @@ from crosswind.settings import Settings
 
 OK = 0
 ROWS_MAX = 5_000
-QUOTED = 5  # refused rows that are told one by one
+QUOTED = 5  # refused rows that are quoted one by one
 
 
 def take_over(arguments: argparse.Namespace, settings: Settings, place: tuple[str, str]) -> int:

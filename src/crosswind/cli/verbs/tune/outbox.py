@@ -64,13 +64,13 @@ class Outbox:
         """Those of this spool."""
         return cls(spool / FOLDER, place)
 
-    def keep(self, tell: TrialResult) -> Path:
+    def keep(self, result: TrialResult) -> Path:
         """Keeps a tell for later, safely on disk. Raises: UnavailableError when the disk does not take it."""
-        content = json.dumps({"place": self.place, "tell": asdict(tell)})
+        content = json.dumps({"place": self.place, "tell": asdict(result)})
         try:
             return spool_text(self.folder, content)
         except OSError as error:
-            raise UnavailableError(f"{self.folder}: {error.strerror}: the trial is not told: {content}") from error
+            raise UnavailableError(f"{self.folder}: {error.strerror}: the trial is not reported: {content}") from error
 
     def send(self, service: StudyService) -> list[str]:
         """Tells what waits for this service, oldest first; what the service refuses is put aside.
@@ -78,9 +78,9 @@ class Outbox:
         Says what was refused. Raises: UnavailableError when the service does not answer; the rest waits on.
         """
         problems = []
-        for path, tell in self._waiting():
+        for path, result in self._waiting():
             try:
-                tell.to(service)
+                result.to(service)
             except (ConflictError, NotFoundError, InvalidInputError) as error:
                 problems.append(f"{error}: kept in {_put_aside(path)}")
             else:
@@ -92,17 +92,17 @@ class Outbox:
             try:
                 content = json.loads(path.read_text(encoding="utf-8"))
                 is_ours = tuple(content["place"]) == self.place
-                tell = _tell(content["tell"])
+                result = _decoded(content["tell"])
             except FileNotFoundError:  # somebody else tells it just now
                 continue
             except (OSError, ValueError, KeyError, TypeError):
                 _put_aside(path)
                 continue
             if is_ours:
-                yield path, tell
+                yield path, result
 
 
-def _tell(value: Mapping[str, Any]) -> TrialResult:
+def _decoded(value: Mapping[str, Any]) -> TrialResult:
     state = value["state"]
     return TrialResult(**{**value, "state": None if state is None else TrialState(state)})
 

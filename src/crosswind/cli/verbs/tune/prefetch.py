@@ -124,7 +124,7 @@ class Prefetch:
             sys.stderr.write(f"crosswind: nothing more is kept for later: {error}\n")
 
     def _keep(self, service: StudyService, leased: Sequence[Kept]) -> None:
-        """Raises: OSError, and what is not kept then is given back; what a service raises that cannot be told so."""
+        """Raises: OSError, and what is not kept then is given back; what a service raises for that."""
         for number, kept in enumerate(leased):
             try:
                 spool_text(self.folder, json.dumps({"place": self.place, **kept.as_json()}))

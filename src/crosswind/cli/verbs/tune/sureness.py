@@ -44,7 +44,7 @@ def answer_of(study: Study, records: Sequence[TrialRecord]) -> "Answer | None":
 def answer_words(study: Study, best: TrialRecord, answer: "Answer | None") -> str:
     """The answer in a sentence or two; of a study with too few trials, that."""
     if answer is None:
-        return f"how sure that is can be told from {FEWEST} finished trials on"
+        return f"how sure that is can be estimated from {FEWEST} finished trials on"
     interval = f"{answer.objective:.4g} {study.unit} [{answer.low:.4g}-{answer.high:.4g}] without noise"
     if answer.configuration == best.trial.configuration:
         return f"it takes {interval}, and is the best of those measured with probability {answer.chance_best:.0%}"

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from crosswind.cli.text.output import say, say_json
 from crosswind.cli.verbs.tune.asker import holder
-from crosswind.cli.verbs.tune.context import VARIABLE, context_in, context_told, suggesting
+from crosswind.cli.verbs.tune.context import VARIABLE, context_in, reported_context, suggesting
 from crosswind.cli.verbs.tune.filling import variables
 from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
 from crosswind.cli.verbs.tune.trial_table import trial_table
@@ -31,8 +31,8 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     place = place_of(arguments)
     outbox = Outbox.below(settings.spool, place)
     with service_at(place, settings) as service:
-        if arguments.action in TELLS:
-            return _told(arguments, service, outbox)
+        if arguments.action in RESULTS:
+            return _reported(arguments, service, outbox)
         for problem in outbox.send(service):
             sys.stderr.write(f"crosswind: {problem}\n")
         if arguments.action == "beat":
@@ -70,21 +70,21 @@ def _beat(arguments: argparse.Namespace, service: StudyService) -> int:
     return OK
 
 
-def _told(arguments: argparse.Namespace, service: StudyService, outbox: Outbox) -> int:
-    """Tells; what nobody takes now is kept and told by the next call."""
-    tell = TELLS[arguments.action](arguments)
+def _reported(arguments: argparse.Namespace, service: StudyService, outbox: Outbox) -> int:
+    """Reports; what is not taken now is kept and reported by the next call."""
+    result = RESULTS[arguments.action](arguments)
     try:
         for problem in outbox.send(service):
             sys.stderr.write(f"crosswind: {problem}\n")
-        tell.to(service)
+        result.to(service)
     except UnavailableError as error:
-        sys.stderr.write(f"crosswind: {error}: kept in {outbox.keep(tell)}, told by the next call\n")
+        sys.stderr.write(f"crosswind: {error}: kept in {outbox.keep(result)}, reported by the next call\n")
         return OK
     _say([service.trial(arguments.study, arguments.trial)], arguments)
     return OK
 
 
-def _tell(arguments: argparse.Namespace) -> TrialResult:
+def _result(arguments: argparse.Namespace) -> TrialResult:
     ends = [(state, reason) for name, state in ENDINGS.items() if (reason := getattr(arguments, name)) is not None]
     value = arguments.objective
     if len(ends) + (value is not None) != 1:
@@ -92,9 +92,9 @@ def _tell(arguments: argparse.Namespace) -> TrialResult:
     [(state, reason)] = ends or [(TrialState.DONE, None)]
     if value is not None and not math.isfinite(value):
         raise InvalidInputError(f"objective is {value}, expected a finite number, or --failed REASON")
-    tell, context = _ended(arguments, state), context_told(arguments)
+    result, context = _ended(arguments, state), reported_context(arguments)
     return replace(
-        tell,
+        result,
         objective=value,
         reason=reason if value is not None else fitting_reason(reason or str(state), context),
         run_id=arguments.run,
@@ -104,7 +104,7 @@ def _tell(arguments: argparse.Namespace) -> TrialResult:
 
 
 def _fail(arguments: argparse.Namespace) -> TrialResult:
-    reason = fitting_reason(arguments.reason, context_told(arguments))
+    reason = fitting_reason(arguments.reason, reported_context(arguments))
     return replace(_ended(arguments, TrialState.FAILED), reason=reason)
 
 
@@ -116,9 +116,9 @@ def _ended(arguments: argparse.Namespace, state: TrialState | None) -> TrialResu
     return TrialResult(arguments.study, arguments.trial, state, owner=_owner(arguments))
 
 
-TELLS: Mapping[str, Callable[[argparse.Namespace], TrialResult]] = {
-    "tell": _tell,
-    "complete": _tell,
+RESULTS: Mapping[str, Callable[[argparse.Namespace], TrialResult]] = {
+    "tell": _result,
+    "complete": _result,
     "fail": _fail,
     "release": _release,
 }

@@ -70,7 +70,7 @@ def leave(path: Path, answer: Answer) -> None:
         with published(path, is_durable=False) as file:
             file.write(json.dumps(vars(answer)).encode())
     except OSError as error:
-        raise UnavailableError(f"{path}: {error.strerror}: the other ranks cannot be told their trial") from error
+        raise UnavailableError(f"{path}: {error.strerror}: the other ranks cannot get their trial") from error
 
 
 def wait_for_answer(path: Path, seconds: float) -> Answer:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosswind.cli.verbs.tune.doubts import Judge
+from crosswind.cli.verbs.tune.execution.doubts import Judge
 from crosswind.client.remote import Remote
 from crosswind.data.schema.errors import ProjectError
 from crosswind.data.schema.trial import Study
@@ -67,7 +67,7 @@ def stored_judge(store: Callable[[], AbstractContextManager["Store"]], service: 
 
 
 def _careful(judge: Judge) -> Judge:
-    """The same, which says why where nothing can be told."""
+    """The same, which says why where it cannot judge."""
 
     def careful(run_id: str) -> "Disturbance | None":
         try:

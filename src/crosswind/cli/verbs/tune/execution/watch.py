@@ -57,7 +57,7 @@ class Watch:
 
     @contextmanager
     def noting_signals(self) -> Iterator[None]:
-        """Keeps signals from ending this process before what came of the program is told; main thread only."""
+        """Keeps signals from ending this process before the program's result is reported; main thread only."""
         noted = [number for number in GIVES_BACK if signal.getsignal(number) is not signal.SIG_IGN]
         before = {number: signal.signal(number, lambda taken, _: self.heard(taken)) for number in noted}
         try:

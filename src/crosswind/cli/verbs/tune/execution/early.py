@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from crosswind.cli.verbs.tune.execution.run_outcomes import step_seconds
 from crosswind.cli.verbs.tune.judging import judged
-from crosswind.cli.verbs.tune.run_outcomes import step_seconds
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Configuration, Study, TrialRecord

@@ -1,4 +1,4 @@
-"""One trial evaluated: its program runs, is recorded and watched, and what came of it is told."""
+"""One trial evaluated: its program runs, is recorded and watched, and its result is reported."""
 
 import re
 import sys
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from crosswind.cli.verbs.tune.config_file import write_config
 from crosswind.cli.verbs.tune.context import VARIABLE
-from crosswind.cli.verbs.tune.doubts import Doubts
+from crosswind.cli.verbs.tune.execution.doubts import Doubts
+from crosswind.cli.verbs.tune.execution.objective_output import listening, outcomes_in
+from crosswind.cli.verbs.tune.execution.run_outcomes import step_outcomes
+from crosswind.cli.verbs.tune.execution.watch import Watch
 from crosswind.cli.verbs.tune.filling import filled, variables
 from crosswind.cli.verbs.tune.judging import judged
 from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
-from crosswind.cli.verbs.tune.run_outcomes import step_outcomes
-from crosswind.cli.verbs.tune.told_objective import listening, outcomes_in
-from crosswind.cli.verbs.tune.watch import Watch
 from crosswind.data.schema.context import Numbers, context_text, fitting_reason, outcomes_with
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, ProjectError, UnavailableError
 from crosswind.data.schema.run import new_ulid
@@ -80,8 +80,8 @@ class Program:
         command = filled(self.command, configuration, names)
         if config_file := names.get(CONFIG_FILE):
             write_config(Path(config_file), configuration)
-        told_context = {VARIABLE: context_text(self.context)} if self.context else {}
-        return variables(configuration, self.exports) | _environment(names) | told_context, command
+        context = {VARIABLE: context_text(self.context)} if self.context else {}
+        return variables(configuration, self.exports) | _environment(names) | context, command
 
     def names(self, study: str, record: TrialRecord) -> dict[str, str]:
         """Return what a command may ask for beside the parameters: trial, study, checkpoint and config_file."""
@@ -109,7 +109,7 @@ class Ended:
     """The end of a trial, and the exit code that says so; no more trials are wanted where `is_leaving`."""
 
     exit_code: int
-    tell: TrialResult | None
+    result: TrialResult | None
     is_leaving: bool = False
 
 
@@ -127,8 +127,8 @@ class Evaluation:
     stops_early: bool = False
     store: Callable[[], None] = lambda: None
     doubts: Callable[[], Doubts] | None = None  # of a trial; None believes whatever was measured
-    _telling: threading.Lock = field(default_factory=threading.Lock)
-    _told: set[str] = field(default_factory=set)
+    _reporting: threading.Lock = field(default_factory=threading.Lock)
+    _reported: set[str] = field(default_factory=set)
 
     def evaluate(self, record: TrialRecord, run_id: str | None = None) -> Ended:
         """Runs a trial's program and tells what came of it.
@@ -142,7 +142,7 @@ class Evaluation:
         return ended
 
     def _attempt(self, record: TrialRecord, run_id: str, doubts: Doubts | None) -> Ended | None:
-        """Runs the program once; None where it is to be measured again, and nothing is told yet."""
+        """Runs the program once; None where it is to be measured again, and nothing is reported yet."""
         with self._giving_back(record):
             watch = self._watch(record, run_id)
         with watch.noting_signals():
@@ -150,14 +150,14 @@ class Evaluation:
                 ended = self._run(record, run_id, watch)
             if doubts:
                 self.store()  # first: there stands what disturbed it
-                if doubts.wants_again(ended.tell) and not watch.is_leaving:
+                if doubts.wants_again(ended.result) and not watch.is_leaving:
                     return None
                 ended = _believed(ended, doubts)
-            if ended.tell:
-                self._tell(ended.tell)
+            if ended.result:
+                self._report(ended.result)
             if not doubts:
                 self.store()
-            return Ended(ended.exit_code, ended.tell, watch.is_leaving)
+            return Ended(ended.exit_code, ended.result, watch.is_leaving)
 
     @contextmanager
     def _giving_back(self, record: TrialRecord) -> Iterator[None]:
@@ -165,7 +165,7 @@ class Evaluation:
         try:
             yield
         except ProjectError:
-            self._tell(TrialResult(self.study.name, record.trial_id, None, owner=record.owner))
+            self._report(TrialResult(self.study.name, record.trial_id, None, owner=record.owner))
             raise
 
     def _watch(self, record: TrialRecord, run_id: str) -> Watch:
@@ -175,13 +175,13 @@ class Evaluation:
             self.holder.seconds / 4,
             self.limit_seconds,
             self.grace_seconds,
-            lambda: self._tell(self._back(record)),
+            lambda: self._report(self._back(record)),
             self._surely_worse(record, run_id) if self.stops_early else None,
         )
 
     def _surely_worse(self, record: TrialRecord, run_id: str) -> Callable[[], str | None]:
         try:
-            from crosswind.cli.verbs.tune.early import surely_worse  # noqa: PLC0415 - needs numpy, which a plain node lacks
+            from crosswind.cli.verbs.tune.execution.early import surely_worse  # noqa: PLC0415 - needs numpy, which a plain node lacks
         except ImportError as error:
             raise UnavailableError("--stop-early needs numpy: pip install crosswind[server] on this node") from error
         try:
@@ -191,13 +191,13 @@ class Evaluation:
         return surely_worse(self.study, best, record, spool=self.program.spool, run_id=run_id)
 
     def _run(self, record: TrialRecord, run_id: str, watch: Watch) -> Ended:
-        result = self.program.result_file(record)
-        if result:
-            result.unlink(missing_ok=True)  # of an earlier attempt
+        result_path = self.program.result_file(record)
+        if result_path:
+            result_path.unlink(missing_ok=True)  # of an earlier attempt
         wanted = replace(
             self.program.launch_of(self.study, record, run_id), on_start=watch.started, on_signal=watch.heard
         )
-        pattern = self.program.pattern if result is None else None
+        pattern = self.program.pattern if result_path is None else None
         with watch.watching(), listening(pattern, self.study.objective) if pattern else nullcontext() as heard:
             outcome = launch(wanted)
         return self._ended(record, outcome, watch, dict(heard.numbers) if heard else {})
@@ -220,8 +220,8 @@ class Evaluation:
     def _measured(self, record: TrialRecord, outcome: Outcome, heard: Mapping[str, float]) -> Ended:
         try:
             outcomes = {"run_seconds": outcome.seconds, **step_outcomes(self.program.spool, outcome.run_id), **heard}
-            if result := self.program.result_file(record):
-                outcomes |= outcomes_in(result, self.study.objective, self.program.pattern)
+            if result_path := self.program.result_file(record):
+                outcomes |= outcomes_in(result_path, self.study.objective, self.program.pattern)
             outcomes = outcomes_with(outcomes, self.program.context)  # whatever the program says
             objective = judged(self.study, record.trial.configuration, outcomes)
         except ProjectError as error:
@@ -239,27 +239,27 @@ class Evaluation:
         checkpoint = named if named and Path(named).exists() else record.checkpoint
         return TrialResult(self.study.name, record.trial_id, None, owner=record.owner, checkpoint=checkpoint)
 
-    def _tell(self, tell: TrialResult) -> None:
-        """Tells the service once; what it cannot be told now is kept for the next call."""
-        with self._telling:
-            if tell.trial_id in self._told:
+    def _report(self, result: TrialResult) -> None:
+        """Reports to the service once; what it does not take now is kept for the next call."""
+        with self._reporting:
+            if result.trial_id in self._reported:
                 return
-            self._told.add(tell.trial_id)
+            self._reported.add(result.trial_id)
             try:
-                tell.to(self.service)
+                result.to(self.service)
             except UnavailableError as error:
-                _say(f"{error}: kept in {self.outbox.keep(tell)}, told by the next call")
+                _say(f"{error}: kept in {self.outbox.keep(result)}, reported by the next call")
             except InvalidInputError as error:  # a measurement that a later service may yet take
-                _say(f"not told: {error}: kept in {self.outbox.keep(tell)}")
+                _say(f"not reported: {error}: kept in {self.outbox.keep(result)}")
             except (ConflictError, NotFoundError) as error:
-                _say(f"not told: {error}")
+                _say(f"not reported: {error}")
 
 
 def _believed(ended: Ended, doubts: Doubts) -> Ended:
     """A repeat that broke takes nothing back of what was measured before."""
-    tell = doubts.believed(ended.tell)
-    is_measured = tell is not None and tell.state is TrialState.DONE
-    return replace(ended, exit_code=OK if is_measured else ended.exit_code, tell=tell)
+    result = doubts.believed(ended.result)
+    is_measured = result is not None and result.state is TrialState.DONE
+    return replace(ended, exit_code=OK if is_measured else ended.exit_code, result=result)
 
 
 def _environment(names: Mapping[str, str]) -> dict[str, str]:

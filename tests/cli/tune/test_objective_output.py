@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from crosswind.cli.verbs.tune.execution.objective_output import compiled, listening, outcomes_in
+from crosswind.cli.verbs.tune.execution.run_outcomes import step_outcomes
 from crosswind.cli.verbs.tune.judging import judged
-from crosswind.cli.verbs.tune.run_outcomes import step_outcomes
-from crosswind.cli.verbs.tune.told_objective import compiled, listening, outcomes_in
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.steps import STEP
 from crosswind.data.schema.trial import Study
@@ -59,7 +59,7 @@ def test_a_pattern_that_finds_nothing_is_refused(pattern: str, reason: str) -> N
 def test_output_passes_on_unchanged_while_it_is_heard() -> None:
     code = (
         "import os, subprocess\n"
-        "from crosswind.cli.verbs.tune.told_objective import compiled, listening\n"
+        "from crosswind.cli.verbs.tune.execution.objective_output import compiled, listening\n"
         "with listening(compiled(r'loss=(\\S+)'), 'loss') as heard:\n"
         "    subprocess.run(['printf', 'a\\\\rb\\\\nloss=4\\\\nloss=2'])\n"
         "os.write(2, str(heard.numbers['loss']).encode())\n"

@@ -38,7 +38,7 @@ def outcomes_in(path: Path, objective: str, pattern: re.Pattern[str] | None) -> 
     """
     text = _text(path)
     if pattern:
-        matched = told_by(pattern, text.splitlines(), objective)
+        matched = matched_numbers(pattern, text.splitlines(), objective)
         if not matched:
             raise MalformedError(f"{path}: no line matches {pattern.pattern!r}")
         return matched
@@ -48,7 +48,7 @@ def outcomes_in(path: Path, objective: str, pattern: re.Pattern[str] | None) -> 
     raise MalformedError(f"{path}: {text[:80]!r}, expected a number, or a JSON object of numbers")
 
 
-def told_by(pattern: re.Pattern[str], lines: list[str], objective: str) -> dict[str, float]:
+def matched_numbers(pattern: re.Pattern[str], lines: list[str], objective: str) -> dict[str, float]:
     """Return what the last lines that match say: named groups by their names, else the first group as the objective."""
     numbers: dict[str, float] = {}
     for line in lines:
@@ -69,7 +69,7 @@ class Heard:
     def line(self, content: bytes) -> None:
         """Looks at one line."""
         text = content[:LINE_BYTES].decode("utf-8", "replace")
-        self.numbers |= told_by(self.pattern, [text], self.objective)
+        self.numbers |= matched_numbers(self.pattern, [text], self.objective)
 
 
 @contextmanager
