@@ -118,8 +118,7 @@ class Columns:
         source = self.table_map.facts[name]
         if source.value is not None:
             return np.full(len(self.chunk), pd.to_numeric(source.value, errors="coerce"), np.float64)
-        cells = self._cells(source.columns[0])
-        numbers = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64)
+        numbers = _numbers(self.chunk.columns.get(source.columns[0]), len(self.chunk))
         return np.where(np.isfinite(numbers), numbers, np.nan)
 
     def _is_empty(self, name: str) -> Flags:
@@ -149,6 +148,16 @@ def _cell(columns: Columns, source: Source, row: int) -> object:
     array = columns.chunk.columns.get(source.columns[0])
     cell = None if array is None else array[row].as_py()
     return "" if cell is None else cell
+
+
+def _numbers(array: pa.Array | None, count: int) -> Floats:
+    """Return cells as numbers, NaN where they are none."""
+    if array is None:
+        return np.full(count, np.nan)
+    try:
+        return np.asarray(array.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # some cell is no number; this way is slower
+        return pd.to_numeric(_series(array), errors="coerce").to_numpy(np.float64)
 
 
 def _series(array: pa.Array) -> pd.Series:

@@ -66,13 +66,14 @@ class TableRuns:
     def of(self, columns: Columns) -> pd.Series:
         """Return the id of each row's run, (n,). Raises: MalformedError for too many runs."""
         names, workloads, systems = (columns.texts(name) for name in ("run", "workload", "system"))
-        keys = names + "\x1f" + workloads + "\x1f" + systems
-        for key in dict.fromkeys(keys):
+        codes, keys = pd.factorize(names + "\x1f" + workloads + "\x1f" + systems)
+        for key in map(str, keys):
             if key not in self.by_name:
                 self.by_name[key] = self._new(*key.split("\x1f"))
         if len(self.by_name) > RUNS_MAX:
             raise MalformedError(f"{self.stem}: more than {RUNS_MAX} runs; expected a table of fewer: split it")
-        return keys.map({key: run.run_id for key, run in self.by_name.items()})
+        ids = np.array([self.by_name[str(key)].run_id for key in keys], dtype=object)
+        return pd.Series(ids[codes] if len(ids) else [], dtype=object)
 
     def _new(self, name: str, workload: str, system: str) -> TableRun:
         system = system or self.context.system
@@ -135,15 +136,14 @@ class StepRows:
     def _placed(self, frame: pd.DataFrame) -> Ints:
         """Return the start of each step: the end of the one before it on its rank."""
         by_rank = frame.groupby(["run_id", "rank"], sort=False)["duration_seconds"]
-        before = by_rank.cumsum() - frame["duration_seconds"]
-        keys = list(zip(frame["run_id"], frame["rank"], strict=True))
+        before, group = by_rank.cumsum() - frame["duration_seconds"], by_rank.ngroup().to_numpy(np.int64)
+        totals = by_rank.sum()
+        keys = [(str(run_id), int(rank)) for run_id, rank in totals.index]
         begins = np.array([self._ends.get(key, self.base_ns) for key in keys], np.int64)
-        totals = by_rank.sum().reset_index()
-        for key, total in zip(zip(totals["run_id"], totals["rank"], strict=True), totals.iloc[:, -1], strict=True):
-            self._ends[key] = self._ends.get(key, self.base_ns) + int(total)
+        self._ends.update(zip(keys, (begins + totals.to_numpy(np.int64)).tolist(), strict=True))
         if len(self._ends) > RANKS_MAX:
             raise MalformedError(f"more than {RANKS_MAX} ranks whose steps have no start; expected `start` in the map")
-        return np.asarray(begins + before.to_numpy(np.int64), np.int64)
+        return np.asarray(begins[group] + before.to_numpy(np.int64), np.int64)
 
 
 def _add_phases(frame: pd.DataFrame, columns: Columns) -> None:

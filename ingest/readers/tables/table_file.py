@@ -2,6 +2,8 @@
 
 import csv
 import gzip
+import io
+import itertools
 import json
 import math
 import shutil
@@ -15,10 +17,11 @@ from typing import IO, Any, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.parquet as pq
 
 from crosswind.data.schema.errors import MalformedError, UnavailableError
-from crosswind.ingest.reader.lines import GZIP_MAGIC, blocks, head_of, plain_head
+from crosswind.ingest.reader.lines import GZIP_MAGIC, Block, blocks, head_of, plain_head
 from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.binary import plain_bytes
 from crosswind.ingest.readers.scalars import flat
@@ -40,6 +43,12 @@ class Chunk:
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def parts(self) -> "Iterator[Chunk]":
+        """Yield the rows as chunks of at most ROWS_AT_ONCE."""
+        for first in range(0, len(self), ROWS_AT_ONCE):
+            columns = {name: column.slice(first, ROWS_AT_ONCE) for name, column in self.columns.items()}
+            yield Chunk(self.lines[first : first + ROWS_AT_ONCE], columns)
 
     def rows(self) -> Iterator[tuple[int, dict[str, object]]]:
         """Yield the number of each row's line and its cells by column, without those that are empty."""
@@ -99,15 +108,15 @@ def parquet_names(path: Path) -> tuple[str, ...]:
 
 
 class _CsvTable:
-    """Lines of cells between delimiters, under a line of names."""
+    """Lines of cells between delimiters, under a line of names. From the first quote on, lines are read one by one."""
 
     is_typed = False
 
     def __init__(self, path: Path, report: Report, delimiter: str) -> None:
         self._report = report
-        self._size = 0  # characters since the last chunk
-        self._lines = self._texts(path)
-        first = next((text for text in self._lines if text.strip()), "")
+        self._blocks = blocks(path, report)
+        block, first = _first_line(self._blocks)
+        self._blocks = itertools.chain([block], self._blocks)
         try:
             self.names = tuple(_names(first, delimiter))
         except csv.Error as error:
@@ -117,31 +126,50 @@ class _CsvTable:
             raise MalformedError(f"{path}: line 1: {fault}: {first.strip()[:200]!r}; expected the names of columns")
         self._delimiter = delimiter or _delimiter(first)
 
-    def _texts(self, path: Path) -> Iterator[str]:
-        """Yield each line with its end, blank ones as well, so that they can be counted."""
-        self._number = 0
-        for block in blocks(path, self._report):
-            for text in block.data.decode().split("\n")[:-1]:
-                self._number += 1
-                self._size += len(text)
-                yield text + "\n"
-
     def chunks(self) -> Iterator[Chunk]:
+        for block in self._blocks:
+            if b'"' in block.data:
+                yield from self._read(block.number, itertools.chain([block], self._blocks))
+            elif whole := self._whole(block):
+                yield from whole.parts()
+            else:
+                yield from self._read(block.number, iter([block]))
+
+    def _whole(self, block: Block) -> Chunk | None:
+        """Return the rows of a block at once; None if a line of it is no row of cells."""
+        try:
+            table = pa.csv.read_csv(
+                io.BytesIO(block.data),
+                pa.csv.ReadOptions(use_threads=False, column_names=self.names, block_size=len(block.data) + 1),
+                pa.csv.ParseOptions(delimiter=self._delimiter, quote_char=False, ignore_empty_lines=False),
+                pa.csv.ConvertOptions(column_types=dict.fromkeys(self.names, pa.large_string()), check_utf8=False),
+            )
+        except (pa.ArrowException, ValueError):
+            return None
+        if len(table) != block.data.count(b"\n"):
+            return None
+        columns = {name: _without_empty(table[name].combine_chunks()) for name in self.names}
+        return Chunk(np.arange(block.number, block.number + len(table), dtype=np.int64), columns)
+
+    def _read(self, first: int, several: Iterator[Block]) -> Iterator[Chunk]:
+        """Yield the rows of blocks line by line; of lines that are none, the report says why."""
         numbers: list[int] = []
         rows: list[list[str]] = []
-        for number, row in self._rows():
+        size = 0
+        for number, row in self._rows(_Lines(first, several)):
             numbers.append(number)
             rows.append(row)
-            if len(rows) >= ROWS_AT_ONCE or self._size > CHUNK_BYTES:
+            size += sum(map(len, row))
+            if len(rows) >= ROWS_AT_ONCE or size > CHUNK_BYTES:
                 yield self._chunk(numbers, rows)
-                numbers, rows, self._size = [], [], 0
+                numbers, rows, size = [], [], 0
         if rows:
             yield self._chunk(numbers, rows)
 
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        cells = csv.reader(self._lines, delimiter=self._delimiter, strict=True)
+    def _rows(self, lines: "_Lines") -> Iterator[tuple[int, list[str]]]:
+        cells = csv.reader(lines, delimiter=self._delimiter, strict=True)
         while True:
-            number = self._number + 1
+            number = lines.next_number
             try:
                 row = next(cells, None)
             except csv.Error as error:
@@ -157,10 +185,40 @@ class _CsvTable:
 
     def _chunk(self, numbers: list[int], rows: list[list[str]]) -> Chunk:
         columns = zip(self.names, zip(*rows, strict=True), strict=True)
-        texts = {name: pc.utf8_trim_whitespace(pa.array(cells, pa.large_string())) for name, cells in columns}
-        empty = pa.scalar(None, pa.large_string())
-        arrays = {name: pc.if_else(pc.equal(column, ""), empty, column) for name, column in texts.items()}
+        arrays = {name: _without_empty(pa.array(cells, pa.large_string())) for name, cells in columns}
         return Chunk(np.array(numbers, np.int64), arrays)
+
+
+class _Lines:
+    """Lines of blocks with their ends, blank ones as well, and the number of the next one."""
+
+    def __init__(self, first: int, several: Iterator[Block]) -> None:
+        self._texts = (text + "\n" for block in several for text in block.data.decode().split("\n")[:-1])
+        self.next_number = first
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        text = next(self._texts)
+        self.next_number += 1
+        return text
+
+
+def _first_line(several: Iterator[Block]) -> tuple[Block, str]:
+    """Return the first line that is not blank, and the rest of its block."""
+    for block in several:
+        for number, text in enumerate(block.data.decode().split("\n"), block.number):
+            if text.strip():
+                lines = number + 1 - block.number
+                return Block(number + 1, block.data.split(b"\n", lines)[lines]), text
+    return Block(1, b""), ""
+
+
+def _without_empty(texts: pa.Array) -> pa.Array:
+    """Return cells without space around them, null if empty."""
+    trimmed = pc.utf8_trim_whitespace(texts)
+    return pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.large_string()), trimmed)
 
 
 class _JsonTable:

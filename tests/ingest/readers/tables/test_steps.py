@@ -99,6 +99,13 @@ def test_rows_at_fault_are_quoted_once_and_the_others_come(tmp_path: Path) -> No
     ]
 
 
+def test_lines_keep_their_numbers_however_they_are_read(tmp_path: Path) -> None:
+    lines = [f"a,{number},0,500,0," for number in range(5)]
+    for place, odd in ((0, '"a",x,0,1,0,'), (4, '"a",x,0,1,0,'), (0, "a,x,0,1,0,"), (4, "a,x"), (2, "a,x,0,1,0,,,")):
+        _, report = read(table(tmp_path, *lines[:place], odd, *lines[place:]), STEPS)
+        assert [skipped.line for skipped in report.quoted] == [place + 2]
+
+
 def test_a_table_that_is_read_in_pieces_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = table(tmp_path, *(f"a,{number % 3},{number // 3},{500 + number},0," for number in range(60)))
     whole, _ = read(path, STEPS)
