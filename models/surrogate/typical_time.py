@@ -1,5 +1,7 @@
 """The product's recipe for the typical time of a configuration that never ran."""
 
+from collections.abc import Sequence
+
 from crosswind.models.surrogate.gaussian_process import GaussianProcessSurrogate
 from crosswind.models.surrogate.log_linear import LogLinearSurrogate
 from crosswind.models.surrogate.nearest_cohort import NearestCohortSurrogate
@@ -11,12 +13,13 @@ from crosswind.models.surrogate.xgboost_quantile import XgboostQuantileSurrogate
 N_FOLDS = 3
 
 
-def typical_time(seed: int, *, scale: str, device: str, site: str) -> Stack:
+def typical_time(seed: int, *, scale: str, groups: Sequence[str], hidden: Sequence[str] = ()) -> Stack:
     """A stack of a Gaussian process, the nearest cohorts, a power law and trees on the power law.
 
-    `scale`, `device` and `site` name the columns of the ranks (a number), of the device or system, and of the owner (a
-    text, which no member sees). Rows are in the order of time. The members' weights are learned from the training rows
-    for each kind of extrapolation: a larger scale, an unseen device, another site, a later run.
+    `scale` names the column of the ranks (a number), `groups` those of texts of which a new one is another kind of
+    extrapolation, the hardest first: device, system or site, cohort; no member sees the columns of `hidden`. Rows are
+    in the order of time. The members' weights are learned from the training rows for each kind: a larger scale, a new
+    group, a later run.
     """
     law, trees = LogLinearSurrogate(seed=seed), XgboostQuantileSurrogate(seed=seed, n_rounds=30, max_depth=3)
     members = (
@@ -27,8 +30,7 @@ def typical_time(seed: int, *, scale: str, device: str, site: str) -> Stack:
     )
     splits: tuple[Split, ...] = (
         SmallToLarge(scale),
-        LeaveGroupOut(device, N_FOLDS),
-        LeaveGroupOut(site, N_FOLDS),
+        *(LeaveGroupOut(group, N_FOLDS) for group in groups),
         TimeOrdered(N_FOLDS + 1),
     )
-    return Stack(members, splits, hidden=(site,))
+    return Stack(members, splits, hidden=tuple(hidden))
