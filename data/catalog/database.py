@@ -101,7 +101,7 @@ def _check_age(connection: Connection, current: str | None) -> None:
     if has_tables if current is None else current < FIRST:
         raise ConflictError(
             f"{catalog} was made before the first release ({f'revision {current}' if current else 'no revision'}) and "
-            "stays untouched: name an empty folder (CROSSWIND_HOME) or database (CROSSWIND_DATABASE), and ingest anew"
+            "stays untouched: name an empty folder (CROSSWIND_HOME) or database (CROSSWIND_DATABASE), and ingest again"
         )
 
 

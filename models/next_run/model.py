@@ -98,7 +98,7 @@ class NextRunModel:
         return bool(self._cohorts.workloads.get(workload))
 
     def with_runs(self, cases: pd.DataFrame) -> Self:
-        """The same model with further runs added to their cohorts; nothing else is learned anew."""
+        """The same model with further runs added to their cohorts; nothing else is learned again."""
         every = zip(questions_of(cases), ended_runs(cases), strict=True)
         news = [(question, run) for question, run in every if not self._has(question, run)]
         if not news:
