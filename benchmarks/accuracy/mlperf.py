@@ -36,7 +36,7 @@ class Predictor(Protocol):
 
 class Product:
     def __init__(self) -> None:
-        self._stack = typical_time(0, scale="ranks", groups=("device", "site"), hidden=("site",))
+        self._stack = typical_time(0, scale="ranks", device="device", site="site")
 
     def fit(self, X: pd.DataFrame, y: Floats) -> Self:
         self._stack.fit(X, y)

@@ -38,9 +38,10 @@ class Cohort:
 
     def add(self, question: Question, run: EndedRun) -> None:
         """Adds a run that is newer than the others; `question` is its own, whose facts replace older ones."""
-        if question.facts != self.question.facts or question.node_count is None:
-            facts = question.facts.over(self.question.facts)
-            question = replace(question, facts=facts, node_count=question.node_count or self.question.node_count)
+        before = self.question
+        if question.facts != before.facts or (question.node_count is None and before.node_count is not None):
+            nodes = question.node_count or before.node_count
+            question = replace(question, facts=question.facts.over(before.facts), node_count=nodes)
         self.question = question
         self.count += 1
         self.run_ids = [*self.run_ids[1 - COHORT_RUNS_MAX :], run.run_id]

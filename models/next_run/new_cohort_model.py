@@ -43,8 +43,8 @@ class NewCohortModel:
         if len(table) < COHORTS_MIN:
             return self
         numbered = table.assign(**{COHORT: [str(place) for place in range(len(table))]})
-        groups = [name for name in (MODEL, SYSTEM, COHORT) if name in numbered]
-        made = typical_time(self.seed, scale=SCALE, groups=groups, hidden=(COHORT,))
+        accelerator = MODEL if MODEL in numbered else None
+        made = typical_time(self.seed, scale=SCALE, device=SYSTEM, site=COHORT, accelerator=accelerator)
         self._stack = made.fit(numbered, np.array([cohort.median for cohort in cohorts.newest]))
         offsets = cohorts.offsets
         if len(offsets) >= COHORTS_MIN:

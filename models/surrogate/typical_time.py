@@ -1,7 +1,5 @@
 """The product's recipe for the typical time of a configuration that never ran."""
 
-from collections.abc import Sequence
-
 from crosswind.models.surrogate.gaussian_process import GaussianProcessSurrogate
 from crosswind.models.surrogate.log_linear import LogLinearSurrogate
 from crosswind.models.surrogate.nearest_cohort import NearestCohortSurrogate
@@ -13,13 +11,13 @@ from crosswind.models.surrogate.xgboost_quantile import XgboostQuantileSurrogate
 N_FOLDS = 3
 
 
-def typical_time(seed: int, *, scale: str, groups: Sequence[str], hidden: Sequence[str] = ()) -> Stack:
+def typical_time(seed: int, *, scale: str, device: str, site: str, accelerator: str | None = None) -> Stack:
     """A stack of a Gaussian process, the nearest cohorts, a power law and trees on the power law.
 
-    `scale` names the column of the ranks (a number), `groups` those of texts of which a new one is another kind of
-    extrapolation, the hardest first: device, system or site, cohort; no member sees the columns of `hidden`. Rows are
-    in the order of time. The members' weights are learned from the training rows for each kind: a larger scale, a new
-    group, a later run.
+    `scale`, `device` and `site` name the columns of the ranks (a number), of the device or system, and of the owner (a
+    text, which no member sees); `accelerator`, where one is known, that of the accelerators, of which a new one is
+    harder than a new system. Rows are in the order of time. The members' weights are learned from the training rows
+    for each kind of extrapolation: a larger scale, an unseen device, another site, a later run.
     """
     law, trees = LogLinearSurrogate(seed=seed), XgboostQuantileSurrogate(seed=seed, n_rounds=30, max_depth=3)
     members = (
@@ -30,7 +28,9 @@ def typical_time(seed: int, *, scale: str, groups: Sequence[str], hidden: Sequen
     )
     splits: tuple[Split, ...] = (
         SmallToLarge(scale),
-        *(LeaveGroupOut(group, N_FOLDS) for group in groups),
+        *([LeaveGroupOut(accelerator, N_FOLDS)] if accelerator else []),
+        LeaveGroupOut(device, N_FOLDS),
+        LeaveGroupOut(site, N_FOLDS),
         TimeOrdered(N_FOLDS + 1),
     )
-    return Stack(members, splits, hidden=tuple(hidden))
+    return Stack(members, splits, hidden=(site,))

@@ -70,7 +70,7 @@ def test_no_member_sees_a_hidden_column() -> None:
 def test_nine_of_ten_runs_of_a_site_never_seen_lie_in_the_band() -> None:
     X, seconds = with_site(300)
     new, new_seconds = scaling_runs(100, noise=0.02)
-    stack = typical_time(0, scale="ranks", groups=("device", "site"), hidden=("site",)).fit(X, seconds)
+    stack = typical_time(0, scale="ranks", device="device", site="site").fit(X, seconds)
     prediction = stack.predict(new.assign(site="new"))
     inside = (prediction.at(0.05) <= new_seconds) & (new_seconds <= prediction.at(0.95))
     # A share of 100 runs has a standard deviation of 0.03 about 0.9; three of them.
@@ -79,7 +79,7 @@ def test_nine_of_ten_runs_of_a_site_never_seen_lie_in_the_band() -> None:
 
 def test_the_recipe_answers_for_a_device_and_a_scale_never_seen() -> None:
     X, seconds = with_site(120)
-    stack = typical_time(0, scale="ranks", groups=("device", "site"), hidden=("site",)).fit(X, seconds)
+    stack = typical_time(0, scale="ranks", device="device", site="site").fit(X, seconds)
     asked = pd.DataFrame({"ranks": [8.0, 256.0], "device": ["new", "slow"], "site": ["a", "a"]})
     unseen, larger = stack.predict(asked).at(0.5)
     assert 1000 / 8 < unseen < 2000 / 8  # between the devices that are known
