@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import Configuration
 
 RANKS_MAX = 10_000_000
@@ -43,6 +44,43 @@ class Question:
         for name, value in self.configuration.items():
             if not is_scalar(value):
                 raise InvalidInputError(f"configuration {name} is {value!r:.80}, expected a text or a finite number")
+
+
+@dataclass(frozen=True)
+class LikeRun:
+    """A run to come that is like the stored run `like` in all that is not given here.
+
+    A parameter that is given replaces the run's value. On other ranks the run has as many ranks a node as before.
+    """
+
+    like: str
+    workload: str | None = None
+    system: str | None = None
+    configuration: Configuration = field(default_factory=dict)
+    world_size: int | None = None
+    node_count: int | None = None
+
+    def question(self, run: Run) -> Question:
+        """Return what is asked, given the stored run. Raises: InvalidInputError as `Question`, or without ranks."""
+        world_size = self.world_size or run.world_size
+        if world_size is None:
+            raise InvalidInputError(
+                f"world_size: run {run.run_id} does not say how many ranks it had, expected a number"
+            )
+        return Question(
+            self.workload or run.workload,
+            self.system or run.system,
+            {**run.configuration, **self.configuration},
+            world_size,
+            self.node_count or _nodes_like(run, world_size),
+        )
+
+
+def _nodes_like(run: Run, world_size: int) -> int | None:
+    """Return the number of nodes with as many ranks on each as the run had; None where that is unknown."""
+    if not run.nodes or not run.world_size:
+        return None
+    return min(math.ceil(world_size * len(run.nodes) / run.world_size), world_size)
 
 
 @dataclass(frozen=True)

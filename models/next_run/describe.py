@@ -1,6 +1,7 @@
 """Descriptions of questions and of past cohorts, as the table that surrogates learn from."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -49,6 +50,14 @@ def described(questions: Sequence[Question], kinds: Kinds | None = None) -> pd.D
     return pd.DataFrame(table)
 
 
+def accelerator_of(question: Question) -> str | None:
+    """Return the question's accelerator: the name in the data sheets, else as it was given; None where it is not."""
+    name = question.configuration.get(ACCELERATOR)
+    if not name:
+        return None
+    return _device_name(str(name))
+
+
 def numbers_in(table: pd.DataFrame) -> tuple[str, ...]:
     """The columns that hold numbers."""
     return tuple(str(name) for name in table.columns if is_numeric_dtype(table[name]))
@@ -63,6 +72,12 @@ def as_learned(table: pd.DataFrame, columns: Sequence[str], numbers: Sequence[st
 def with_columns(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     """The table with these columns and no others; a column that it lacks is NaN throughout."""
     return table.reindex(columns=list(columns))
+
+
+@lru_cache(maxsize=1024)
+def _device_name(name: str) -> str:
+    device = device_named(name)
+    return device.name if device else name
 
 
 def _devices(names: Sequence[str]) -> dict[str, Floats]:

@@ -11,14 +11,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.schema.answers.predictions import Accuracy, EvidenceRun, Outcome, PredictionBasis, RunPrediction
+from crosswind.data.schema.answers.predictions import (
+    Accuracy,
+    EvidenceRun,
+    Outcome,
+    PredictionBasis,
+    QuestionKind,
+    RunPrediction,
+)
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.data.schema.question import Question, check_degrees
 from crosswind.models.analytic.prior.corrected import CorrectedPrior
 from crosswind.models.next_run.cohort_model import CohortModel
 from crosswind.models.next_run.cohort_store import Cohort, CohortStore, EndedRun, ended_runs, key_of, questions_of
-from crosswind.models.next_run.describe import described
+from crosswind.models.next_run.describe import accelerator_of, described
 from crosswind.models.next_run.formulas import calibrated, memory_need, predicted_by_formulas
 from crosswind.models.next_run.neighbours import Neighbours
 from crosswind.models.next_run.new_cohort_model import NewCohortModel
@@ -48,7 +55,7 @@ class Batch:
 class NextRunModel:
     """Learns from `cases` of one outcome, and predicts runs of the workloads among them.
 
-    `track_records` has, by the name of a basis, the accuracy of such predictions on runs later than those learned from.
+    `track_records` has, by the kind of question, the accuracy of answers on runs that they were not learned from.
     """
 
     outcome: str
@@ -70,15 +77,24 @@ class NextRunModel:
         if not self._cohorts.cohorts:
             return self
         table = self._fit_neighbours()
-        self._new_cohorts = NewCohortModel(self.seed).fit(table, self._cohorts)
-        if self.outcome == Outcome.STEP:
-            newest = self._cohorts.newest
-            self._formulas = calibrated(
-                [cohort.question for cohort in newest], [cohort.median for cohort in newest], self.seed
-            )
+        self._new_cohorts = NewCohortModel(self.seed, self.outcome == Outcome.STEP).fit(table, self._cohorts)
+        self.track_records = self._new_cohorts.track_records
+        self._calibrate(self._cohorts)
         keys = [key_of(question) for question in questions_of(cases)]
         self._cohort_model = CohortModel().fit(keys, cases["seconds"].to_numpy(np.float64), conditions)
         return self
+
+    def fit_formulas(self, cases: pd.DataFrame) -> Self:
+        """Calibrates the formulas alone, for workloads that never ran."""
+        self._calibrate(CohortStore.of(cases))
+        return self
+
+    def _calibrate(self, cohorts: CohortStore) -> None:
+        if self.outcome == Outcome.STEP:
+            newest = cohorts.newest
+            self._formulas = calibrated(
+                [cohort.question for cohort in newest], [cohort.median for cohort in newest], self.seed
+            )
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -98,7 +114,7 @@ class NextRunModel:
     def with_runs(self, cases: pd.DataFrame) -> Self:
         """The same model with further runs added to their cohorts; nothing else is learned anew."""
         every = zip(questions_of(cases), ended_runs(cases), strict=True)
-        news = [(question, run) for question, run in every if not self._has(question, run)]
+        news = [(question, run) for question, run in every if not self.has(question, run)]
         if not news:
             return self
         model = deepcopy(self)
@@ -107,13 +123,18 @@ class NextRunModel:
         model._fit_neighbours()
         return model
 
+    def cohorts_of(self, workload: str) -> list[tuple[str, Cohort]]:
+        """Return the keys and cohorts of a workload."""
+        return [(key_of(cohort.question), cohort) for cohort in self._cohorts.of_workload(workload)]
+
     def observe(self, question: Question, run: EndedRun, conditions: pd.DataFrame | None = None) -> None:
         """Adds one more run that has ended: its cohort's level moves at once, all else at the next fit."""
         self._cohorts.add(question, run)
         self._transfers.clear()
         self._cohort_model.observe(key_of(question), run.seconds, conditions)
 
-    def _has(self, question: Question, run: EndedRun) -> bool:
+    def has(self, question: Question, run: EndedRun) -> bool:
+        """Return whether it has seen a run, or one that is newer than its cohort keeps."""
         cohort = self._cohorts.find(question)
         return cohort is not None and cohort.has(run)
 
@@ -152,16 +173,16 @@ class NextRunModel:
         else:
             prediction, places, distances = self._of_new_cohorts([question], EVIDENCE_RUNS)
             near = list(zip(map(self._near, places[0]), map(float, distances[0]), strict=True))
-        distance = near[0][1] if near else None
+        distance, kind = near[0][1] if near else None, self.kind(question)
         ran = self._cohorts.of_workload(question.workload)
         return RunPrediction(
             *(question.workload, question.system, question.world_size, self.outcome, quantiles(prediction), basis),
             distance=distance,
-            is_outside=distance is None or distance > 1,
+            is_outside=distance is None or distance > 1 or not (cohort or self._is_known_place(question)),
             evidence=_evidence(near),
             cohort_runs=cohort.count if cohort else 0,
             runs=sum(other.count for other in ran),
-            worth=self.track_records.get(basis, Accuracy()),
+            worth=replace(self.track_records.get(kind, Accuracy()), kind=kind),
             warnings=tuple(novelties(question, [other.question for other in ran])),
             memory=memory_need(question),
         )
@@ -192,7 +213,9 @@ class NextRunModel:
             outside[repeats] = False
         if new := places.get(PredictionBasis.WORKLOAD, []) + places.get(PredictionBasis.TRANSFER, []):
             prediction, _, distances = self._of_new_cohorts([questions[place] for place in new], 1)
-            values[new], outside[new] = prediction.values, distances[:, 0] > 1
+            has_worked = cache(self._has_worked)
+            is_strange = [not has_worked(questions[place].system, accelerator_of(questions[place])) for place in new]
+            values[new], outside[new] = prediction.values, (distances[:, 0] > 1) | np.array(is_strange)
         if strange := places.get(PredictionBasis.ANALYTIC):
             values[strange] = self._by_formulas([questions[place] for place in strange]).values
         return Batch(self.outcome, LEVELS, values, tuple(basis), tuple(map(bool, outside)))
@@ -208,6 +231,27 @@ class NextRunModel:
             return PredictionBasis.ANALYTIC
         is_here = (has_run_on or self._cohorts.has_run_on)(question.workload, question.system)
         return PredictionBasis.WORKLOAD if is_here else PredictionBasis.TRANSFER
+
+    def kind(self, question: Question) -> QuestionKind:
+        """Return the kind of a question, by what of it never ran. Raises: InvalidInputError as `answer`."""
+        basis = self._basis(question, key_of(question))
+        if basis is PredictionBasis.COHORT:
+            return QuestionKind.REPEAT
+        if basis is PredictionBasis.ANALYTIC:
+            return QuestionKind.WORKLOAD
+        ran = [cohort.question for cohort in self._cohorts.of_workload(question.workload)]
+        if basis is PredictionBasis.TRANSFER or not _is_among(accelerator_of(question), ran):
+            return QuestionKind.SYSTEM
+        is_larger = question.world_size > max(earlier.world_size for earlier in ran)
+        return QuestionKind.SCALE if is_larger else QuestionKind.CONFIGURATION
+
+    def _is_known_place(self, question: Question) -> bool:
+        return self._has_worked(question.system, accelerator_of(question))
+
+    def _has_worked(self, system: str, accelerator: str | None) -> bool:
+        """Return whether any run was on this system, and any on this accelerator if it is known."""
+        ran = [cohort.question for cohort in self._cohorts.cohorts.values()]
+        return any(earlier.system == system for earlier in ran) and _is_among(accelerator, ran)
 
     def _of_cohorts(self, keys: Sequence[str], conditions: pd.DataFrame | None) -> Prediction:
         medians = np.array([self._cohorts.cohorts[key].median for key in keys])
@@ -264,6 +308,10 @@ class NextRunModel:
                 "the batch, and of a whole run its steps"
             )
         return prediction
+
+
+def _is_among(accelerator: str | None, ran: Sequence[Question]) -> bool:
+    return accelerator is None or any(accelerator_of(earlier) == accelerator for earlier in ran)
 
 
 def _evidence(near: Sequence[tuple[Cohort, float]]) -> tuple[EvidenceRun, ...]:

@@ -9,7 +9,7 @@ from crosswind.client.connection import SERVER
 from crosswind.client.protocol import Client
 from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.question import Question
+from crosswind.data.schema.question import LikeRun, Question
 from crosswind.data.schema.trial import Configuration, Parameter
 from crosswind.settings import Settings
 
@@ -22,10 +22,11 @@ INT64 = 2**63
 
 def configure_run(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments that name a run to come."""
-    parser.add_argument("--workload", required=True, help="what will be run, or the name of its jobs")
+    parser.add_argument("--like", metavar="RUN", help="as this stored run in all that is not given here")
+    parser.add_argument("--workload", help="what will be run, or the name of its jobs")
     parser.add_argument("--ranks", type=int, help="how many ranks it will have; of jobs, nodes")
     parser.add_argument("--config", action="append", default=[], metavar="NAME=VALUE", help="a parameter's value")
-    parser.add_argument("--system", help="where it will run (default: this system)")
+    parser.add_argument("--system", help="where it will run (default: this system, or that of the run that it is like)")
     configure_server(parser)
 
 
@@ -43,13 +44,19 @@ def local(client: Client, option: str) -> "Local":
     return client
 
 
-def question_of(arguments: argparse.Namespace, settings: Settings, *, ranks: int | None = None) -> Question:
+def question_of(arguments: argparse.Namespace, settings: Settings, *, ranks: int | None = None) -> Question | LikeRun:
     """Return the run that the arguments name. Raises: InvalidInputError."""
-    count = ranks if ranks is not None else arguments.ranks
-    if count is None or count < 1:
-        raise InvalidInputError(f"--ranks {'is missing' if count is None else count}: expected 1 or more")
-    system, configuration = arguments.system or settings.system, configuration_of(arguments.config)
-    return Question(arguments.workload, system, configuration, count)
+    count = arguments.ranks if ranks is None else ranks
+    if count is not None and count < 1:
+        raise InvalidInputError(f"--ranks {count}: expected 1 or more")
+    configuration = configuration_of(arguments.config)
+    if arguments.like is not None:
+        return LikeRun(arguments.like, arguments.workload, arguments.system, configuration, count)
+    if arguments.workload is None:
+        raise InvalidInputError("--workload is missing: expected what will be run, or a stored run by --like")
+    if count is None:
+        raise InvalidInputError("--ranks is missing: expected 1 or more")
+    return Question(arguments.workload, arguments.system or settings.system, configuration, count)
 
 
 def configuration_of(words: list[str]) -> Configuration:
