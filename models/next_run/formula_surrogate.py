@@ -7,9 +7,11 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from crosswind.data.devices.computing import ACCELERATOR
 from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.analytic.prior.corrected import ROWS_MIN, CorrectedPrior
 from crosswind.models.next_run.describe import NODES, SCALE, SETTING, SYSTEM, WORKLOAD
+from crosswind.models.next_run.fact_columns import MODEL
 from crosswind.models.next_run.formulas import formula_columns, network_in, steps_in
 from crosswind.models.surrogate.log_linear import LogLinearSurrogate
 from crosswind.models.surrogate.surrogate import check_rows
@@ -91,6 +93,8 @@ class FormulaSurrogate:
         present = {str(name): value for name, value in row.items() if not pd.isna(value)}
         settings = {name.removeprefix(SETTING): value for name, value in present.items() if name.startswith(SETTING)}
         columns = formula_columns(settings, int(present.get(SCALE, 1)), present.get(NODES))
+        if MODEL in present:
+            columns.setdefault(ACCELERATOR, present[MODEL])
         if network_in(columns) is None or not (self.is_step or steps_in(columns)):
             return None
         return columns | {name: present[name] for name in (SYSTEM, WORKLOAD) if name in present}

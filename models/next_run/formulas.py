@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from crosswind.data.devices.computing import ACCELERATOR
 from crosswind.data.schema.answers.predictions import MemoryNeed
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Prediction
@@ -70,7 +71,7 @@ def memory_need(question: Question) -> MemoryNeed | None:
     if case is None:
         return None
     needed = memory_use(case.workload, case.plan).total
-    if not question.configuration.get("accelerator") or not np.isfinite(case.device.memory_bytes):
+    if not _columns(question).get(ACCELERATOR) or not np.isfinite(case.device.memory_bytes):
         return MemoryNeed(needed, None, None, None)
     device = case.device
     return MemoryNeed(needed, device.name, device.memory_bytes, fits(case.workload, case.plan, device))
@@ -105,4 +106,7 @@ def _network(question: Question) -> SpreadNetwork | None:
 
 
 def _columns(question: Question) -> Mapping[str, Any]:
-    return formula_columns(question.configuration, question.world_size, question.node_count)
+    columns = formula_columns(question.configuration, question.world_size, question.node_count)
+    if question.facts.accelerator is not None:
+        columns.setdefault(ACCELERATOR, question.facts.accelerator)
+    return columns

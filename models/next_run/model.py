@@ -25,13 +25,14 @@ from crosswind.data.schema.question import Question, check_degrees
 from crosswind.models.analytic.prior.corrected import CorrectedPrior
 from crosswind.models.next_run.cohort_model import CohortModel
 from crosswind.models.next_run.cohort_store import Cohort, CohortStore, EndedRun, ended_runs, key_of, questions_of
-from crosswind.models.next_run.describe import accelerator_of, described
+from crosswind.models.next_run.completion import completed, device_of, names_other_device
+from crosswind.models.next_run.describe import described
 from crosswind.models.next_run.formulas import calibrated, memory_need, predicted_by_formulas
 from crosswind.models.next_run.neighbours import Neighbours
 from crosswind.models.next_run.new_cohort_model import NewCohortModel
 from crosswind.models.next_run.quantiles import quantiles
 from crosswind.models.next_run.system_transfer import SystemTransfer, system_transfer
-from crosswind.models.next_run.unknown import novelties, suggestion
+from crosswind.models.next_run.unknown import device_warnings, novelties, suggestion
 from crosswind.models.surrogate import LEVELS
 
 EVIDENCE_RUNS = 5
@@ -64,6 +65,7 @@ class NextRunModel:
     _cohorts: CohortStore = field(default_factory=CohortStore, init=False, repr=False)
     _neighbours: Neighbours = field(default_factory=Neighbours, init=False, repr=False)
     _near_keys: list[str] = field(default_factory=list, init=False, repr=False)  # of the neighbours' rows
+    _devices: list[str] = field(default_factory=list, init=False, repr=False)  # of the neighbours' rows
     _new_cohorts: NewCohortModel = field(default_factory=NewCohortModel, init=False, repr=False)
     _cohort_model: CohortModel = field(default_factory=CohortModel, init=False, repr=False)
     _transfers: dict[str, SystemTransfer | None] = field(
@@ -112,7 +114,7 @@ class NextRunModel:
         return bool(self._cohorts.workloads.get(workload))
 
     def with_runs(self, cases: pd.DataFrame) -> Self:
-        """The same model with further runs added to their cohorts; nothing else is learned anew."""
+        """The same model with further runs added to their cohorts; nothing else is learned again."""
         every = zip(questions_of(cases), ended_runs(cases), strict=True)
         news = [(question, run) for question, run in every if not self.has(question, run)]
         if not news:
@@ -133,6 +135,16 @@ class NextRunModel:
         self._transfers.clear()
         self._cohort_model.observe(key_of(question), run.seconds, conditions)
 
+    def completed(self, question: Question) -> Question:
+        """Return the question with the facts and the date that it leaves out, as far as earlier runs tell."""
+        return completed(question, self._cohorts)
+
+    def _is_strange(self, question: Question) -> bool:
+        """Return whether nothing ran on the question's system, or it names a device and earlier runs had others."""
+        asked, systems = device_of(question), self._cohorts.newest_on
+        is_new_device = bool(asked and self._devices) and asked not in self._devices
+        return is_new_device or bool(systems and question.system not in systems)
+
     def has(self, question: Question, run: EndedRun) -> bool:
         """Return whether it has seen a run, or one that is newer than its cohort keeps."""
         cohort = self._cohorts.find(question)
@@ -144,6 +156,7 @@ class NextRunModel:
         table = described([cohort.question for cohort in newest])
         self._near_keys = [key_of(cohort.question) for cohort in newest]
         self._neighbours = Neighbours().fit(table)
+        self._devices = sorted({device_of(cohort.question) for cohort in newest} - {""})
         return table
 
     def earlier(self, question: Question) -> tuple[float, ...]:
@@ -164,7 +177,8 @@ class NextRunModel:
         Raises: InvalidInputError where nothing is known to predict the outcome from.
         """
         key = key_of(question)
-        basis, cohort = self._basis(question, key), self._cohorts.cohorts.get(key)
+        basis = self._basis(question, key)
+        cohort = self._cohorts.cohorts[key] if basis is PredictionBasis.COHORT else None
         near: list[tuple[Cohort, float]] = []
         if cohort:
             near, prediction = [(cohort, 0.0)], self._of_cohorts([key], conditions)
@@ -175,16 +189,17 @@ class NextRunModel:
             near = list(zip(map(self._near, places[0]), map(float, distances[0]), strict=True))
         distance, kind = near[0][1] if near else None, self.kind(question)
         ran = self._cohorts.of_workload(question.workload)
+        others, whole = [other.question for other in ran], self.completed(question)
         return RunPrediction(
             *(question.workload, question.system, question.world_size, self.outcome, quantiles(prediction), basis),
             distance=distance,
-            is_outside=distance is None or distance > 1 or not (cohort or self._is_known_place(question)),
+            is_outside=distance is None or distance > 1 or self._is_strange(question),
             evidence=_evidence(near),
             cohort_runs=cohort.count if cohort else 0,
             runs=sum(other.count for other in ran),
             worth=replace(self.track_records.get(kind, Accuracy()), kind=kind),
-            warnings=tuple(novelties(question, [other.question for other in ran])),
-            memory=memory_need(question),
+            warnings=(*novelties(question, others), *device_warnings(whole, others)),
+            memory=memory_need(whole),
         )
 
     def batch(self, questions: Sequence[Question], conditions: pd.DataFrame | None = None) -> Batch:
@@ -192,11 +207,14 @@ class NextRunModel:
         keys = [key_of(question) for question in questions]
         if conditions is not None:
             return self._predicted(questions, keys, conditions)
-        asked = [(key, question.node_count) for key, question in zip(keys, questions, strict=True)]
+        asked = [
+            (key, question.node_count, question.facts, question.started_ns)
+            for key, question in zip(keys, questions, strict=True)
+        ]
         places = {
             pair: place for place, pair in reversed(list(enumerate(asked)))
         }  # repeated questions are answered once
-        distinct = self._predicted([questions[place] for place in places.values()], [key for key, _ in places], None)
+        distinct = self._predicted([questions[place] for place in places.values()], [key for key, *_ in places], None)
         row_of = {pair: row for row, pair in enumerate(places)}
         rows = [row_of[pair] for pair in asked]
         basis, outside = tuple(distinct.basis[row] for row in rows), tuple(distinct.is_outside[row] for row in rows)
@@ -213,8 +231,7 @@ class NextRunModel:
             outside[repeats] = False
         if new := places.get(PredictionBasis.WORKLOAD, []) + places.get(PredictionBasis.TRANSFER, []):
             prediction, _, distances = self._of_new_cohorts([questions[place] for place in new], 1)
-            has_worked = cache(self._has_worked)
-            is_strange = [not has_worked(questions[place].system, accelerator_of(questions[place])) for place in new]
+            is_strange = [self._is_strange(questions[place]) for place in new]
             values[new], outside[new] = prediction.values, (distances[:, 0] > 1) | np.array(is_strange)
         if strange := places.get(PredictionBasis.ANALYTIC):
             values[strange] = self._by_formulas([questions[place] for place in strange]).values
@@ -224,7 +241,8 @@ class NextRunModel:
         self, question: Question, key: str, has_run_on: Callable[[str, str], bool] | None = None
     ) -> PredictionBasis:
         """The basis of an answer. Raises: InvalidInputError for impossible parallel degrees."""
-        if key in self._cohorts.cohorts:
+        cohort = self._cohorts.cohorts.get(key)
+        if cohort is not None and not names_other_device(question, cohort.question):
             return PredictionBasis.COHORT
         check_degrees(question)
         if not self.has_run(question.workload):
@@ -240,18 +258,11 @@ class NextRunModel:
         if basis is PredictionBasis.ANALYTIC:
             return QuestionKind.WORKLOAD
         ran = [cohort.question for cohort in self._cohorts.of_workload(question.workload)]
-        if basis is PredictionBasis.TRANSFER or not _is_among(accelerator_of(question), ran):
+        device, devices = device_of(question), {device_of(earlier) for earlier in ran} - {""}
+        if basis is PredictionBasis.TRANSFER or (device and devices and device not in devices):
             return QuestionKind.SYSTEM
         is_larger = question.world_size > max(earlier.world_size for earlier in ran)
         return QuestionKind.SCALE if is_larger else QuestionKind.CONFIGURATION
-
-    def _is_known_place(self, question: Question) -> bool:
-        return self._has_worked(question.system, accelerator_of(question))
-
-    def _has_worked(self, system: str, accelerator: str | None) -> bool:
-        """Return whether any run was on this system, and any on this accelerator if it is known."""
-        ran = [cohort.question for cohort in self._cohorts.cohorts.values()]
-        return any(earlier.system == system for earlier in ran) and _is_among(accelerator, ran)
 
     def _of_cohorts(self, keys: Sequence[str], conditions: pd.DataFrame | None) -> Prediction:
         medians = np.array([self._cohorts.cohorts[key].median for key in keys])
@@ -261,7 +272,7 @@ class NextRunModel:
         self, questions: Sequence[Question], count: int
     ) -> tuple[Prediction, NDArray[np.int64], Floats]:
         """Predictions, and places and distances of the `count` nearest cohorts, both (n_questions, count)."""
-        table = described(questions, self._neighbours.kinds)
+        table = described([self.completed(question) for question in questions], self._neighbours.kinds)
         places, distances = self._neighbours.nearest(table, count)
         medians = {place: self._near(place).median for place in set(places[:, 0].tolist())}
         nearest = np.array([medians[place] for place in places[:, 0].tolist()])
@@ -298,7 +309,8 @@ class NextRunModel:
     def _by_formulas(self, questions: Sequence[Question]) -> Prediction:
         prediction = None
         if self.outcome != Outcome.JOB:
-            prediction = predicted_by_formulas(questions, self._formulas, is_step=self.outcome == Outcome.STEP)
+            whole = [self.completed(question) for question in questions]
+            prediction = predicted_by_formulas(whole, self._formulas, is_step=self.outcome == Outcome.STEP)
         if prediction is None:
             workload = questions[0].workload
             hint = suggestion(workload, self._cohorts.workloads)
@@ -308,10 +320,6 @@ class NextRunModel:
                 "the batch, and of a whole run its steps"
             )
         return prediction
-
-
-def _is_among(accelerator: str | None, ran: Sequence[Question]) -> bool:
-    return accelerator is None or any(accelerator_of(earlier) == accelerator for earlier in ran)
 
 
 def _evidence(near: Sequence[tuple[Cohort, float]]) -> tuple[EvidenceRun, ...]:

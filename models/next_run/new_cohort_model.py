@@ -9,7 +9,8 @@ import pandas as pd
 from crosswind.data.schema.answers.predictions import Accuracy, QuestionKind
 from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.next_run.cohort_store import CohortStore
-from crosswind.models.next_run.describe import ACCELERATOR, FORMULA, SCALE, SETTING, SYSTEM, as_learned, numbers_in
+from crosswind.models.next_run.describe import FORMULA, SCALE, SYSTEM, as_learned, numbers_in
+from crosswind.models.next_run.fact_columns import MODEL
 from crosswind.models.next_run.formula_surrogate import FormulaSurrogate
 from crosswind.models.surrogate import LEVELS
 from crosswind.models.surrogate.log_errors import quantiles_of
@@ -19,7 +20,6 @@ from crosswind.models.surrogate.typical_time import typical_time
 from crosswind.models.surrogate.validation import CAUTIOUS_DEVIATION, LeaveGroupOut, SmallToLarge, Split
 
 COHORTS_MIN = 4  # with fewer, the nearest one's time is the prediction
-ACCELERATORS = (SETTING + ACCELERATOR,)  # columns that name it, the first one counts
 COHORT = "cohort"  # the column that no member of the stack sees
 STRETCH_MAX = 3.0  # times as wide as errors were; the answer says that a question farther off is outside
 CAUTIOUS: Floats = CAUTIOUS_DEVIATION * SCORES
@@ -46,7 +46,7 @@ class NewCohortModel:
         if len(table) < COHORTS_MIN:
             return self
         numbered = table.assign(**{COHORT: [str(place) for place in range(len(table))]})
-        accelerator = next((name for name in ACCELERATORS if name in table), None)
+        accelerator = MODEL if MODEL in numbered else None
         made = typical_time(self.seed, scale=SCALE, device=SYSTEM, site=COHORT, accelerator=accelerator)
         if FORMULA in table:
             made.members = (FormulaSurrogate(self.is_step, self.seed), *made.members)

@@ -4,10 +4,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from crosswind.data.schema.answers.predictions import Outcome, RunPrediction
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.question import Question
 from crosswind.data.store.store import Store
 from crosswind.models.conditions.conditions import conditions_now
@@ -26,6 +28,8 @@ ANSWERS_MAX = 1000  # of one model; each takes some kilobytes
 SYSTEMS_MAX = 64  # whose metered runs a model caches
 PLACES_MAX = 1000  # workloads and systems whose finest outcome is cached
 
+_Asked: TypeAlias = tuple[str, int | None, Facts, int | None]
+
 
 @dataclass
 class _CachedModel:
@@ -35,7 +39,7 @@ class _CachedModel:
     name: str | None
     stand: Stand
     checked_at: float
-    answers: dict[tuple[str, int | None], RunPrediction] = field(default_factory=dict)
+    answers: dict[_Asked, RunPrediction] = field(default_factory=dict)
     metered: dict[str, Metered] = field(default_factory=dict)  # by system
 
 
@@ -96,11 +100,11 @@ class RunPredictor:
         cached = self._cached_models.get((question.workload, outcome))
         if cached is None or now - cached.checked_at > self._fresh_seconds:
             return None
-        answer = cached.answers.get((key_of(question), question.node_count))
+        answer = cached.answers.get(_asked(question))
         return None if answer is None else _limited(answer, limit_seconds)
 
     def _answer_from(self, cached: _CachedModel, question: Question) -> RunPrediction:
-        key = (key_of(question), question.node_count)
+        key = _asked(question)
         if (answer := cached.answers.get(key)) is None:
             if len(cached.answers) >= ANSWERS_MAX:
                 cached.answers.clear()
@@ -113,7 +117,8 @@ class RunPredictor:
             if len(cached.metered) >= SYSTEMS_MAX:
                 cached.metered.clear()
             metered = cached.metered[question.system] = self._energy.metered(question.workload, question.system)
-        return self._energy.with_energy(replace(answer, model=cached.name), question, metered)
+        asked = cached.model.completed(question)
+        return self._energy.with_energy(replace(answer, model=cached.name), asked, metered)
 
     def answers(self, questions: Sequence[Question], outcome: Outcome | None = None) -> Batch:
         """Quantiles of many runs of one workload on one system, without their evidence. Raises: InvalidInputError."""
@@ -156,6 +161,10 @@ class RunPredictor:
         kept = self._source.model(workload, outcome, stand)
         cached = self._cached_models[workload, outcome] = _CachedModel(kept.model, kept.name, stand, now)
         return cached
+
+
+def _asked(question: Question) -> _Asked:
+    return key_of(question), question.node_count, question.facts, question.started_ns
 
 
 def _limited(answer: RunPrediction, limit_seconds: float | None) -> RunPrediction:

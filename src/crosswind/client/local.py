@@ -244,8 +244,12 @@ class Local:
         """Return the question, with what it has from a stored run. Raises: NotFoundError, InvalidInputError."""
         if isinstance(question, Question):
             return question
+        from crosswind.data.store.run_facts import facts_of_runs
+
         with self.store.catalog.read() as session:
-            return question.question(session.runs.get(question.like))
+            run = session.runs.get(question.like)
+        [facts] = facts_of_runs(self.store, [run])
+        return question.question(replace(run, facts=facts))
 
     def close(self) -> None:
         """Close the store."""

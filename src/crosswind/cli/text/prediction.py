@@ -96,7 +96,7 @@ def _far(distance: float | None) -> str:
     if distance is None:
         return "no run to compare with"
     if distance <= 1:
-        return "nothing ran on this system, or on this accelerator"
+        return "nothing ran on this system, or on such a device"
     return f"{number(distance)} times as far from the nearest run as runs usually are"
 
 
