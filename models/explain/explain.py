@@ -77,7 +77,9 @@ def explain(
         explanation = Explanation(run_id, *_abstention(reason, WATCH), cohort_runs=len(cohort), steps=count)
         return replace(explanation, formula_seconds=within.formulas)
     if len(cohort) < FEWEST_RUNS:
-        reason = f"only {len(cohort)} other runs are comparable"
+        reason = (
+            "only 1 other run is comparable" if len(cohort) == 1 else f"only {len(cohort)} other runs are comparable"
+        )
         alone = Explanation(run_id, *_abstention(reason, REPEAT), cohort_runs=len(cohort), steps=len(run.values))
         explanation = explained_alone(run, alone, within)
     else:

@@ -24,6 +24,7 @@ from crosswind.models.explain.within.lag import Lag
 SMALLEST_EXCESS = 0.02  # excess / expected, below which no cause that is significant in its cohort makes a run slow
 SMALLEST_SLOWDOWN = 0.10  # of the expected time: of a run's excess without a cause, of the lag of one of its ranks
 SPREADS = 3.0  # an excess within so many of the cohort's own robust standard deviations is its usual variability
+NEXT_TO_NOTHING = 0.02  # of the excess, below which a cause is not even named after the first
 FIRST = 0.1  # of the excess, below which no cause is worth a word
 SAME = 0.5  # of a lag or of an unexplained excess, from which on the one accounts for the other
 SURELY = 0.05  # of the replicates, which an excess above zero may leave out
@@ -83,11 +84,15 @@ def _largest_first(parts: Split, findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _with_unknown(parts: Split, findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings after UNKNOWN, where more of the excess is unexplained than the first of them took."""
+    """Return the findings after UNKNOWN, where more of the excess is unexplained than the first of them took.
+
+    Those with next to nothing of the excess are left out.
+    """
     unexplained = parts.shares[UNEXPLAINED]
     if findings and findings[0].seconds >= unexplained:
         return list(findings)
-    return [Finding(UNKNOWN, unexplained, None), *findings]
+    worth = [finding for finding in findings if finding.seconds >= NEXT_TO_NOTHING * parts.excess]
+    return [Finding(UNKNOWN, unexplained, None), *worth]
 
 
 def _is_worth_it(finding: Finding, parts: Split, *, is_more: bool) -> bool:

@@ -11,20 +11,28 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.schema.answers.predictions import Accuracy, EvidenceRun, Outcome, PredictionBasis, RunPrediction
+from crosswind.data.schema.answers.predictions import (
+    Accuracy,
+    EvidenceRun,
+    Outcome,
+    PredictionBasis,
+    QuestionKind,
+    RunPrediction,
+)
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.data.schema.question import Question, check_degrees
 from crosswind.models.analytic.prior.corrected import CorrectedPrior
 from crosswind.models.next_run.cohort_model import CohortModel
 from crosswind.models.next_run.cohort_store import Cohort, CohortStore, EndedRun, ended_runs, key_of, questions_of
+from crosswind.models.next_run.completion import completed, device_of, names_other_device
 from crosswind.models.next_run.describe import described
 from crosswind.models.next_run.formulas import calibrated, memory_need, predicted_by_formulas
 from crosswind.models.next_run.neighbours import Neighbours
 from crosswind.models.next_run.new_cohort_model import NewCohortModel
 from crosswind.models.next_run.quantiles import quantiles
 from crosswind.models.next_run.system_transfer import SystemTransfer, system_transfer
-from crosswind.models.next_run.unknown import novelties, suggestion
+from crosswind.models.next_run.unknown import device_warnings, novelties, suggestion
 from crosswind.models.surrogate import LEVELS
 
 EVIDENCE_RUNS = 5
@@ -48,7 +56,7 @@ class Batch:
 class NextRunModel:
     """Learns from `cases` of one outcome, and predicts runs of the workloads among them.
 
-    `track_records` has, by the name of a basis, the accuracy of such predictions on runs later than those learned from.
+    `track_records` has, by the kind of question, the accuracy of answers on runs that they were not learned from.
     """
 
     outcome: str
@@ -57,6 +65,7 @@ class NextRunModel:
     _cohorts: CohortStore = field(default_factory=CohortStore, init=False, repr=False)
     _neighbours: Neighbours = field(default_factory=Neighbours, init=False, repr=False)
     _near_keys: list[str] = field(default_factory=list, init=False, repr=False)  # of the neighbours' rows
+    _devices: list[str] = field(default_factory=list, init=False, repr=False)  # of the neighbours' rows
     _new_cohorts: NewCohortModel = field(default_factory=NewCohortModel, init=False, repr=False)
     _cohort_model: CohortModel = field(default_factory=CohortModel, init=False, repr=False)
     _transfers: dict[str, SystemTransfer | None] = field(
@@ -70,15 +79,24 @@ class NextRunModel:
         if not self._cohorts.cohorts:
             return self
         table = self._fit_neighbours()
-        self._new_cohorts = NewCohortModel(self.seed).fit(table, self._cohorts)
-        if self.outcome == Outcome.STEP:
-            newest = self._cohorts.newest
-            self._formulas = calibrated(
-                [cohort.question for cohort in newest], [cohort.median for cohort in newest], self.seed
-            )
+        self._new_cohorts = NewCohortModel(self.seed, self.outcome == Outcome.STEP).fit(table, self._cohorts)
+        self.track_records = self._new_cohorts.track_records
+        self._calibrate(self._cohorts)
         keys = [key_of(question) for question in questions_of(cases)]
         self._cohort_model = CohortModel().fit(keys, cases["seconds"].to_numpy(np.float64), conditions)
         return self
+
+    def fit_formulas(self, cases: pd.DataFrame) -> Self:
+        """Calibrates the formulas alone, for workloads that never ran."""
+        self._calibrate(CohortStore.of(cases))
+        return self
+
+    def _calibrate(self, cohorts: CohortStore) -> None:
+        if self.outcome == Outcome.STEP:
+            newest = cohorts.newest
+            self._formulas = calibrated(
+                [cohort.question for cohort in newest], [cohort.median for cohort in newest], self.seed
+            )
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -98,7 +116,7 @@ class NextRunModel:
     def with_runs(self, cases: pd.DataFrame) -> Self:
         """The same model with further runs added to their cohorts; nothing else is learned again."""
         every = zip(questions_of(cases), ended_runs(cases), strict=True)
-        news = [(question, run) for question, run in every if not self._has(question, run)]
+        news = [(question, run) for question, run in every if not self.has(question, run)]
         if not news:
             return self
         model = deepcopy(self)
@@ -107,13 +125,28 @@ class NextRunModel:
         model._fit_neighbours()
         return model
 
+    def cohorts_of(self, workload: str) -> list[tuple[str, Cohort]]:
+        """Return the keys and cohorts of a workload."""
+        return [(key_of(cohort.question), cohort) for cohort in self._cohorts.of_workload(workload)]
+
     def observe(self, question: Question, run: EndedRun, conditions: pd.DataFrame | None = None) -> None:
         """Adds one more run that has ended: its cohort's level moves at once, all else at the next fit."""
         self._cohorts.add(question, run)
         self._transfers.clear()
         self._cohort_model.observe(key_of(question), run.seconds, conditions)
 
-    def _has(self, question: Question, run: EndedRun) -> bool:
+    def completed(self, question: Question) -> Question:
+        """Return the question with the facts and the date that it leaves out, as far as earlier runs tell."""
+        return completed(question, self._cohorts)
+
+    def _is_strange(self, question: Question) -> bool:
+        """Return whether nothing ran on the question's system, or it names a device and earlier runs had others."""
+        asked, systems = device_of(question), self._cohorts.newest_on
+        is_new_device = bool(asked and self._devices) and asked not in self._devices
+        return is_new_device or bool(systems and question.system not in systems)
+
+    def has(self, question: Question, run: EndedRun) -> bool:
+        """Return whether it has seen a run, or one that is newer than its cohort keeps."""
         cohort = self._cohorts.find(question)
         return cohort is not None and cohort.has(run)
 
@@ -123,6 +156,7 @@ class NextRunModel:
         table = described([cohort.question for cohort in newest])
         self._near_keys = [key_of(cohort.question) for cohort in newest]
         self._neighbours = Neighbours().fit(table)
+        self._devices = sorted({device_of(cohort.question) for cohort in newest} - {""})
         return table
 
     def earlier(self, question: Question) -> tuple[float, ...]:
@@ -143,7 +177,8 @@ class NextRunModel:
         Raises: InvalidInputError where nothing is known to predict the outcome from.
         """
         key = key_of(question)
-        basis, cohort = self._basis(question, key), self._cohorts.cohorts.get(key)
+        basis = self._basis(question, key)
+        cohort = self._cohorts.cohorts[key] if basis is PredictionBasis.COHORT else None
         near: list[tuple[Cohort, float]] = []
         if cohort:
             near, prediction = [(cohort, 0.0)], self._of_cohorts([key], conditions)
@@ -152,18 +187,19 @@ class NextRunModel:
         else:
             prediction, places, distances = self._of_new_cohorts([question], EVIDENCE_RUNS)
             near = list(zip(map(self._near, places[0]), map(float, distances[0]), strict=True))
-        distance = near[0][1] if near else None
+        distance, kind = near[0][1] if near else None, self.kind(question)
         ran = self._cohorts.of_workload(question.workload)
+        others, whole = [other.question for other in ran], self.completed(question)
         return RunPrediction(
             *(question.workload, question.system, question.world_size, self.outcome, quantiles(prediction), basis),
             distance=distance,
-            is_outside=distance is None or distance > 1,
+            is_outside=distance is None or distance > 1 or self._is_strange(question),
             evidence=_evidence(near),
             cohort_runs=cohort.count if cohort else 0,
             runs=sum(other.count for other in ran),
-            worth=self.track_records.get(basis, Accuracy()),
-            warnings=tuple(novelties(question, [other.question for other in ran])),
-            memory=memory_need(question),
+            worth=replace(self.track_records.get(kind, Accuracy()), kind=kind),
+            warnings=(*novelties(question, others), *device_warnings(whole, others)),
+            memory=memory_need(whole),
         )
 
     def batch(self, questions: Sequence[Question], conditions: pd.DataFrame | None = None) -> Batch:
@@ -171,11 +207,14 @@ class NextRunModel:
         keys = [key_of(question) for question in questions]
         if conditions is not None:
             return self._predicted(questions, keys, conditions)
-        asked = [(key, question.node_count) for key, question in zip(keys, questions, strict=True)]
+        asked = [
+            (key, question.node_count, question.facts, question.started_ns)
+            for key, question in zip(keys, questions, strict=True)
+        ]
         places = {
             pair: place for place, pair in reversed(list(enumerate(asked)))
         }  # repeated questions are answered once
-        distinct = self._predicted([questions[place] for place in places.values()], [key for key, _ in places], None)
+        distinct = self._predicted([questions[place] for place in places.values()], [key for key, *_ in places], None)
         row_of = {pair: row for row, pair in enumerate(places)}
         rows = [row_of[pair] for pair in asked]
         basis, outside = tuple(distinct.basis[row] for row in rows), tuple(distinct.is_outside[row] for row in rows)
@@ -192,7 +231,8 @@ class NextRunModel:
             outside[repeats] = False
         if new := places.get(PredictionBasis.WORKLOAD, []) + places.get(PredictionBasis.TRANSFER, []):
             prediction, _, distances = self._of_new_cohorts([questions[place] for place in new], 1)
-            values[new], outside[new] = prediction.values, distances[:, 0] > 1
+            is_strange = [self._is_strange(questions[place]) for place in new]
+            values[new], outside[new] = prediction.values, (distances[:, 0] > 1) | np.array(is_strange)
         if strange := places.get(PredictionBasis.ANALYTIC):
             values[strange] = self._by_formulas([questions[place] for place in strange]).values
         return Batch(self.outcome, LEVELS, values, tuple(basis), tuple(map(bool, outside)))
@@ -201,13 +241,28 @@ class NextRunModel:
         self, question: Question, key: str, has_run_on: Callable[[str, str], bool] | None = None
     ) -> PredictionBasis:
         """The basis of an answer. Raises: InvalidInputError for impossible parallel degrees."""
-        if key in self._cohorts.cohorts:
+        cohort = self._cohorts.cohorts.get(key)
+        if cohort is not None and not names_other_device(question, cohort.question):
             return PredictionBasis.COHORT
         check_degrees(question)
         if not self.has_run(question.workload):
             return PredictionBasis.ANALYTIC
         is_here = (has_run_on or self._cohorts.has_run_on)(question.workload, question.system)
         return PredictionBasis.WORKLOAD if is_here else PredictionBasis.TRANSFER
+
+    def kind(self, question: Question) -> QuestionKind:
+        """Return the kind of a question, by what of it never ran. Raises: InvalidInputError as `answer`."""
+        basis = self._basis(question, key_of(question))
+        if basis is PredictionBasis.COHORT:
+            return QuestionKind.REPEAT
+        if basis is PredictionBasis.ANALYTIC:
+            return QuestionKind.WORKLOAD
+        ran = [cohort.question for cohort in self._cohorts.of_workload(question.workload)]
+        device, devices = device_of(question), {device_of(earlier) for earlier in ran} - {""}
+        if basis is PredictionBasis.TRANSFER or (device and devices and device not in devices):
+            return QuestionKind.SYSTEM
+        is_larger = question.world_size > max(earlier.world_size for earlier in ran)
+        return QuestionKind.SCALE if is_larger else QuestionKind.CONFIGURATION
 
     def _of_cohorts(self, keys: Sequence[str], conditions: pd.DataFrame | None) -> Prediction:
         medians = np.array([self._cohorts.cohorts[key].median for key in keys])
@@ -217,7 +272,7 @@ class NextRunModel:
         self, questions: Sequence[Question], count: int
     ) -> tuple[Prediction, NDArray[np.int64], Floats]:
         """Predictions, and places and distances of the `count` nearest cohorts, both (n_questions, count)."""
-        table = described(questions, self._neighbours.kinds)
+        table = described([self.completed(question) for question in questions], self._neighbours.kinds)
         places, distances = self._neighbours.nearest(table, count)
         medians = {place: self._near(place).median for place in set(places[:, 0].tolist())}
         nearest = np.array([medians[place] for place in places[:, 0].tolist()])
@@ -254,7 +309,8 @@ class NextRunModel:
     def _by_formulas(self, questions: Sequence[Question]) -> Prediction:
         prediction = None
         if self.outcome != Outcome.JOB:
-            prediction = predicted_by_formulas(questions, self._formulas, is_step=self.outcome == Outcome.STEP)
+            whole = [self.completed(question) for question in questions]
+            prediction = predicted_by_formulas(whole, self._formulas, is_step=self.outcome == Outcome.STEP)
         if prediction is None:
             workload = questions[0].workload
             hint = suggestion(workload, self._cohorts.workloads)

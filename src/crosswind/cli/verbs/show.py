@@ -44,7 +44,7 @@ def _text(report: RunReport) -> str:
         for latecomer in report.latecomers[:MOST_LATECOMERS]
     ]
     lines += [f"rank {rank.rank} on {rank.node}, pid {rank.pid}" for rank in report.ranks]
-    lines += [f"{name} {value}" for name, value in {**run.tags, **run.software}.items()]
+    lines += [f"{name} {value}" for name, value in {**run.tags, **run.software, **run.facts.given}.items()]
     if run.command:
         lines.append("command " + " ".join(run.command))
     return "\n".join(map(printable, lines))

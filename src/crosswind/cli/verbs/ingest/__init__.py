@@ -17,6 +17,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "paths", nargs="*", metavar="PATH", help="files, folders, spools or URLs of files (default: this spool)"
     )
     parser.add_argument("--format", help="the files' format (default: detected from their content)")
+    parser.add_argument("--map", metavar="FILE", help="of tables: which column is what, in which unit (docs/tables.md)")
+    parser.add_argument("--dry-run", action="store_true", help="show what the files would become, and store nothing")
     parser.add_argument("--system", help="the system that the files are about (default: this one)")
     parser.add_argument("--workload", default="", help="of runs whose files name none")
     parser.add_argument("--node", default="", help="of samples whose files name none")
