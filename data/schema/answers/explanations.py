@@ -70,6 +70,7 @@ class Explanation:
     missing: tuple[str, ...] = field(
         default=(), metadata=about("what nobody recorded, and what cannot be explained without it")
     )
+    failure: str | None = field(default=None, metadata=about("of a run that failed: which process first, and of what"))
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
 """The choice between the client of this machine and that of a server."""
 
+import logging
 import os
 
 from crosswind.client.protocol import Client
 from crosswind.settings import Settings
 
 SERVER = "CROSSWIND_SERVER"
+logger = logging.getLogger("crosswind")
 
 
 def connect(server: str | None = None, *, settings: Settings | None = None) -> Client:
@@ -19,5 +21,9 @@ def connect(server: str | None = None, *, settings: Settings | None = None) -> C
 
         return Remote(address)
     from crosswind.client.local import Local  # noqa: PLC0415
+    from crosswind.ingest.load.incoming import store_incoming  # noqa: PLC0415
 
-    return Local.open(settings or Settings.from_environment())
+    wanted = settings or Settings.from_environment()
+    for problem in store_incoming(wanted.home, wanted.database):
+        logger.warning("%s", problem)
+    return Local.open(wanted)

@@ -7,8 +7,9 @@ from crosswind.cli.text.energy import measured_words
 from crosswind.cli.text.output import plain, printable, say, say_json
 from crosswind.dashboards.wording import seconds
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
+from crosswind.data.schema.failure import TAG, failure_words, failures_in
 from crosswind.data.schema.run import Rank, Run
-from crosswind.data.schema.steps import PHASES
+from crosswind.data.schema.steps import NOT_SEEN, PHASES
 from crosswind.data.store.arrivals import latecomers
 from crosswind.data.store.features import all_runs, summaries
 from crosswind.data.store.store import Store
@@ -69,18 +70,25 @@ def _lines(run: Run, outcome: dict[str, float | None], ranks: list[Rank], late: 
         f"workload {run.workload} on {run.system}, {run.world_size or '?'} ranks, took {seconds(run.seconds)}",
         "configuration " + (" ".join(f"{name}={value}" for name, value in run.configuration.items()) or "-"),
     ]
+    if failures := failures_in(run.tags):
+        lines.append(f"failed: {failure_words(failures)}")
     if outcome["steps"]:
         cov = outcome["step_cov_ratio"]
         variability = f", CoV {cov:.1%}" if cov is not None else ""
         lines.append(f"{outcome['steps']:.0f} steps: p50 {seconds(outcome['step_p50_seconds'])}{variability}")
-        lines += [f"  {phase:<10} {seconds(outcome[f'{phase}_seconds'])} a step" for phase in PHASES]
+        lines += [f"  {phase:<10} {_a_step(outcome[f'{phase}_seconds'])}" for phase in PHASES]
     lines += [
         f"rank {latecomer['rank']:.0f} was last to arrive in {latecomer['share']:.0%} of the steps, "
         f"by {seconds(latecomer['late_seconds'])} in the median of them"
         for latecomer in late[:MOST_LATECOMERS]
     ]
     lines += [f"rank {rank.rank} on {rank.node}, pid {rank.pid}" for rank in ranks]
-    lines += [f"{name} {value}" for name, value in {**run.tags, **run.software}.items()]
+    tags = {name: value for name, value in run.tags.items() if not name.startswith(TAG)}
+    lines += [f"{name} {value}" for name, value in {**tags, **run.software}.items()]
     if run.command:
         lines.append("command " + " ".join(run.command))
     return lines
+
+
+def _a_step(value: float | None) -> str:
+    return NOT_SEEN if value is None else f"{seconds(value)} a step"
