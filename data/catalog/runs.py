@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 
 from msgspec.json import decode
@@ -9,22 +10,25 @@ from sqlalchemy import Connection, Select, Text, and_, cast, func, or_, select, 
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.run import Rank, Run, RunState
 
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.STOPPED: 3, RunState.FAILED: 4}
 OUTLINE = ("run_id", "workload", "system", "state", "world_size", "started_ns", "ended_ns")
+PUT_AT_ONCE = 1000
 SYSTEM_OF = 2000  # newest runs that say which system is meant where none is named
 PROCESS = ("node", "pid", "started_ns")  # of a rank: a process with another of these is another one
 
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Conditions that the wanted runs meet; None asks for all."""
+    """Conditions that the wanted runs meet; None asks for all. `id_end` is the end of their ids."""
 
     workload: str | None = None
     system: str | None = None
     state: RunState | None = None
     job_id: str | None = None
+    id_end: str | None = None
 
 
 ANY_RUN = RunFilter()
@@ -42,7 +46,13 @@ class Runs:
         stored = rows.fetch(self._connection, tables.runs, run_id=run.run_id)
         merged = run if stored is None else merge_runs(_run(stored), run)
         tags = {**merged.tags, **self._written_twice(run.run_id)}
-        rows.upsert(self._connection, tables.runs, asdict(replace(merged, tags=tags)))
+        rows.upsert(self._connection, tables.runs, {**asdict(merged), "tags": tags, "facts": merged.facts.given})
+
+    def put_all(self, runs: Iterable[Run]) -> None:
+        """Stores runs as they are, in place of what was stored of them; of two of one id the last one."""
+        remaining = iter(runs)
+        while some := {run.run_id: run for run in islice(remaining, PUT_AT_ONCE)}:
+            rows.upsert_all(self._connection, tables.runs, [asdict(run) for run in some.values()])
 
     def lose(self, run_id: str) -> None:
         """Notes that a run without an end will not report one any more."""
@@ -180,6 +190,7 @@ def merge_runs(stored: Run, news: Run) -> Run:
     facts["state"] = news.state if _certainty(news) >= _certainty(stored) else stored.state
     facts["tags"] = {**stored.tags, **news.tags}
     facts["software"] = {**stored.software, **news.software}
+    facts["facts"] = news.facts.over(stored.facts)
     if stored.workload and news.command:
         facts["workload"] = stored.workload
     if stored.configuration and news.command:
@@ -198,11 +209,13 @@ def _certainty(run: Run) -> tuple[bool, int]:
 def _filtered(wanted: RunFilter) -> Select[Any]:
     query = select(tables.runs)
     for name, value in vars(wanted).items():
-        if value is not None:
+        if value is not None and name != "id_end":
             query = query.where(tables.runs.c[name] == value)
+    if wanted.id_end is not None:
+        query = query.where(tables.runs.c.run_id.endswith(wanted.id_end, autoescape=True))
     return query
 
 
 def _run(row: Mapping[str, Any]) -> Run:
     lists = {"nodes": tuple(row["nodes"]), "command": tuple(row["command"])}
-    return Run(**{**row, **lists, "state": RunState(row["state"])})
+    return Run(**{**row, **lists, "state": RunState(row["state"]), "facts": Facts(**row["facts"])})

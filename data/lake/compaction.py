@@ -53,8 +53,8 @@ class Compacted:
 
     files_before: int = 0
     files_after: int = 0
-    rows: int = 0  # that were written anew
-    summaries: int = 0  # of runs, written anew
+    rows: int = 0  # that were rewritten
+    summaries: int = 0  # of runs, rewritten
     problems: list[str] = field(default_factory=list)
 
 
@@ -101,6 +101,11 @@ def compact(
     except OSError as error:
         raise UnavailableError(f"lake {lake.root} cannot be compacted: {error}") from error
     return done
+
+
+def days_of(lake: Lake) -> int:
+    """Return how many days of sets a compaction looks at, one after another."""
+    return sum(len(list(days(lake.root / f"set={name}"))) for name in lake.sets())
 
 
 def _check_locks(root: Path, mounts: Path) -> None:

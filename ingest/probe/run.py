@@ -19,15 +19,18 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.failure import Failure
 from crosswind.data.schema.paths import spool_directory
 from crosswind.data.schema.run import RunState
 from crosswind.data.schema.steps import COLLECTIVES, LOOP_SETS, NOT_SEEN
 from crosswind.data.schema.trial import Configuration
+from crosswind.ingest.kernel.node_facts import node_facts
 from crosswind.ingest.probe.adapters import watch
 from crosswind.ingest.probe.crash import end_state, failure_of
 from crosswind.ingest.probe.identity import agreed_id, given_configuration, given_id, note_recorded
 from crosswind.ingest.probe.place import Place, node_name, system_name
+from crosswind.ingest.probe.software_facts import software_facts
 from crosswind.ingest.probe.step import MARKED_PHASES
 from crosswind.ingest.probe.step_work import COUNTED_STEP, StepWork
 from crosswind.ingest.probe.timeline import Timeline
@@ -268,7 +271,14 @@ class RunProbe:
             "job_id": self._place.job_id,
             "software": _software(),
             "tags": _part(str(self.run_id)),
+            "facts": self._facts(),
         }
+
+    def _facts(self) -> dict[str, object]:
+        """Facts of the first rank's node and software, which stand for all."""
+        if self._place.rank:
+            return {}
+        return dict(Facts.of_valid({**node_facts(), **software_facts()}).given)
 
     def _rank_record(self) -> dict[str, object]:
         place = self._place
@@ -315,6 +325,4 @@ def _software() -> dict[str, str]:
     for name in PACKAGES:
         if version := getattr(sys.modules.get(name), "__version__", None):
             versions[name] = str(version)
-    if cuda := getattr(getattr(sys.modules.get("torch"), "version", None), "cuda", None):
-        versions["cuda"] = str(cuda)
     return versions

@@ -21,7 +21,6 @@ RELEVANT = re.compile(
 )
 MAX_VARIABLES = 100
 MAX_TEXT = 1000
-NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,6 @@ class Described:
     command: list[str]
     configuration: Configuration = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
-    software: Mapping[str, str] = field(default_factory=dict)
     folder: Path = Path()  # of the program, where its commit is looked up
 
 
@@ -65,7 +63,6 @@ def described(
         command=redacted_words(words, secrets),
         configuration=dict(sorted(defining.items())),
         tags=tags | _variables(seen, secrets),
-        software=_versions(),
         folder=Path(started.program).resolve().parent if _is_file(started) else Path.cwd(),
     )
 
@@ -121,15 +118,6 @@ def _variables(environment: Mapping[str, str], secrets: Sequence[str]) -> dict[s
         else on_one_line(redacted(printable(environment[name]), secrets))
         for name in names
     }
-
-
-def _versions() -> dict[str, str]:
-    """Return the version of the GPU's driver, where there is one; those of packages are known to the ranks."""
-    try:
-        version = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", NVIDIA_DRIVER.read_text().partition("\n")[0])
-    except OSError:
-        return {}
-    return {"nvidia_driver": version[1]} if version else {}
 
 
 def _is_file(started: Started) -> bool:

@@ -21,11 +21,13 @@ from crosswind.data.schema.errors import (
     ProjectError,
     UnavailableError,
 )
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.run import RunState, new_ulid
 from crosswind.data.schema.trial import Configuration
 from crosswind.ingest.agent.agent import run_agent
 from crosswind.ingest.agent.settings import AgentSettings
 from crosswind.ingest.injected import injected
+from crosswind.ingest.kernel.node_facts import node_facts
 from crosswind.ingest.probe.identity import CONFIGURATION
 from crosswind.ingest.probe.place import job_id, node_name, system_name
 from crosswind.ingest.reader.step_lines import line_pattern
@@ -138,7 +140,7 @@ def _record(wanted: Launch, run_id: str, facts: Described) -> dict[str, Any]:
         "nodes": [node_name()],
         "command": facts.command,
         "tags": {**facts.tags, **{name: redacted(value) for name, value in wanted.tags.items()}},
-        "software": facts.software,
+        "facts": Facts.of_valid(node_facts()).given,
     } | ({"configuration": dict(facts.configuration)} if facts.configuration else {})
 
 

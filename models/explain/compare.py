@@ -115,4 +115,5 @@ def _facts(run: Run) -> dict[str, str]:
     facts = {"system": run.system, "world_size": str(run.world_size), "nodes": ", ".join(run.nodes)}
     facts |= {f"config.{name}": str(value) for name, value in run.configuration.items()}
     facts |= {name: value for name, value in run.tags.items() if name.startswith(RECORDED) or name in COMMANDS}
-    return facts | {f"software.{name}": str(value) for name, value in run.software.items()}
+    facts |= {f"software.{name}": str(value) for name, value in run.software.items()}
+    return facts | {f"fact.{name}": str(value) for name, value in run.facts.given.items()}
