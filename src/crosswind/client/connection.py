@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Callable
 
 from crosswind.client.protocol import Client
 from crosswind.settings import Settings
@@ -10,9 +11,12 @@ SERVER = "CROSSWIND_SERVER"
 logger = logging.getLogger("crosswind")
 
 
-def connect(server: str | None = None, *, settings: Settings | None = None) -> Client:
+def connect(
+    server: str | None = None, *, settings: Settings | None = None, notice: Callable[[str], None] = lambda _: None
+) -> Client:
     """Return a client of the server at this URL or $CROSSWIND_SERVER; without one, of the store of this machine.
 
+    `notice` hears, in a sentence, of work in this process that takes seconds.
     Use it as a context manager, or close it: `with crosswind.connect() as client: client.explain(run_id)`.
     """
     address = server or os.environ.get(SERVER)
@@ -26,4 +30,4 @@ def connect(server: str | None = None, *, settings: Settings | None = None) -> C
     wanted = settings or Settings.from_environment()
     for problem in store_incoming(wanted.home, wanted.database):
         logger.warning("%s", problem)
-    return Local.open(wanted)
+    return Local.open(wanted, notice)

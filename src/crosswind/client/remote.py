@@ -28,7 +28,7 @@ from crosswind.data.schema.answers.stragglers import (
 )
 from crosswind.data.schema.answers.studies import Disturbance
 from crosswind.data.schema.answers.weather import HOURS_MAX, Remaining, SystemWeather
-from crosswind.data.schema.question import Price, Question, Scales
+from crosswind.data.schema.question import LikeRun, Price, Question, Scales
 from crosswind.data.schema.run import RunState
 
 ROWS_MAX = 500  # of one part of a list
@@ -99,20 +99,20 @@ class Remote:
         return self._list(NodeState, "/v1/nodes", {"since_seconds": since_seconds}, limit)
 
     def predict(
-        self, question: Question, outcome: Outcome | None = None, *, limit_seconds: float | None = None
+        self, question: Question | LikeRun, outcome: Outcome | None = None, *, limit_seconds: float | None = None
     ) -> RunPrediction:
         """As POST /v1/predictions."""
         body = {**question.as_json(), "outcome": outcome, "limit_seconds": limit_seconds}
         return self._post(RunPrediction, "/v1/predictions", body)
 
     def advise_walltime(
-        self, question: Question, confidence: float, *, startup_seconds: float | None = None
+        self, question: Question | LikeRun, confidence: float, *, startup_seconds: float | None = None
     ) -> WalltimeAdvice:
         """As POST /v1/walltime-advice."""
         body = {**question.as_json(), "confidence": confidence, "startup_seconds": startup_seconds}
         return self._post(WalltimeAdvice, "/v1/walltime-advice", body)
 
-    def advise_scaling(self, question: Question, scales: Scales, price: Price) -> ScalingAdvice:
+    def advise_scaling(self, question: Question | LikeRun, scales: Scales, price: Price) -> ScalingAdvice:
         """As POST /v1/scaling-advice."""
         body = {**question.as_json(), **asdict(scales), **asdict(price)}
         return self._post(ScalingAdvice, "/v1/scaling-advice", body)
