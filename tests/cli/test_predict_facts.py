@@ -152,3 +152,22 @@ def test_what_is_no_fact_is_refused(verb: Verb, words: tuple[str, ...], complain
     code, _, said = verb(*ASKED, *words)
     assert code == 2
     assert complaint in said.replace("\n", " ")
+
+
+def test_facts_that_files_do_not_state_are_given_with_them(
+    verb: Verb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path / "home"))
+    table = tmp_path / "runs.csv"
+    table.write_text("workload,seconds,batch,fact.cuda\nx,5,8,12.4\n")
+    words = ("ingest", str(table), "--fact", "accelerator=NVIDIA A40", "--fact", "cuda=11.8")
+    assert "accelerator=NVIDIA A40 cuda=12.4" in verb(*words, "--dry-run")[1].replace("\n", " ")
+    for expected in ("1 batches stored", "0 batches stored"):
+        code, said, _ = verb(*words)
+        assert code == 0
+        assert said.startswith(expected)
+    [run] = json.loads(verb("runs", "--json")[1])
+    _, said, _ = verb("show", run["run_id"])
+    assert "accelerator NVIDIA A40" in said
+    assert "cuda 12.4" in said  # the file's own word comes first
+    assert verb("ingest", str(table), "--fact", "gpu=A40")[0] == 2
