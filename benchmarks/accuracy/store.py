@@ -1,0 +1,51 @@
+"""Stores that are filled and asked as users do it: by `crosswind ingest`, and through `crosswind.connect()`."""
+
+import io
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from crosswind.cli.main import build_parser
+from crosswind.cli.verbs import ingest
+from crosswind.client.connection import connect
+from crosswind.client.protocol import Client
+from crosswind.settings import Settings
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files about one system, and the further options of `crosswind ingest` that they need."""
+
+    system: str
+    paths: tuple[Path, ...]
+    options: tuple[str, ...] = ()
+
+
+@contextmanager
+def filled(files: Iterable[Files]) -> Iterator[Client]:
+    """Yield a client of a fresh store, after `crosswind ingest --system NAME FILE ...` for each system."""
+    with TemporaryDirectory(prefix="crosswind-accuracy-") as folder:
+        settings = replace(Settings.from_environment({}), home=Path(folder) / "store", spool=Path(folder) / "spool")
+        for (system, options), paths in _by_call(files).items():
+            _ingest(settings, ["--system", system, *options, *map(str, paths)])
+        with connect(settings=settings) as client:
+            yield client
+
+
+def _ingest(settings: Settings, words: list[str]) -> None:
+    """Run the verb. Raises: RuntimeError if a file could not be read."""
+    arguments, said = build_parser("ingest").parse_args(["ingest", "--json", *words]), io.StringIO()
+    with redirect_stdout(said):
+        code = ingest.execute(arguments, settings)
+    if code:
+        raise RuntimeError(f"crosswind ingest {' '.join(words)[:200]} exits with {code}: {said.getvalue()[:2000]}")
+
+
+def _by_call(files: Iterable[Files]) -> dict[tuple[str, tuple[str, ...]], list[Path]]:
+    calls: dict[tuple[str, tuple[str, ...]], list[Path]] = defaultdict(list)
+    for of_one in files:
+        calls[of_one.system, of_one.options] += of_one.paths
+    return calls
