@@ -18,7 +18,7 @@ from crosswind.models.next_run.cases import jobs_revision
 EXPLANATIONS_MAX = 5000  # each is some kilobytes
 ANSWERS_MAX = 64  # one about thousands of nodes is some megabytes
 LOCKS = 16  # questions that are computed at the same time; some of more wait for others
-CHEAP_SECONDS = 1.0  # an answer that took less is computed anew whenever something new is stored
+CHEAP_SECONDS = 1.0  # an answer that took less is computed again whenever something new is stored
 PATIENCE = 10.0  # a costly one is kept so many times as long as it took, which costs a tenth of a core at most
 Revision = tuple[Ingested, tuple[int, int]]  # of batches, and of the ends of runs: both change explanations
 P = ParamSpec("P")

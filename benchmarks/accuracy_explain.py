@@ -2,7 +2,7 @@
 
 FRESH=0, FRESH_SEED and FRESH_STORE are given in benchmarks/accuracy/fresh_explain.py; ROUNDS=0 leaves the demos out.
 
-Every round of the demo records its runs anew in a store of its own (6 disturbed, 8 undisturbed, in random order) and
+Every round of the demo records its runs again in a store of its own (6 disturbed, 8 undisturbed, in random order) and
 explains each against the others of its round. Nothing is fitted or tuned on these runs. The baseline is what a step
 time alone can say: a run is called slow above 1.25x the round's median, and the cause is guessed.
 """

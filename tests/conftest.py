@@ -142,7 +142,7 @@ def group_of(nodeid: str) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One line on what was skipped for want of what; `make test` prints it once for all of its phases."""
+    """One line on what was skipped for lack of what; `make test` prints it once for all of its phases."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         return  # who started this process counts them too
     reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]

@@ -1,6 +1,6 @@
 """Needs of some tests that not every machine meets: they skip there, and fail where CI says that all of it is there.
 
-Every reason begins with `needs NAME:`, so that the end of a run can sum up what was skipped for want of what.
+Every reason begins with `needs NAME:`, so that the end of a run can sum up what was skipped for lack of what.
 """
 
 import os
@@ -19,7 +19,7 @@ NEEDS = re.compile(r"needs ([^:]+): ")
 
 
 def lack(name: str, detail: str) -> NoReturn:
-    """Skip this test for want of a Debian package; fail in CI, where the Makefile installs them."""
+    """Skip this test for lack of a Debian package; fail in CI, where the Makefile installs them."""
     reason = f"needs {name}: {detail}"
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
@@ -49,7 +49,7 @@ def skipped_for_want(reasons: Iterable[str]) -> str:
     counts = Counter(match.group(1) for reason in reasons if (match := NEEDS.search(reason)))
     if not counts:
         return ""
-    return "Skipped for want of: " + ", ".join(f"{name} ({count})" for name, count in counts.most_common())
+    return "Skipped for lack of: " + ", ".join(f"{name} ({count})" for name, count in counts.most_common())
 
 
 if __name__ == "__main__" and (summary := skipped_for_want(Path(sys.argv[1]).read_text().splitlines())):

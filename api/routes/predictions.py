@@ -11,12 +11,17 @@ from crosswind.api.dependencies import ClientOf
 from crosswind.api.wire import Name, RequestBody, Value, Values, View, plain_json, refuse_unknown_query
 from crosswind.data.schema.answers.predictions import Outcome, PredictionBasis, RunPrediction
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.question import RANKS_MAX, Question
+from crosswind.data.schema.facts import NAMES, Facts
+from crosswind.data.schema.question import NS_MAX, RANKS_MAX, Question
 from crosswind.data.schema.trial import Parameter
 from crosswind.models.next_run.predictor import RunPredictor
 
 router = APIRouter(prefix="/v1/predictions", tags=["predictions"], dependencies=[Depends(refuse_unknown_query)])
 BATCH_MAX = 10_000
+GivenFacts = Annotated[
+    Values, Field(description=f"system and software, those of the newest run there where left out: {', '.join(NAMES)}")
+]
+Date = Annotated[int | None, Field(ge=0, le=NS_MAX, description="when it begins, ns UTC; null: as the newest run")]
 Ranks = Annotated[int, Field(ge=1, le=RANKS_MAX, description="number of ranks; of jobs, of nodes")]
 
 
@@ -28,12 +33,15 @@ class RunRequest(RequestBody):
     configuration: Values = Field(default_factory=dict)
     world_size: Ranks
     node_count: Annotated[int | None, Field(ge=1, le=RANKS_MAX)] = None
+    facts: GivenFacts = Field(default_factory=dict)
+    started_ns: Date = None
     outcome: Annotated[Outcome | None, Field(strict=False, description="null: the finest that was recorded")] = None
 
     @property
     def question(self) -> Question:
         """Return the run as models take it. Raises: InvalidInputError."""
-        return Question(self.workload, self.system, self.configuration, self.world_size, self.node_count)
+        size = (self.world_size, self.node_count)
+        return Question(self.workload, self.system, self.configuration, *size, Facts.of(self.facts), self.started_ns)
 
 
 class PredictionRequest(RunRequest):
@@ -61,6 +69,8 @@ class BatchRequest(RequestBody):
     system: Name
     world_size: Annotated[list[Ranks], Field(min_length=1, max_length=BATCH_MAX)]
     configuration: Annotated[dict[Name, Value | list[Value]], Field(max_length=200)] = Field(default_factory=dict)
+    facts: GivenFacts = Field(default_factory=dict)
+    started_ns: Date = None
     outcome: Annotated[Outcome | None, Field(strict=False)] = None
 
     @property
@@ -69,8 +79,9 @@ class BatchRequest(RequestBody):
         count = len(self.world_size)
         columns = {name: _column(name, value, count) for name, value in self.configuration.items()}
         rows = zip(*columns.values(), strict=True) if columns else [()] * count
+        rest = (None, Facts.of(self.facts), self.started_ns)
         return [
-            Question(self.workload, self.system, dict(zip(columns, row, strict=True)), ranks)
+            Question(self.workload, self.system, dict(zip(columns, row, strict=True)), ranks, *rest)
             for row, ranks in zip(rows, self.world_size, strict=True)
         ]
 

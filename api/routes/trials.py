@@ -129,7 +129,7 @@ def get_trial(study_id: Id, trial_id: Id, service: StudyServiceOf) -> TrialView:
 
 @router.post("/trials/{trial_id}:heartbeat")
 def heartbeat(study_id: Id, trial_id: Id, body: HeartbeatRequest, service: StudyServiceOf) -> TrialView:
-    """Lets the lease run anew from now, on the server's clock."""
+    """Renews the lease from now, on the server's clock."""
     return TrialView.of(service.heartbeat(study_id, trial_id, Lease(body.owner, body.lease_seconds)))
 
 

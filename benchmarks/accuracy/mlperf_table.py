@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from crosswind.models.analytic.machine.devices import device_named
+from crosswind.data.devices.sheets import device_named
 
 RUNS = Path(__file__).resolve().parents[3] / "shared" / "data" / "mlperf" / "runs.parquet"
 # When the round's results were published: software gets faster.

@@ -1,7 +1,7 @@
 """Tables of measured configurations, and which of them help to tune which.
 
 Tables under ../shared/data/tuning; only rows of a table may be picked, and a failed row costs a trial. A source is
-200 random rows of another table of the family, drawn anew for every seed.
+200 random rows of another table of the family, drawn again for every seed.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """Tasks of the races: what is tuned from what, and what had been seen of it while the portfolio was made.
 
-Races were run on REFERENCE_DESIGN and MORE_DESIGN alone while the portfolio was made, and later while it was made anew;
+Races were run on REFERENCE_DESIGN and MORE_DESIGN alone while the portfolio was made, and later while it was rewritten;
 REFERENCE_HELD_OUT was raced once after either. That set is not wholly unseen: size, first rows, minimum and median of
 three of its tables (gemm, syr2k, heFFTe on Theta) had been printed, the order of the arms follows published remarks on
 all seven references, and the first portfolio's losses on it (convolution MI250X, heFFTe on Theta) were known when the

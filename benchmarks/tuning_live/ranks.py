@@ -28,7 +28,7 @@ class Ranks:
     log: Path
 
     def measure(self, configuration: Configuration) -> float:
-        """Trains with it anew; seconds per sample. Raises: UnavailableError, after which no more can be measured."""
+        """Trains with it again; seconds per sample. Raises: UnavailableError, after which no more can be measured."""
         try:
             for process in self.processes:
                 if process.stdin:

@@ -23,7 +23,7 @@ def main() -> None:
     """Reads what `measure` wrote."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("to", type=Path)
-    parser.add_argument("folders", type=Path, nargs="*", help="none: the features anew")
+    parser.add_argument("folders", type=Path, nargs="*", help="none: compute the features again")
     asked = parser.parse_args()
     measured = pd.concat([_there(asked.to), *map(_measured, asked.folders)], ignore_index=True)
     measured = measured.drop_duplicates(["kind", "seed", "solver", "preconditioner"])

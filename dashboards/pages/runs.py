@@ -165,7 +165,7 @@ def _matching(session: Session, filters: RunsQuery, before: Place | None) -> tup
 
 
 def _mentions(run: Run, text: str) -> bool:
-    pairs = {**run.configuration, **run.tags, **run.software}
+    pairs = {**run.configuration, **run.tags, **run.software, **run.facts.given}
     texts = (run.run_id, run.workload, run.system, run.job_id or "", *run.nodes, *run.command)
     everything = [*texts, *(f"{name}={value}" for name, value in pairs.items())]
     return all(any(word in part.lower() for part in everything) for word in text.lower().split())

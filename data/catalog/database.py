@@ -12,7 +12,7 @@ from crosswind.data.catalog.tables import metadata
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, UnavailableError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-FIRST, HEAD = "0009", "0009"  # oldest and newest migration; a test holds them against MIGRATIONS
+FIRST, HEAD = "0009", "0010"  # oldest and newest migration; a test holds them against MIGRATIONS
 MIGRATION_LOCK = 0x43524F5357494E44  # "CROSWIND", for PostgreSQL's advisory lock
 DRIVERS = {"sqlite": ("", "pysqlite"), "postgresql": ("", "pg8000")}
 BUSY_MILLISECONDS = 30_000
@@ -101,7 +101,7 @@ def _check_age(connection: Connection, current: str | None) -> None:
     if has_tables if current is None else current < FIRST:
         raise ConflictError(
             f"{catalog} was made before the first release ({f'revision {current}' if current else 'no revision'}) and "
-            "stays untouched: name an empty folder (CROSSWIND_HOME) or database (CROSSWIND_DATABASE), and ingest anew"
+            "stays untouched: name an empty folder (CROSSWIND_HOME) or database (CROSSWIND_DATABASE), and ingest again"
         )
 
 

@@ -67,7 +67,7 @@ class Operations:
         return self.get(operations[0].operation_id)
 
     def beat(self, operation_id: str, owner: str, *, lease_until_ns: int, progress: float | None = None) -> None:
-        """Lets the lease run anew. Raises: NotFoundError, ConflictError when it is not the owner's any more."""
+        """Renews the lease. Raises: NotFoundError, ConflictError when it is not the owner's any more."""
         values: dict[str, object] = {"lease_until_ns": lease_until_ns}
         self._change(self._held(operation_id, owner), **values | ({} if progress is None else {"progress": progress}))
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Select, Text, and_, cast, func, or_, select, 
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.run import Rank, Run, RunState
 
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.FAILED: 3}
@@ -42,7 +43,7 @@ class Runs:
         stored = rows.fetch(self._connection, tables.runs, run_id=run.run_id)
         merged = run if stored is None else merge_runs(_run(stored), run)
         tags = {**merged.tags, **self._written_twice(run.run_id)}
-        rows.upsert(self._connection, tables.runs, asdict(replace(merged, tags=tags)))
+        rows.upsert(self._connection, tables.runs, {**asdict(merged), "tags": tags, "facts": merged.facts.given})
 
     def lose(self, run_id: str) -> None:
         """Notes that a run without an end will not report one any more."""
@@ -180,6 +181,7 @@ def merge_runs(stored: Run, news: Run) -> Run:
     facts["state"] = news.state if _certainty(news) >= _certainty(stored) else stored.state
     facts["tags"] = {**stored.tags, **news.tags}
     facts["software"] = {**stored.software, **news.software}
+    facts["facts"] = news.facts.over(stored.facts)
     if stored.workload and news.command:
         facts["workload"] = stored.workload
     if stored.started_ns is not None and news.started_ns is not None:
@@ -203,4 +205,4 @@ def _filtered(wanted: RunFilter) -> Select[Any]:
 
 def _run(row: Mapping[str, Any]) -> Run:
     lists = {"nodes": tuple(row["nodes"]), "command": tuple(row["command"])}
-    return Run(**{**row, **lists, "state": RunState(row["state"])})
+    return Run(**{**row, **lists, "state": RunState(row["state"]), "facts": Facts(**row["facts"])})

@@ -41,6 +41,7 @@ runs = Table(
     Column("command", JSON, nullable=False),
     Column("software", JSON, nullable=False),
     Column("tags", JSON, nullable=False),
+    Column("facts", JSON, nullable=False, server_default="{}"),
     Index(None, "started_ns"),
     Index(None, "workload", "system"),
 )

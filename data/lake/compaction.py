@@ -53,8 +53,8 @@ class Compacted:
 
     files_before: int = 0
     files_after: int = 0
-    rows: int = 0  # that were written anew
-    summaries: int = 0  # of runs, written anew
+    rows: int = 0  # that were rewritten
+    summaries: int = 0  # of runs, rewritten
     problems: list[str] = field(default_factory=list)
 
 

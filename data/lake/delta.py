@@ -28,11 +28,11 @@ class Flag(IntFlag):
     FIRST = 1  # of its series: no value before it
     MISSING = 2  # the row has no value
     REPEATED = 4  # it has the time of a row before, and that one counts
-    EPOCH = 8  # the counter began anew in between
+    EPOCH = 8  # the counter was reset in between
     SATURATED = 16  # it stands at its end, or was set back from there
     AMBIGUOUS = 32  # it fell, or may have wrapped, and nothing says by how much it grew
     GAP = 64  # rows in between have no value: the difference spans them
-    RESET = 128  # it began anew: the difference is what it shows, so at least that much
+    RESET = 128  # it was reset: the difference is what it shows, so at least that much
     CORRECTED = 256  # it was corrected downwards, which counts as nothing until it is where it had been
 
 
@@ -137,7 +137,7 @@ def _saturated(pairs: Pairs) -> tuple[Numbers, Flags]:
 
 
 def _reset(pairs: Pairs) -> tuple[Numbers, Flags]:
-    """Return what it shows, where it began anew, unless it cannot have grown so fast."""
+    """Return what it shows, where it was reset, unless it cannot have grown so fast."""
     fell = pairs.after < pairs.before
     is_unsure = fell & (pairs.after > _most(pairs))
     grown = np.where(fell, pairs.after, pairs.after - pairs.before)

@@ -12,7 +12,7 @@ from crosswind.data.lake.publish import WRITING
 def remove_replaced(root: Path, paths: Sequence[Path], patience_seconds: float = 0.0) -> list[Path]:
     """Removes replaced parts after a moment at which nobody reads: later readers pass over them.
 
-    Those that had to stay, for want of such a moment. Raises: OSError.
+    Those that had to stay, for lack of such a moment. Raises: OSError.
     """
     if not paths or not _does_nobody_read(root, patience_seconds):
         return list(paths)

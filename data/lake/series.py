@@ -24,7 +24,7 @@ class Series:
     """Rows and the order in which to read them; every array has one entry a row, in that order.
 
     `order` is the row's place among `rows`, `series` the number of what it is about. `boot` numbers boots of series:
-    within one, `time_ns` is read from one clock. `epoch` differs where counters began anew in between.
+    within one, `time_ns` is read from one clock. `epoch` differs where counters were reset in between.
     """
 
     metric_set: MetricSet

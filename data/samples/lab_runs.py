@@ -17,13 +17,14 @@ import pyarrow.parquet as pq
 
 from crosswind.data.lake.lake import arrow_schema, set_of
 from crosswind.data.schema.errors import ConflictError, UnavailableError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.injection import Injected
 from crosswind.data.schema.run import Rank, Run, RunState
 from crosswind.data.store.store import Store
 
 ORIGIN = "data/samples/lab"
 CATALOG = ("runs", "ranks", "injections")  # the other files are metric sets
-JSON_FIELDS = ("configuration", "nodes", "command", "software", "tags")
+JSON_FIELDS = ("configuration", "nodes", "command", "software", "tags", "facts")
 COMPRESSION = {"compression": "zstd", "compression_level": 19}
 Record = TypeVar("Record", Run, Rank, Injected)
 
@@ -109,6 +110,8 @@ def _deep(name: str, value: Any) -> Any:
     if name not in JSON_FIELDS:
         return value
     decoded = json.loads(value)
+    if name == "facts":
+        return Facts.of(decoded)
     return tuple(decoded) if isinstance(decoded, list) else decoded
 
 

@@ -18,7 +18,7 @@ MAX_SCALE = 1e30
 class Kind(StrEnum):
     """The kinds of columns: a key of the row, a counter, a gauge, a fact, or an epoch.
 
-    Counters began anew whenever an epoch differs from that of the row before: after a boot, or a driver's reload.
+    Counters were reset whenever an epoch differs from that of the row before: after a boot, or a driver's reload.
     """
 
     KEY = "key"
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 class OnFull(StrEnum):
     """The behaviour of a counter at the end of its range, and so the meaning of its fall.
 
-    It starts again from 0, stays at its end, or begins anew at any time. One that is clamped never gets there, but is
+    It starts again from 0, stays at its end, or resets at any time. One that is clamped never gets there, but is
     corrected downwards now and then: that is no growth, and no new beginning.
     """
 

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.trial import Configuration
 
 RANKS_MAX = 10_000_000
 SCALES_MAX = 64
+NS_MAX = 2**63 - 1
 NUMBERS = (int, float)
 DEGREES: Mapping[str, tuple[str, ...]] = {  # what people call the degrees of parallelism, whose product is the ranks
     "data": ("data_parallel", "dp", "data_parallel_size", "dp_size"),
@@ -26,6 +28,7 @@ MAIN_DEGREES = {"data", "tensor", "pipeline"}  # where all three are given, an u
 class Question:
     """A run to come; `node_count` None is not known.
 
+    Facts that are not given, and `started_ns` (ns UTC), are those of the newest runs on its system.
     Raises: InvalidInputError naming what contradicts what.
     """
 
@@ -34,15 +37,24 @@ class Question:
     configuration: Configuration = field(default_factory=dict)
     world_size: int = 1
     node_count: int | None = None
+    facts: Facts = field(default_factory=Facts)
+    started_ns: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.world_size <= RANKS_MAX:
             raise InvalidInputError(f"world_size {self.world_size}: expected 1 to {RANKS_MAX}")
         if self.node_count is not None and not 1 <= self.node_count <= self.world_size:
             raise InvalidInputError(f"node_count {self.node_count}: expected 1 to the {self.world_size} ranks")
+        if self.started_ns is not None and not 0 <= self.started_ns <= NS_MAX:
+            raise InvalidInputError(f"started_ns {self.started_ns}: expected 0 to {NS_MAX}")
         for name, value in self.configuration.items():
             if not is_scalar(value):
                 raise InvalidInputError(f"configuration {name} is {value!r:.80}, expected a text or a finite number")
+
+    def as_json(self) -> dict[str, object]:
+        """Return the question as requests carry it, without what it leaves out."""
+        plain: dict[str, object] = {**vars(self), "configuration": dict(self.configuration), "facts": self.facts.given}
+        return {name: value for name, value in plain.items() if value not in (None, {}) or name == "configuration"}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.trial import Configuration
 
 
@@ -36,6 +37,7 @@ class Run:
     command: tuple[str, ...] = ()
     software: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
+    facts: Facts = field(default_factory=Facts)
 
     @property
     def seconds(self) -> float | None:

@@ -35,7 +35,7 @@ def switches_of(path: Path) -> dict[str, str]:
 
 
 def switches_at(home: Path) -> Mapping[str, str]:
-    """The same of the store's own FILE, read anew when it changes; nothing where there is none.
+    """The same of the store's own FILE, read again when it changes; nothing where there is none.
 
     Raises: MalformedError.
     """

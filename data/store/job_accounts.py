@@ -1,6 +1,6 @@
 """The state of a job by its accounts, in SQL: one definition for all who ask for jobs, count them or add to them.
 
-A scheduler reports a job again and again: whole or in part, out of order, and anew when it begins again.
+A scheduler reports a job again and again: whole or in part, out of order, and again when it restarts.
 """
 
 from collections.abc import Iterable

@@ -20,7 +20,7 @@ OWN = {  # sets that no source fills
 WHEN_FULL = {
     OnFull.WRAP: "starts again from 0",
     OnFull.SATURATE: "stays there",
-    OnFull.RESET: "may begin anew at any time",
+    OnFull.RESET: "may reset at any time",
     OnFull.CLAMP: "may be corrected downwards",
 }
 HEAD = """# Metrics
@@ -29,7 +29,7 @@ Everything that Crosswind samples, by set; written by `python -m crosswind.inges
 A set is a table of the lake. Its values stand there as the source gave them, and null where it gave none; queries see
 them in the unit named here. A counter's width in bits, or the column that holds its range, and what it does when that
 is full, tell a wrap from a reset: `data/lake/delta.py` makes differences of them. Where an epoch is not that of the
-row before, the counters of the row began anew.
+row before, the counters of the row were reset.
 """
 NODE = "## Keys\n\nEvery row of the agent begins with these.\n"
 

@@ -27,7 +27,7 @@ AGENT = MetricSet(
         _counter("missed_ticks_total", "sweeps left out because an earlier one took too long, or the node slept"),
         _counter("lost_sweeps_total", "sweeps that the spool could not take"),
         _counter("dropped_rows_total", "rows that did not fit their set"),
-        _counter("dropped_segments_total", "unshipped segments given up for want of space"),
+        _counter("dropped_segments_total", "unshipped segments given up for lack of space"),
         _counter("shipped_segments_total", "segments that a server took"),
         _counter("shipped_bytes_total", "bytes sent to a server, compressed"),
         _counter("ship_retries_total", "attempts to send that failed"),

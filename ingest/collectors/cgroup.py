@@ -38,7 +38,7 @@ def _bytes(name: str, description: str) -> Column:
 
 
 def _summed(name: str, description: str, unit: str = "") -> Column:
-    # A disk that is taken out takes its share along: the sum falls, and has not begun anew.
+    # A disk that is taken out takes its share along: the sum falls, and was not reset.
     return Column(name, f"{description}, over all disks", Kind.COUNTER, unit=unit, on_full=OnFull.CLAMP)
 
 
@@ -73,7 +73,7 @@ CGROUP = MetricSet(
         _counter("memory_high_total", "times it was slowed down above its soft limit"),
         _counter("memory_limit_hits_total", "times it came up against its limit"),
         _counter("ooms_total", "times memory could not be had"),
-        _counter("oom_kills_total", "processes killed for want of memory"),
+        _counter("oom_kills_total", "processes killed for lack of memory"),
         _summed("read_bytes_total", "read", "bytes"),
         _summed("written_bytes_total", "written", "bytes"),
         _summed("reads_total", "read requests"),
@@ -88,7 +88,7 @@ CGROUP = MetricSet(
         _microseconds("io_waiting_seconds_total", "at least one task waited for storage"),
         _microseconds("io_stalled_seconds_total", "all busy tasks waited for storage"),
         Column("is_populated", "a process lives in it or below", Kind.FACT, "bool"),
-        Column("generation", "its number; a group made anew under the same path has another", Kind.EPOCH),
+        Column("generation", "its number; a group created again under the same path has another", Kind.EPOCH),
     ),
 )
 

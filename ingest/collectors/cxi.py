@@ -51,9 +51,9 @@ LINK = {
 RETRIES = {
     f"pct_{name}": _count(f"pct_{name}", description)
     for name, description in {
-        "no_tct_nacks": "refusals for want of a connection entry",
-        "no_mst_nacks": "refusals for want of a message entry",
-        "no_trs_nacks": "refusals for want of a result entry",
+        "no_tct_nacks": "refusals for lack of a connection entry",
+        "no_mst_nacks": "refusals for lack of a message entry",
+        "no_trs_nacks": "refusals for lack of a result entry",
         "mst_hit_on_som": "new messages whose entry was there already",
         "sct_timeouts": "connections without an answer in time, mostly because packets were lost",
         "spt_timeouts": "packets without an answer in time, mostly because they were lost",
@@ -93,9 +93,9 @@ HANDLER = {
         "sct_timeouts": "connections that were not answered in time",
         "tct_timeouts": "connections of others that timed out here",
         "nacks": "refusals",
-        "nack_no_target_conn": "refusals for want of a connection entry at the target",
-        "nack_no_target_mst": "refusals for want of a message entry at the target",
-        "nack_no_target_trs": "refusals for want of a result entry at the target",
+        "nack_no_target_conn": "refusals for lack of a connection entry at the target",
+        "nack_no_target_mst": "refusals for lack of a message entry at the target",
+        "nack_no_target_trs": "refusals for lack of a result entry at the target",
         "nack_no_matching_conn": "refusals because the target knew no such connection",
         "nack_resource_busy": "refusals because a resource was busy",
         "nack_sequence_error": "refusals because a packet was out of order",

@@ -72,7 +72,7 @@ EVENTS = {
     b"numa_pages_migrated": Column("numa_migrated_pages_total", "moved to the node that uses them", Kind.COUNTER),
     b"drop_pagecache": Column("page_cache_drops_total", "times somebody threw away the file cache", Kind.COUNTER),
     b"drop_slab": Column("slab_drops_total", "times somebody threw away reclaimable kernel objects", Kind.COUNTER),
-    b"oom_kill": Column("oom_kills_total", "processes killed for want of memory", Kind.COUNTER),
+    b"oom_kill": Column("oom_kills_total", "processes killed for lack of memory", Kind.COUNTER),
     b"pgpgin": Column("paged_in_bytes_total", "read from block devices", Kind.COUNTER, unit="bytes", scale=KIBIBYTE),
     b"pgpgout": Column("paged_out_bytes_total", "written to block devices", Kind.COUNTER, unit="bytes", scale=KIBIBYTE),
 }

@@ -31,7 +31,7 @@ INTERFACE = {
     10: Column("transmit_errors_total", "packets that could not be sent", Kind.COUNTER),
     11: Column("transmit_drops_total", "packets the driver threw away; not those of queues", Kind.COUNTER),
     12: Column("transmit_overruns_total", "packets that the adapter's memory came too late for", Kind.COUNTER),
-    14: Column("transmit_carrier_errors_total", "packets lost for want of a link", Kind.COUNTER),
+    14: Column("transmit_carrier_errors_total", "packets lost because there was no link", Kind.COUNTER),
 }
 LINK = (
     Column("carrier_changes_total", "times that the link came or went", Kind.COUNTER, width_bits=32),

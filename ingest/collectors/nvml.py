@@ -21,7 +21,7 @@ MEMBERS = {1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal", 6: "usV
 
 
 def _counter(name: str, description: str, *, unit: str = "", scale: float = 1.0) -> Column:
-    # All have 64 bits or less than a day would need to fill them; they fall when the driver or the GPU starts anew.
+    # All have 64 bits or less than a day would need to fill them; they fall when the driver or the GPU restarts.
     return Column(name, description, Kind.COUNTER, "uint64", unit, scale, on_full=OnFull.RESET)
 
 

@@ -26,7 +26,7 @@ PORT = {
     "TxPkt": _kept("driver_transmit_packets", "packets sent"),
     "RxPkt": _kept("driver_receive_packets", "packets received"),
     "TxWait": _kept("tx_wait", "ticks of the link with data to send that had to wait for credits"),
-    "TxFlowStall,32": saturating("tx_flow_stalls_total", "times that sending stood still for want of credits", 32),
+    "TxFlowStall,32": saturating("tx_flow_stalls_total", "times that sending stood still for lack of credits", 32),
     "TxDropped,32": saturating("tx_dropped_total", "packets dropped before they were sent", 32),
     "XmitDscd,32": _kept("transmit_driver_discards", "packets to send thrown away"),
     "SwLinkUp,32": _kept("link_ups", "times that the link came up"),

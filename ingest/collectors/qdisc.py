@@ -51,7 +51,7 @@ QDISC = MetricSet(
         Column("backlog_bytes", "bytes waiting", unit="bytes"),
         Column("queued_packets", "packets waiting"),
         Column("ifindex", "number of the interface; one made again has another", Kind.EPOCH),
-        Column("generation", "how often its counters were seen to begin anew", Kind.EPOCH),
+        Column("generation", "how often its counters were seen to reset", Kind.EPOCH),
         Column("kind", "the discipline, such as fq_codel", Kind.FACT, "string"),
         Column("parent", "the class it serves, or root", Kind.FACT, "string"),
     ),

@@ -16,7 +16,7 @@ from crosswind.ingest.kernel.kernel_files import KernelFiles
 MICRO = 1e-6
 MAX_WATTS = 2000.0  # more than any zone of a node draws: processors have limits of 400 to 600 W, psys holds several
 ENERGY = "energy_joules_total"
-RANGE = Column("range_joules", "where the energy counter begins anew", Kind.FACT, unit="joules", scale=MICRO)
+RANGE = Column("range_joules", "where the energy counter wraps", Kind.FACT, unit="joules", scale=MICRO)
 
 
 def _limit(name: str, where: str) -> Column:

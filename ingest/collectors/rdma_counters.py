@@ -74,7 +74,7 @@ ERRORS = {
     "symbol_error": saturating("symbol_errors_total", "minor errors on a lane", 16),
     "link_error_recovery": saturating("link_error_recoveries_total", "times that the link recovered by itself", 8),
     "link_downed": saturating("link_downed_total", "times that the link went down", 8),
-    "VL15_dropped": saturating("vl15_dropped_total", "management packets dropped for want of room", 16),
+    "VL15_dropped": saturating("vl15_dropped_total", "management packets dropped for lack of room", 16),
     "excessive_buffer_overrun_errors": saturating(
         "excessive_buffer_overrun_errors_total", "overruns of the input buffer in a row", 4
     ),

@@ -33,7 +33,7 @@ UNTYPED = "untyped"
 CORES, CALLS = "time of each core by mode", "NFS calls of the node by method"
 PRESSURE = {
     "waiting": "time in which some task waited for it",
-    "stalled": "time in which no task got on for want of it",
+    "stalled": "time in which no task got on for lack of it",
 }
 
 

@@ -47,7 +47,7 @@ TCP = (
             (b"TCPLossUndo", "loss_undos_total", "window reductions taken back after a time-out"),
             (b"TCPDSACKRecv", "duplicates_reported_total", "reports of the other end that data came twice"),
             (b"TCPOFOQueue", "out_of_order_segments_total", "segments that came before their turn and were kept"),
-            (b"TCPOFODrop", "out_of_order_drops_total", "segments before their turn dropped for want of memory"),
+            (b"TCPOFODrop", "out_of_order_drops_total", "segments before their turn dropped for lack of memory"),
             (b"PruneCalled", "prunes_total", "times a socket's receive memory was squeezed"),
             (b"RcvPruned", "pruned_segments_total", "segments dropped since squeezing did not help"),
             (b"OfoPruned", "out_of_order_prunes_total", "times that what came before its turn was thrown away"),
@@ -59,7 +59,7 @@ TCP = (
             (b"TCPFromZeroWindowAdv", "windows_opened_total", "times that a shut receive window was opened"),
             (b"TCPWqueueTooBig", "write_queue_overflows_total", "times that a queue grew too long to split"),
             (b"TCPMemoryPressures", "memory_pressures_total", "times that TCP ran short of memory"),
-            (b"TCPAbortOnMemory", "memory_aborts_total", "connections given up for want of memory"),
+            (b"TCPAbortOnMemory", "memory_aborts_total", "connections given up for lack of memory"),
             (b"TCPAbortOnTimeout", "timeout_aborts_total", "connections given up after too many time-outs"),
             (b"TCPOrigDataSent", "original_segments_total", "segments with data sent, repetitions left out"),
             (b"TCPDelivered", "delivered_segments_total", "segments that were acknowledged"),
@@ -82,7 +82,7 @@ UDP = {
         (b"RcvbufErrors", "udp_receive_buffer_errors_total", "datagrams dropped since the socket's buffer was full"),
         (b"SndbufErrors", "udp_send_buffer_errors_total", "datagrams not sent since the buffer was full"),
         (b"InCsumErrors", "udp_checksum_errors_total", "datagrams with a wrong checksum"),
-        (b"MemErrors", "udp_memory_errors_total", "datagrams dropped for want of memory"),
+        (b"MemErrors", "udp_memory_errors_total", "datagrams dropped for lack of memory"),
     )
 }
 IP = (

@@ -125,7 +125,7 @@ def _move_in(store: Store, path: Path, loaded: Loaded) -> None:
     try:
         is_understood = load_segment(store, path, loaded, quarantine=path.with_suffix(".rejected"))
     except UnavailableError as error:
-        if path.is_symlink() or path.exists():  # else a writer deleted it, for want of space
+        if path.is_symlink() or path.exists():  # else a writer deleted it, for lack of space
             loaded.problems.append(str(error))
         return
     except (MalformedError, InvalidInputError) as error:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,8 @@ import pyarrow as pa
 from sqlalchemy.exc import IntegrityError
 
 from crosswind.data.catalog.read_files import ReadFile
+from crosswind.data.devices.computing import computing_device
+from crosswind.data.devices.sheets import device_named
 from crosswind.data.lake.lake import set_of
 from crosswind.data.lake.locks import alone
 from crosswind.data.lake.publish import Staged, drop
@@ -32,6 +35,7 @@ BYTES_MAX = 1 << 27  # of a part in memory: texts may be long
 JOBS_AT_ONCE = 20_000
 MEANWHILE = "was ingested by somebody else meanwhile: nothing changed"
 PATIENCE_SECONDS = 60.0  # for somebody else who reads the same file
+STRANGE_MAX = 5  # devices that are noted
 AHEAD_NS = 86_400_000_000_000  # by which clocks and time zones may be wrong
 
 
@@ -125,6 +129,7 @@ def _load(reading: _Reading, loaded: Loaded) -> bool:
     taken = _taken(reading, identity, earlier, predecessor)
     try:
         taken.read(reading.reader.read(reading.path, report, reading.context))
+        report.notes += _strange_devices(taken.runs)
         if not taken.holds_anything:
             return False
         taken.store(ReadFile(reading.scope, digests.lines, reading.name, digests.lines_bytes, {}, ()), loaded)
@@ -133,6 +138,16 @@ def _load(reading: _Reading, loaded: Loaded) -> bool:
     if predecessor:
         report.notes.append(f"was ingested before up to byte {predecessor.size_bytes}: rows from there on are new")
     return True
+
+
+def _strange_devices(runs: Iterable[Run]) -> list[str]:
+    """Return a note for each device that computed and is not in the table of devices; the most frequent ones."""
+    names = Counter(computing_device(run.facts, run.configuration) for run in runs)
+    strange = [(name, count) for name, count in names.most_common() if name and device_named(name) is None]
+    return [
+        f"device {name:.80} of {count} runs is not in the table of devices: predictions have no peak figures of it"
+        for name, count in strange[:STRANGE_MAX]
+    ]
 
 
 def _taken(reading: _Reading, identity: str, earlier: list[ReadFile], predecessor: ReadFile | None) -> "_Taken":

@@ -19,13 +19,16 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.paths import spool_directory
 from crosswind.data.schema.run import RunState
 from crosswind.data.schema.steps import LOOP_SETS
 from crosswind.data.schema.trial import Configuration
+from crosswind.ingest.kernel.node_facts import node_facts
 from crosswind.ingest.probe.adapters import watch
 from crosswind.ingest.probe.identity import agreed_id, given_id, note_recorded
 from crosswind.ingest.probe.place import Place, system_name
+from crosswind.ingest.probe.software_facts import software_facts
 from crosswind.ingest.probe.step import MARKED_PHASES
 from crosswind.ingest.probe.step_work import COUNTED_STEP, StepWork
 from crosswind.ingest.probe.timeline import Timeline
@@ -243,7 +246,14 @@ class RunProbe:
             "job_id": self._place.job_id,
             "software": _software(),
             "tags": _part(str(self.run_id)),
+            "facts": self._facts(),
         }
+
+    def _facts(self) -> dict[str, object]:
+        """Facts of the first rank's node and software, which stand for all."""
+        if self._place.rank:
+            return {}
+        return dict(Facts.of_valid({**node_facts(), **software_facts()}).given)
 
     def _rank_record(self) -> dict[str, object]:
         place = self._place

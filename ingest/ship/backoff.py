@@ -7,7 +7,7 @@ LONGEST_SECONDS = 300.0
 
 
 class Backoff:
-    """Waits that double from one failure to the next, drawn anew from zero up every time: full jitter.
+    """Waits that double from one failure to the next, drawn from zero up every time: full jitter.
 
     Source: AWS Architecture Blog, Exponential Backoff And Jitter.
     """

@@ -90,7 +90,7 @@ class Shipper:
         except InvalidInputError as error:  # a file of somebody else
             return self._reject(path, str(error))
         except (ProjectError, OSError) as error:
-            if path.exists():  # else deleted for want of space
+            if path.exists():  # else deleted for lack of space
                 self._pass_over(path, str(error))
             return None
         try:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.injection import Injected
 from crosswind.data.schema.occupancy import ALLOCATION_KEY, PLACEMENT_KEY, Allocation, Placement, Source
 from crosswind.data.schema.run import Rank, Run, RunState
@@ -37,6 +38,7 @@ RUN_TYPES: dict[str, tuple[type, ...]] = {
     "command": (list,),
     "software": (dict,),
     "tags": (dict,),
+    "facts": (dict,),
 }
 RANK_TYPES: dict[str, tuple[type, ...]] = {
     "run_id": (str,),
@@ -86,7 +88,14 @@ def run_of(value: Mapping[str, Any]) -> Run:
     except ValueError as error:
         raise MalformedError(f"run record: state {value['state']!r:.80} is not one of {', '.join(RunState)}") from error
     lists = {name: tuple(str(item) for item in value.get(name, ())) for name in ("nodes", "command")}
-    return Run(**{**value, **lists, "state": state})
+    return Run(**{**value, **lists, "state": state, "facts": _facts_of(value.get("facts", {}))})
+
+
+def _facts_of(value: Mapping[str, Any]) -> Facts:
+    try:
+        return Facts.of(value)
+    except InvalidInputError as error:
+        raise MalformedError(f"run record: {error}") from error
 
 
 def rank_of(value: Mapping[str, Any]) -> Rank:

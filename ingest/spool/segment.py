@@ -24,7 +24,7 @@ HEADER = struct.Struct("<II")
 MAX_FRAME_BYTES = 64 * 1024 * 1024  # a garbled or hostile length makes a reader allocate no more
 STRICT_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 SET_FRAME, SAMPLES_FRAME = b'{"kind":"set"', b'{"kind":"samples"'  # as our own writers begin them
-KNOWN_SET_BYTES = 64 * 1024  # some 300 columns; larger sets are read anew each time
+KNOWN_SET_BYTES = 64 * 1024  # some 300 columns; larger sets are read again each time
 SHARED = frozenset(key.name for key in NODE_KEYS)
 INTEGER_RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
 PACKED = {"int64": "q", "uint64": "Q", "float64": "d"}

@@ -20,11 +20,13 @@ from crosswind.data.schema.errors import (
     ProjectError,
     UnavailableError,
 )
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.run import RunState, new_ulid
 from crosswind.data.schema.trial import Configuration
 from crosswind.ingest.agent.agent import run_agent
 from crosswind.ingest.agent.settings import AgentSettings
 from crosswind.ingest.injected import injected
+from crosswind.ingest.kernel.node_facts import node_facts
 from crosswind.ingest.probe.place import Place, node_name, system_name
 from crosswind.ingest.reader.step_lines import line_pattern
 from crosswind.ingest.spool.records import run_of, workload_name
@@ -120,6 +122,7 @@ def _record(wanted: Launch, run_id: str) -> dict[str, Any]:
         "nodes": [node_name()],
         "command": [_text(word) for word in wanted.command],
         "tags": dict(wanted.tags),
+        "facts": Facts.of_valid(node_facts()).given,
     } | ({"configuration": dict(wanted.configuration)} if wanted.configuration else {})
 
 

@@ -4,18 +4,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.devices.computing import computing_device
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.trial import Configuration
 from crosswind.data.store.features import all_runs, cohort_key
 from crosswind.data.store.store import Store
-from crosswind.models.analytic.machine.devices import device_named
 from crosswind.models.energy.measured import Measured, measured_energy, measured_job
 
 RUNS_MAX = 100  # of the workload, and of the system; the newest
 JOBS_MAX = 200
 SETTLED_NS = 3600 * 10**9  # after its end, by when all samples of a run have arrived
-ACCELERATOR = "accelerator"  # the parameter that names the device of each rank
 
 
 @dataclass(frozen=True)
@@ -68,17 +68,15 @@ class Meters:
         return {(job.system, job.job_id): job for job in (*named, *here)}.values()
 
 
-def accelerator_of(configuration: Configuration) -> str:
-    """The accelerator that a configuration names, in the name of its data sheet where that is known; empty if none."""
-    named = str(configuration.get(ACCELERATOR) or "")
-    device = device_named(named)
-    return named if device is None else device.name
+def accelerator_of(facts: Facts, configuration: Configuration) -> str:
+    """The accelerator of a run, in the name of its data sheet where that is known; empty if none is."""
+    return "" if facts.accelerators_per_node == 0 else computing_device(facts, configuration)
 
 
 def _of_run(run: Run, measured: Measured) -> MeteredRun:
     ranks = None if run.world_size is None else run.world_size / measured.node_count
     named = (cohort_key(run), run.workload, run.system)
-    return MeteredRun(*named, ranks, measured, accelerator_of(run.configuration))
+    return MeteredRun(*named, ranks, measured, accelerator_of(run.facts, run.configuration))
 
 
 def _of_jobs(jobs: Iterable[Job]) -> list[MeteredRun]:

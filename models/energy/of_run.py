@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosswind.data.devices.sheets import device_named
 from crosswind.data.schema.answers.energy import EnergyForecast, MeterScope, PowerBasis
 from crosswind.data.schema.carbon import CarbonIntensity, Energy, Origin
 from crosswind.data.schema.prediction import Prediction
 from crosswind.data.schema.question import Question
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import cohort_key
-from crosswind.models.analytic.machine.devices import device_named
 from crosswind.models.energy.load_power import LearnedPower, Load, learned_power
 from crosswind.models.energy.metered import MeteredRun, accelerator_of
 from crosswind.models.surrogate.log_normal import widened
@@ -80,7 +80,7 @@ def _load(question: Question, *, is_job: bool) -> Load:
     ranks = None if is_job else question.world_size
     nodes = question.world_size if is_job else question.node_count
     named = (question.workload, question.system, cohort_key(as_run))
-    return Load(*named, ranks, nodes, accelerator_of(question.configuration))
+    return Load(*named, ranks, nodes, accelerator_of(question.facts, question.configuration))
 
 
 def _of_nodes(learned: LearnedPower) -> Power:

@@ -112,4 +112,5 @@ def _differing(slower: Run, faster: Run) -> dict[str, tuple[str, str]]:
 def _facts(run: Run) -> dict[str, str]:
     facts = {"system": run.system, "world_size": str(run.world_size), "nodes": ", ".join(run.nodes)}
     facts |= {f"config.{name}": str(value) for name, value in run.configuration.items()}
-    return facts | {f"software.{name}": str(value) for name, value in run.software.items()}
+    facts |= {f"software.{name}": str(value) for name, value in run.software.items()}
+    return facts | {f"fact.{name}": str(value) for name, value in run.facts.given.items()}

@@ -56,7 +56,7 @@ class Weather:
         return self
 
     def observe(self, ratios: pd.DataFrame) -> None:
-        """Adds later runs without learning anew. Raises: NotFittedError, InvalidInputError."""
+        """Adds later runs without learning again. Raises: NotFittedError, InvalidInputError."""
         if self.runs is None:
             raise NotFittedError("Weather.observe came before fit")
         later = Observations.of(ratios)

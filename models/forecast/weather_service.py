@@ -80,7 +80,7 @@ class WeatherService:
         )
 
     def _refreshed(self, system: str) -> _LearnedWeather:
-        """Return the cached weather if it is fresh or another thread refreshes it now; else learn anew."""
+        """Return the cached weather if it is fresh or another thread refreshes it now; else learn again."""
         learned = self._learned_of.get(system)
         if learned is not None and time.monotonic() - learned.checked_at <= self._fresh_seconds:
             return learned

@@ -6,10 +6,12 @@ import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.predictions import Outcome
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import all_runs, cohort_key, summaries
 from crosswind.data.store.jobs import JOB
+from crosswind.data.store.run_facts import facts_of_runs
 from crosswind.data.store.store import Store
 from crosswind.models.conditions.conditions import conditions_before
 from crosswind.models.conditions.moment import Moment
@@ -18,7 +20,7 @@ from crosswind.models.spread import PREDICTIVE
 RUNS_MAX = 20_000  # the newest; older ones say little about the next
 COLUMNS = (
     *("run_id", "cohort", "workload", "system", "world_size", "node_count", "nodes", "configuration"),
-    *("started_ns", "ended_ns", "seconds"),
+    *("facts", "started_ns", "ended_ns", "seconds"),
 )
 
 
@@ -37,7 +39,8 @@ def cases(store: Store, outcome: Outcome, *, workload: str | None = None, limit:
     seconds = (
         summaries(store, runs)[outcome].astype("float64") if outcome is Outcome.STEP else [run.seconds for run in runs]
     )
-    rows = pd.DataFrame([_case(run) for run in runs], columns=list(COLUMNS[:-1]))
+    facts = facts_of_runs(store, runs)
+    rows = pd.DataFrame(map(_case, runs, facts), columns=list(COLUMNS[:-1]))
     return _valid(rows.assign(seconds=pd.Series(seconds, dtype="float64")))
 
 
@@ -79,10 +82,10 @@ def finest_outcome(store: Store, workload: str, system: str) -> Outcome:
     return Outcome.JOB if store.jobs.of_name(workload, system=None, limit=1) else Outcome.STEP
 
 
-def _case(run: Run) -> tuple[object, ...]:
-    count = len(run.nodes) or None
+def _case(run: Run, facts: Facts) -> tuple[object, ...]:
+    count = len(run.nodes) or facts.node_count
     identity = (run.run_id, cohort_key(run), run.workload, run.system, run.world_size, count, run.nodes)
-    return (*identity, dict(run.configuration), run.started_ns, run.ended_ns)
+    return (*identity, dict(run.configuration), facts, run.started_ns, run.ended_ns)
 
 
 def _of_jobs(store: Store, workload: str | None, limit: int) -> pd.DataFrame:
@@ -98,7 +101,7 @@ def _jobs(store: Store, workload: str | None, limit: int) -> Sequence[Job]:
 def _job_case(job: Job) -> tuple[object, ...]:
     as_run = Run(job.job_id, job.name, job.system, RunState.COMPLETED, world_size=job.node_count)
     identity = (job.job_id, cohort_key(as_run), job.name, job.system, job.node_count, job.node_count, job.nodes)
-    return (*identity, {}, job.started_ns, job.ended_ns)
+    return (*identity, {}, job.facts, job.started_ns, job.ended_ns)
 
 
 def _valid(rows: pd.DataFrame) -> pd.DataFrame:

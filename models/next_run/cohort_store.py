@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Self
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.prediction import Floats
-from crosswind.data.schema.question import RANKS_MAX, Question, is_scalar
+from crosswind.data.schema.question import NS_MAX, RANKS_MAX, Question, is_scalar
 
 COHORT_RUNS_MAX = 200  # of a cohort, the newest
 COHORTS_MAX = 3000  # from which new cohorts are predicted
@@ -36,8 +36,13 @@ class Cohort:
     seconds: list[float] = field(default_factory=list)
     count: int = 0  # of all runs ever, those dropped included
 
-    def add(self, run: EndedRun) -> None:
-        """Adds a run that is newer than the others."""
+    def add(self, question: Question, run: EndedRun) -> None:
+        """Adds a run that is newer than the others; `question` is its own, whose facts replace older ones."""
+        before = self.question
+        if question.facts != before.facts or (question.node_count is None and before.node_count is not None):
+            nodes = question.node_count or before.node_count
+            question = replace(question, facts=question.facts.over(before.facts), node_count=nodes)
+        self.question = question
         self.count += 1
         self.run_ids = [*self.run_ids[1 - COHORT_RUNS_MAX :], run.run_id]
         self.started_ns = [*self.started_ns[1 - COHORT_RUNS_MAX :], run.started_ns]
@@ -59,6 +64,8 @@ class CohortStore:
 
     cohorts: dict[str, Cohort] = field(default_factory=dict)
     workloads: dict[str, list[str]] = field(default_factory=dict)
+    newest_on: dict[str, Question] = field(default_factory=dict)  # by system, with the facts of its newest run
+    newest_ns: int | None = None  # the latest start of a run
 
     @classmethod
     def of(cls, cases: pd.DataFrame) -> Self:
@@ -74,7 +81,10 @@ class CohortStore:
         if key not in self.cohorts:
             self.cohorts[key] = Cohort(question)
             self.workloads.setdefault(question.workload, []).append(key)
-        self.cohorts[key].add(run)
+        self.cohorts[key].add(question, run)
+        if question.facts.given or question.system not in self.newest_on:
+            self.newest_on[question.system] = question
+        self.newest_ns = max(self.newest_ns or 0, min(run.started_ns, NS_MAX))
 
     @property
     def newest(self) -> list[Cohort]:
@@ -137,11 +147,11 @@ def ended_runs(cases: pd.DataFrame) -> list[EndedRun]:
 
 def questions_of(cases: pd.DataFrame) -> list[Question]:
     """Return each of `cases` as a question; values of its configuration that no question can hold are left out."""
-    names = ("workload", "system", "configuration", "world_size", "node_count")
+    names = ("workload", "system", "configuration", "world_size", "node_count", "facts", "started_ns")
     rows = zip(*(cases[name] for name in names), strict=True)
     return [
-        Question(str(workload), str(system), _askable(configuration), *_scale(ranks, nodes))
-        for workload, system, configuration, ranks, nodes in rows
+        Question(str(workload), str(system), _askable(configuration), *_scale(ranks, nodes), facts, _moment(started))
+        for workload, system, configuration, ranks, nodes, facts, started in rows
     ]
 
 
@@ -152,6 +162,10 @@ def _askable(configuration: Mapping[str, Any]) -> Mapping[str, Any]:
 def _scale(ranks: float, nodes: float | None) -> tuple[int, int | None]:
     n_ranks = min(max(int(ranks), 1), RANKS_MAX)
     return n_ranks, None if nodes is None or not nodes >= 1 else min(int(nodes), n_ranks)
+
+
+def _moment(started_ns: float) -> int:
+    return min(max(int(started_ns), 0), NS_MAX)
 
 
 def _flat(value: Any) -> Any:

@@ -8,20 +8,16 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from crosswind.data.schema.metric import Scalar
-from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.question import Question
-from crosswind.models.analytic.machine.devices import device_named
 from crosswind.models.next_run.cohort_store import plain
+from crosswind.models.next_run.fact_columns import fact_columns
 from crosswind.models.next_run.formulas import step_seconds
 
 WORKLOAD, SYSTEM, SCALE, NODES = "workload", "system", "world_size", "node_count"
 SETTING = "config."  # prefix of the configuration's parameters; texts are categories
-DEVICE = "device."  # prefix of a known accelerator's peak figures, which mean the same on every system
-ACCELERATOR = "accelerator"  # the parameter that names it
 FORMULA = "analytic.step_seconds"  # by formulas, where the configuration describes a network
 MANY = "any"  # in place of texts that nearly all differ, such as paths, and so predict nothing
 TEXTS_MAX = 200  # of a parameter; beyond, all its texts become MANY
-FIGURES = ("flops_16bit", "flops_32bit", "memory_bytes_per_second", "memory_bytes", "power_watts")
 Kinds: TypeAlias = Mapping[str, tuple[str, ...] | None]  # column -> the texts it had, None for numbers
 
 
@@ -40,8 +36,7 @@ def described(questions: Sequence[Question], kinds: Kinds | None = None) -> pd.D
     for name in sorted({name for configuration in configurations for name in configuration}):
         values = [configuration.get(name) for configuration in configurations]
         table[SETTING + name] = _column(values, {} if kinds is None else kinds, SETTING + name)
-    if kinds is None or DEVICE + FIGURES[0] in kinds:
-        table |= _devices([str(configuration.get(ACCELERATOR) or "") for configuration in configurations])
+    table |= fact_columns(questions, kinds)
     if kinds is None or FORMULA in kinds:
         by_formulas = np.array([step_seconds(question) for question in questions])
         if np.isfinite(by_formulas).any():
@@ -63,18 +58,6 @@ def as_learned(table: pd.DataFrame, columns: Sequence[str], numbers: Sequence[st
 def with_columns(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     """The table with these columns and no others; a column that it lacks is NaN throughout."""
     return table.reindex(columns=list(columns))
-
-
-def _devices(names: Sequence[str]) -> dict[str, Floats]:
-    """Columns of the accelerators' peak figures, shape (n_questions,) each; none where no accelerator is known."""
-    by_name = {name: device_named(name) if name else None for name in set(names)}
-    if not any(by_name.values()):
-        return {}
-    devices = [by_name[name] for name in names]
-    return {
-        DEVICE + figure: np.array([np.nan if device is None else getattr(device, figure) for device in devices])
-        for figure in FIGURES
-    }
 
 
 def _column(values: Sequence[Scalar], kinds: Kinds, name: str) -> Any:

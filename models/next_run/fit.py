@@ -71,7 +71,7 @@ def validate(outcome: Outcome, rows: pd.DataFrame, conditions: pd.DataFrame | No
     """Validate a model of the older runs on later ones; None where there are too few of either.
 
     Before a run is predicted, the runs that ended before its start are added to their cohorts; what was learned from
-    all cohorts together is not learned anew.
+    all cohorts together is not learned again.
     """
     count = int(LEARNED_SHARE * len(rows))
     if len(rows) - count < VALIDATED_MIN:

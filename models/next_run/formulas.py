@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from crosswind.data.devices.computing import ACCELERATOR
 from crosswind.data.schema.answers.predictions import MemoryNeed
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.metric import Scalar
@@ -70,7 +71,7 @@ def memory_need(question: Question) -> MemoryNeed | None:
     if case is None:
         return None
     needed = memory_use(case.workload, case.plan).total
-    if not question.configuration.get("accelerator") or not np.isfinite(case.device.memory_bytes):
+    if not _columns(question).get(ACCELERATOR) or not np.isfinite(case.device.memory_bytes):
         return MemoryNeed(needed, None, None, None)
     device = case.device
     return MemoryNeed(needed, device.name, device.memory_bytes, fits(case.workload, case.plan, device))
@@ -95,6 +96,8 @@ def _columns(question: Question) -> Mapping[str, Any]:
         if degree is not None and kind in COLUMN:
             columns[COLUMN[kind]] = degree
     columns["ranks"] = question.world_size
+    if question.facts.accelerator is not None:
+        columns.setdefault(ACCELERATOR, question.facts.accelerator)
     if question.node_count and "ranks_per_node" not in columns:
         columns["ranks_per_node"] = -(-question.world_size // question.node_count)
     return columns

@@ -18,13 +18,14 @@ from crosswind.data.schema.question import Question, check_degrees
 from crosswind.models.analytic.prior.corrected import CorrectedPrior
 from crosswind.models.next_run.cohort_model import CohortModel
 from crosswind.models.next_run.cohort_store import Cohort, CohortStore, EndedRun, ended_runs, key_of, questions_of
+from crosswind.models.next_run.completion import completed, device_of, names_other_device
 from crosswind.models.next_run.describe import described
 from crosswind.models.next_run.formulas import calibrated, memory_need, predicted_by_formulas
 from crosswind.models.next_run.neighbours import Neighbours
 from crosswind.models.next_run.new_cohort_model import NewCohortModel
 from crosswind.models.next_run.quantiles import quantiles
 from crosswind.models.next_run.system_transfer import SystemTransfer, system_transfer
-from crosswind.models.next_run.unknown import novelties, suggestion
+from crosswind.models.next_run.unknown import device_warnings, novelties, suggestion
 from crosswind.models.surrogate import LEVELS
 
 EVIDENCE_RUNS = 5
@@ -57,6 +58,7 @@ class NextRunModel:
     _cohorts: CohortStore = field(default_factory=CohortStore, init=False, repr=False)
     _neighbours: Neighbours = field(default_factory=Neighbours, init=False, repr=False)
     _near_keys: list[str] = field(default_factory=list, init=False, repr=False)  # of the neighbours' rows
+    _devices: list[str] = field(default_factory=list, init=False, repr=False)  # of the neighbours' rows
     _new_cohorts: NewCohortModel = field(default_factory=NewCohortModel, init=False, repr=False)
     _cohort_model: CohortModel = field(default_factory=CohortModel, init=False, repr=False)
     _transfers: dict[str, SystemTransfer | None] = field(
@@ -96,7 +98,7 @@ class NextRunModel:
         return bool(self._cohorts.workloads.get(workload))
 
     def with_runs(self, cases: pd.DataFrame) -> Self:
-        """The same model with further runs added to their cohorts; nothing else is learned anew."""
+        """The same model with further runs added to their cohorts; nothing else is learned again."""
         every = zip(questions_of(cases), ended_runs(cases), strict=True)
         news = [(question, run) for question, run in every if not self._has(question, run)]
         if not news:
@@ -113,6 +115,15 @@ class NextRunModel:
         self._transfers.clear()
         self._cohort_model.observe(key_of(question), run.seconds, conditions)
 
+    def completed(self, question: Question) -> Question:
+        """Return the question with the facts and the date that it leaves out, as far as earlier runs tell."""
+        return completed(question, self._cohorts)
+
+    def _is_new_device(self, question: Question) -> bool:
+        """Return whether the question names a device, and earlier runs had others alone."""
+        asked = device_of(question)
+        return bool(asked and self._devices) and asked not in self._devices
+
     def _has(self, question: Question, run: EndedRun) -> bool:
         cohort = self._cohorts.find(question)
         return cohort is not None and cohort.has(run)
@@ -123,6 +134,7 @@ class NextRunModel:
         table = described([cohort.question for cohort in newest])
         self._near_keys = [key_of(cohort.question) for cohort in newest]
         self._neighbours = Neighbours().fit(table)
+        self._devices = sorted({device_of(cohort.question) for cohort in newest} - {""})
         return table
 
     def earlier(self, question: Question) -> tuple[float, ...]:
@@ -143,7 +155,8 @@ class NextRunModel:
         Raises: InvalidInputError where nothing is known to predict the outcome from.
         """
         key = key_of(question)
-        basis, cohort = self._basis(question, key), self._cohorts.cohorts.get(key)
+        basis = self._basis(question, key)
+        cohort = self._cohorts.cohorts[key] if basis is PredictionBasis.COHORT else None
         near: list[tuple[Cohort, float]] = []
         if cohort:
             near, prediction = [(cohort, 0.0)], self._of_cohorts([key], conditions)
@@ -154,16 +167,17 @@ class NextRunModel:
             near = list(zip(map(self._near, places[0]), map(float, distances[0]), strict=True))
         distance = near[0][1] if near else None
         ran = self._cohorts.of_workload(question.workload)
+        others, whole = [other.question for other in ran], self.completed(question)
         return RunPrediction(
             *(question.workload, question.system, question.world_size, self.outcome, quantiles(prediction), basis),
             distance=distance,
-            is_outside=distance is None or distance > 1,
+            is_outside=distance is None or distance > 1 or self._is_new_device(question),
             evidence=_evidence(near),
             cohort_runs=cohort.count if cohort else 0,
             runs=sum(other.count for other in ran),
             worth=self.track_records.get(basis, Accuracy()),
-            warnings=tuple(novelties(question, [other.question for other in ran])),
-            memory=memory_need(question),
+            warnings=(*novelties(question, others), *device_warnings(whole, others)),
+            memory=memory_need(whole),
         )
 
     def batch(self, questions: Sequence[Question], conditions: pd.DataFrame | None = None) -> Batch:
@@ -171,11 +185,14 @@ class NextRunModel:
         keys = [key_of(question) for question in questions]
         if conditions is not None:
             return self._predicted(questions, keys, conditions)
-        asked = [(key, question.node_count) for key, question in zip(keys, questions, strict=True)]
+        asked = [
+            (key, question.node_count, question.facts, question.started_ns)
+            for key, question in zip(keys, questions, strict=True)
+        ]
         places = {
             pair: place for place, pair in reversed(list(enumerate(asked)))
         }  # repeated questions are answered once
-        distinct = self._predicted([questions[place] for place in places.values()], [key for key, _ in places], None)
+        distinct = self._predicted([questions[place] for place in places.values()], [key for key, *_ in places], None)
         row_of = {pair: row for row, pair in enumerate(places)}
         rows = [row_of[pair] for pair in asked]
         basis, outside = tuple(distinct.basis[row] for row in rows), tuple(distinct.is_outside[row] for row in rows)
@@ -192,7 +209,8 @@ class NextRunModel:
             outside[repeats] = False
         if new := places.get(PredictionBasis.WORKLOAD, []) + places.get(PredictionBasis.TRANSFER, []):
             prediction, _, distances = self._of_new_cohorts([questions[place] for place in new], 1)
-            values[new], outside[new] = prediction.values, distances[:, 0] > 1
+            is_new = [self._is_new_device(questions[place]) for place in new]
+            values[new], outside[new] = prediction.values, (distances[:, 0] > 1) | np.array(is_new)
         if strange := places.get(PredictionBasis.ANALYTIC):
             values[strange] = self._by_formulas([questions[place] for place in strange]).values
         return Batch(self.outcome, LEVELS, values, tuple(basis), tuple(map(bool, outside)))
@@ -201,7 +219,8 @@ class NextRunModel:
         self, question: Question, key: str, has_run_on: Callable[[str, str], bool] | None = None
     ) -> PredictionBasis:
         """The basis of an answer. Raises: InvalidInputError for impossible parallel degrees."""
-        if key in self._cohorts.cohorts:
+        cohort = self._cohorts.cohorts.get(key)
+        if cohort is not None and not names_other_device(question, cohort.question):
             return PredictionBasis.COHORT
         check_degrees(question)
         if not self.has_run(question.workload):
@@ -217,7 +236,7 @@ class NextRunModel:
         self, questions: Sequence[Question], count: int
     ) -> tuple[Prediction, NDArray[np.int64], Floats]:
         """Predictions, and places and distances of the `count` nearest cohorts, both (n_questions, count)."""
-        table = described(questions, self._neighbours.kinds)
+        table = described([self.completed(question) for question in questions], self._neighbours.kinds)
         places, distances = self._neighbours.nearest(table, count)
         medians = {place: self._near(place).median for place in set(places[:, 0].tolist())}
         nearest = np.array([medians[place] for place in places[:, 0].tolist()])
@@ -254,7 +273,8 @@ class NextRunModel:
     def _by_formulas(self, questions: Sequence[Question]) -> Prediction:
         prediction = None
         if self.outcome != Outcome.JOB:
-            prediction = predicted_by_formulas(questions, self._formulas, is_step=self.outcome == Outcome.STEP)
+            whole = [self.completed(question) for question in questions]
+            prediction = predicted_by_formulas(whole, self._formulas, is_step=self.outcome == Outcome.STEP)
         if prediction is None:
             workload = questions[0].workload
             hint = suggestion(workload, self._cohorts.workloads)

@@ -10,6 +10,7 @@ from scipy.stats import norm
 from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.next_run.cohort_store import CohortStore
 from crosswind.models.next_run.describe import SCALE, SYSTEM, as_learned, numbers_in
+from crosswind.models.next_run.fact_columns import MODEL
 from crosswind.models.surrogate import LEVELS
 from crosswind.models.surrogate.log_errors import quantiles_of
 from crosswind.models.surrogate.stack import Stack
@@ -42,7 +43,8 @@ class NewCohortModel:
         if len(table) < COHORTS_MIN:
             return self
         numbered = table.assign(**{COHORT: [str(place) for place in range(len(table))]})
-        made = typical_time(self.seed, scale=SCALE, device=SYSTEM, site=COHORT)
+        accelerator = MODEL if MODEL in numbered else None
+        made = typical_time(self.seed, scale=SCALE, device=SYSTEM, site=COHORT, accelerator=accelerator)
         self._stack = made.fit(numbered, np.array([cohort.median for cohort in cohorts.newest]))
         offsets = cohorts.offsets
         if len(offsets) >= COHORTS_MIN:

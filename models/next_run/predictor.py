@@ -10,6 +10,7 @@ from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.predictions import Outcome, RunPrediction
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.question import Question
 from crosswind.data.schema.run import RunState
 from crosswind.data.store.store import Store
@@ -31,6 +32,7 @@ PLACES_MAX = 1000  # workloads and systems whose finest outcome is cached
 FITTED_RUNS_MAX = 1000  # of the workload, and of all, where no model is registered: fitted in seconds
 
 
+_Asked: TypeAlias = tuple[str, int | None, Facts, int | None]
 _Revision: TypeAlias = tuple[tuple[int, int], str | None]  # of the store, and the name of the registered model
 
 
@@ -42,7 +44,7 @@ class _CachedModel:
     name: str | None
     revision: _Revision
     checked_at: float
-    answers: dict[tuple[str, int | None], RunPrediction] = field(default_factory=dict)
+    answers: dict[_Asked, RunPrediction] = field(default_factory=dict)
     metered: dict[str, Metered] = field(default_factory=dict)  # by system
 
 
@@ -101,11 +103,11 @@ class RunPredictor:
         cached = self._cached_models.get((question.workload, outcome))
         if cached is None or now - cached.checked_at > self._fresh_seconds:
             return None
-        answer = cached.answers.get((key_of(question), question.node_count))
+        answer = cached.answers.get(_asked(question))
         return None if answer is None else _limited(answer, limit_seconds)
 
     def _answer_from(self, cached: _CachedModel, question: Question) -> RunPrediction:
-        key = (key_of(question), question.node_count)
+        key = _asked(question)
         if (answer := cached.answers.get(key)) is None:
             if len(cached.answers) >= ANSWERS_MAX:
                 cached.answers.clear()
@@ -118,7 +120,8 @@ class RunPredictor:
             if len(cached.metered) >= SYSTEMS_MAX:
                 cached.metered.clear()
             metered = cached.metered[question.system] = self._energy.metered(question.workload, question.system)
-        return self._energy.with_energy(replace(answer, model=cached.name), question, metered)
+        asked = cached.model.completed(question)
+        return self._energy.with_energy(replace(answer, model=cached.name), asked, metered)
 
     def answers(self, questions: Sequence[Question], outcome: Outcome | None = None) -> Batch:
         """Quantiles of many runs of one workload on one system, without their evidence. Raises: InvalidInputError."""
@@ -181,6 +184,10 @@ class RunPredictor:
             return jobs_revision(self.store)
         with self.store.catalog.read() as session:
             return session.runs.stand(RunFilter(workload=workload, state=RunState.COMPLETED))
+
+
+def _asked(question: Question) -> _Asked:
+    return key_of(question), question.node_count, question.facts, question.started_ns
 
 
 def _limited(answer: RunPrediction, limit_seconds: float | None) -> RunPrediction:

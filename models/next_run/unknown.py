@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TypeGuard
 
+from crosswind.data.devices.computing import computing_device
+from crosswind.data.devices.sheets import device_named
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.question import Question
 
@@ -32,6 +34,25 @@ def novelties(question: Question, ran: Sequence[Question]) -> list[str]:
         if name in asked or len(had) == len(past):  # a parameter that some runs did not have may be left out
             sentences.append(_novelty(name, asked.get(name), had))
     return [sentence for sentence in sentences if sentence]
+
+
+def device_warnings(question: Question, ran: Sequence[Question]) -> list[str]:
+    """Return a sentence where nothing is known of a question's accelerator, or no earlier run had its device."""
+    asked = _device(question)
+    if not asked:
+        return []
+    had = sorted({_device(earlier) for earlier in ran} - {""})
+    is_accelerator = question.facts.accelerators_per_node != 0
+    unknown = f"accelerator {asked} is not in the table of devices: its peak figures are unknown"
+    new = f"device is {asked}, earlier runs had {', '.join(had[:NAMES_SHOWN])}"
+    return [
+        *([unknown] if is_accelerator and not device_named(asked) else []),
+        *([new] if had and asked not in had else []),
+    ]
+
+
+def _device(question: Question) -> str:
+    return computing_device(question.facts, question.configuration)
 
 
 def _values(question: Question) -> dict[str, Scalar]:

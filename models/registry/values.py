@@ -61,10 +61,14 @@ class Encoder:
         kind = type(record)
         if not (OURS.fullmatch(kind.__module__) and kind.__qualname__.isidentifier()):
             raise InvalidInputError(f"{path} is a {kind.__module__}.{kind.__qualname__}, expected a dataclass of ours")
-        names = [field.name for field in dataclasses.fields(record)]
-        if strays := sorted(set(getattr(record, "__dict__", ())) - set(names)):
+        defaults = {field.name: field.default for field in dataclasses.fields(record)}
+        if strays := sorted(set(getattr(record, "__dict__", ())) - set(defaults)):
             raise InvalidInputError(f"{path} holds {', '.join(strays)} outside its fields, which would be lost")
-        fields = {name: self.encode(getattr(record, name), f"{path}.{name}", depth + 1) for name in names}
+        fields = {
+            name: self.encode(getattr(record, name), f"{path}.{name}", depth + 1)
+            for name, default in defaults.items()
+            if getattr(record, name) is not None or default is not None  # many facts are None, and take no room
+        }
         return {"class": f"{kind.__module__}:{kind.__qualname__}", "fields": fields}
 
     def _items(self, items: Any, path: str, depth: int) -> list[Any]:

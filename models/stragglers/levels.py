@@ -1,6 +1,6 @@
 """Levels of nodes over time: their observations cut at boots and at lasting changes of their effect.
 
-Every level has an effect of its own, so that a repair or a boot starts anew. A quick test of all nodes at once, the
+Every level has an effect of its own, so that a repair or a boot starts afresh. A quick test of all nodes at once, the
 largest standardised step of their cumulative sums, chooses those whose changes are then placed exactly.
 """
 

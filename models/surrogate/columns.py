@@ -50,16 +50,27 @@ class Columns:
         ]
         return np.column_stack([np.empty((len(table), 0)), *blocks])
 
+    def aligned(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The table with the columns learned from; one that it lacks is missing, as is a text among numbers."""
+        rows = table.reindex(columns=list(self.categories))
+        texts = [name for name, categories in self.categories.items() if categories is None]
+        texts = [name for name in texts if not is_numeric_dtype(rows[name])]
+        return rows.assign(**{name: pd.to_numeric(rows[name], errors="coerce") for name in texts})
+
     def _names_of(self, column: str) -> Sequence[str]:
         categories = self.categories[column]
         return [column] if categories is None else [f"{column}={category}" for category in categories]
 
 
 def _categories(values: Values) -> tuple[str, ...] | None:
+    """Return the categories of a column, None for numbers; a column of objects that is all missing has no category.
+
+    Such a column holds texts in the rows that a fold left out, or it would have been a column of numbers.
+    """
     if is_numeric_dtype(values) or is_bool_dtype(values):
         return None
     present = values.dropna()
-    if all(isinstance(value, int | float | np.number | np.bool_) for value in present):
+    if len(present) and all(isinstance(value, int | float | np.number | np.bool_) for value in present):
         return None
     return tuple(sorted({str(value) for value in present}))
 

@@ -11,11 +11,12 @@ from crosswind.models.surrogate.xgboost_quantile import XgboostQuantileSurrogate
 N_FOLDS = 3
 
 
-def typical_time(seed: int, *, scale: str, device: str, site: str) -> Stack:
+def typical_time(seed: int, *, scale: str, device: str, site: str, accelerator: str | None = None) -> Stack:
     """A stack of a Gaussian process, the nearest cohorts, a power law and trees on the power law.
 
     `scale`, `device` and `site` name the columns of the ranks (a number), of the device or system, and of the owner (a
-    text, which no member sees). Rows are in the order of time. The members' weights are learned from the training rows
+    text, which no member sees); `accelerator`, where one is known, that of the accelerators, of which a new one is
+    harder than a new system. Rows are in the order of time. The members' weights are learned from the training rows
     for each kind of extrapolation: a larger scale, an unseen device, another site, a later run.
     """
     law, trees = LogLinearSurrogate(seed=seed), XgboostQuantileSurrogate(seed=seed, n_rounds=30, max_depth=3)
@@ -27,6 +28,7 @@ def typical_time(seed: int, *, scale: str, device: str, site: str) -> Stack:
     )
     splits: tuple[Split, ...] = (
         SmallToLarge(scale),
+        *([LeaveGroupOut(accelerator, N_FOLDS)] if accelerator else []),
         LeaveGroupOut(device, N_FOLDS),
         LeaveGroupOut(site, N_FOLDS),
         TimeOrdered(N_FOLDS + 1),

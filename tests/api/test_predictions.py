@@ -45,6 +45,28 @@ def test_another_system_is_predicted_by_transfer(client: TestClient) -> None:
     assert "system is other, earlier runs had lab" in body["warnings"]
 
 
+def test_an_accelerator_that_is_in_no_table_is_warned_of(client: TestClient) -> None:
+    body = client.post("/v1/predictions", json=REQUEST | {"facts": {"accelerator": "Abacus 3"}}).json()
+    unknown = "accelerator Abacus 3 is not in the table of devices: its peak figures are unknown"
+    assert (body["basis"], body["is_outside"], body["warnings"]) == ("cohort", False, [unknown])
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"facts": {"gpu": "H200"}}, "fact 'gpu' is unknown, expected one of accelerator"),
+        ({"facts": {"node_count": 0}}, "fact node_count is 0, expected a whole number from 1"),
+        ({"facts": ["H200"]}, "facts"),
+        ({"started_ns": -1}, "started_ns"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/v1/predictions", "/v1/walltime-advice"])
+def test_what_is_no_fact_is_refused(client: TestClient, path: str, change: dict[str, object], complaint: str) -> None:
+    answer = client.post(path, json=REQUEST | change)
+    assert answer.status_code == 422
+    assert complaint in answer.text
+
+
 def test_a_described_network_that_never_ran_is_predicted_by_formulas(client: TestClient) -> None:
     request = {"workload": "gpt", "system": "lab", "configuration": NETWORK, "world_size": 64}
     body = client.post("/v1/predictions", json=request).json()

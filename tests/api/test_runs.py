@@ -1,6 +1,7 @@
 import pytest
 from starlette.testclient import TestClient
 
+from crosswind.data.schema.facts import NAMES
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
 
@@ -26,6 +27,7 @@ def test_a_run_is_reported_with_its_times_twice(client: TestClient) -> None:
         "command": ["torchrun", "train.py"],
         "software": {},
         "tags": {"branch": "main"},
+        "facts": dict.fromkeys(NAMES),
         "energy": None,
     }
 

@@ -4,12 +4,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from crosswind.data.devices.sheets import device_named
+from crosswind.data.schema import facts as run_facts
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.imported import imported_id
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.trial import Parameter
 from crosswind.data.store.progress_rate import PROGRESS_TAG, UNIT_TAG
 from crosswind.ingest.readers.logs.mlperf_events import JOB, SYSTEM, Event, number
+from crosswind.ingest.readers.logs.mlperf_facts import described_facts
 
 PARAMETERS_MAX = 500  # of one run; no benchmark has a fifth of it
 TEXT_MAX = 1000  # characters of a parameter
@@ -38,6 +41,7 @@ class Facts:
     sizes: dict[str, int] = field(default_factory=dict)
     described: dict[str, int] = field(default_factory=dict)  # sizes of the whole system: the log's own override them
     software: dict[str, str] = field(default_factory=dict)
+    system: run_facts.Facts = field(default_factory=run_facts.Facts)
     job_id: str | None = None
     nodes: tuple[str, ...] = ()
 
@@ -91,8 +95,7 @@ class Facts:
         self.described |= {key: count for key, count in counts.items() if count is not None}
         if isinstance(framework := system.get("framework"), str) and framework:
             self.software["framework"] = framework[:TEXT_MAX]
-        if isinstance(model := system.get("accelerator_model_name"), str) and model:
-            self.tags["accelerator"] = model[:TEXT_MAX]
+        self.system = described_facts(system)
 
     def job(self, job: Mapping[str, object]) -> None:
         """Take the Slurm job, and its nodes."""
@@ -104,6 +107,22 @@ class Facts:
         """Return the number of processes that compute: the ranks, else the accelerators; None without any."""
         if ranks := self.sizes.get("number_of_ranks"):
             return ranks
+        return self._accelerators()
+
+    def of_run(self) -> run_facts.Facts:
+        """Return the facts of the system and its software; the log's own sizes override the description's."""
+        sizes, count = self.described | self.sizes, run_facts.count_fact
+        per_node = count(sizes.get("accelerators_per_node"), least=0)
+        counted = run_facts.Facts(
+            accelerators=None if per_node == 0 else count(self.sizes.get("number_of_ranks") or self._accelerators()),
+            accelerators_per_node=per_node,
+            node_count=count(sizes.get("number_of_nodes")),
+        ).over(self.system)
+        platform = run_facts.text_fact(self.tags.get("platform"))
+        is_named = counted.accelerator is None and per_node != 0 and platform and device_named(platform)
+        return replace(counted, accelerator=platform) if is_named else counted
+
+    def _accelerators(self) -> int | None:
         sizes = self.described | self.sizes
         return sizes.get("number_of_nodes", 0) * sizes.get("accelerators_per_node", 0) or None
 
@@ -173,8 +192,6 @@ class Draft:
         tags |= {"instance": self.instance} if self.instance else {}
         tags |= {"status": self.status} if self.status else {}
         tags |= {} if self.init_seconds is None else {"init_seconds": f"{self.init_seconds:.9g}"}
-        if nodes := (facts.described | facts.sizes).get("number_of_nodes"):
-            tags["node_count"] = str(nodes)
         if progress := self.progress_reached():
             tags |= {UNIT_TAG: progress[0], PROGRESS_TAG: f"{progress[1]:.17g}"}
         return Run(
@@ -190,6 +207,7 @@ class Draft:
             ended_ns=self.ended_ns,
             software=dict(facts.software),
             tags=tags,
+            facts=facts.of_run(),
         )
 
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
+from crosswind.data.devices.device import Device
 from crosswind.models.analytic.checks import require_positive
 from crosswind.models.analytic.machine.constants import Constants
-from crosswind.models.analytic.machine.devices import Device
 from crosswind.models.analytic.machine.links import Link
 
 INSIDE_ALPHA_SECONDS = 1e-5  # one hop of a collective between devices of a node, started by the host

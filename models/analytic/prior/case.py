@@ -7,10 +7,11 @@ from typing import Any, Protocol, TypeAlias
 
 import pandas as pd
 
+from crosswind.data.devices.device import Device
+from crosswind.data.devices.sheets import device_named
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.checks import require_count, require_positive
 from crosswind.models.analytic.machine.constants import Constants
-from crosswind.models.analytic.machine.devices import Device, device_named
 from crosswind.models.analytic.machine.machine import machine_of
 from crosswind.models.analytic.networks.transformer import Transformer
 from crosswind.models.analytic.networks.workload import Workload

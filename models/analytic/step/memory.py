@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from crosswind.models.analytic.machine.devices import Device
+from crosswind.data.devices.device import Device
 from crosswind.models.analytic.networks.workload import Workload
 from crosswind.models.analytic.step.plan import Plan
 from crosswind.models.analytic.step.stage import stage_parameters, stored_bytes

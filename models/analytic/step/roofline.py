@@ -2,8 +2,8 @@
 
 import math
 
+from crosswind.data.devices.device import Device
 from crosswind.models.analytic.checks import require_not_negative, require_positive
-from crosswind.models.analytic.machine.devices import Device
 
 
 def roofline_seconds(flops: float, n_bytes: float, device: Device, *, efficiency: float = 1.0) -> float:

@@ -12,7 +12,7 @@ from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.aim import Aim
 
 FAILED = frozenset({TrialState.FAILED, TrialState.INFEASIBLE})
-SOURCES_MAX = 6  # nearest first; all are fitted anew when a study's search is made
+SOURCES_MAX = 6  # nearest first; all are fitted again when a study's search is made
 ROWS_MAX = 400  # of a source: the best half, and an even spread of the others
 
 

@@ -125,7 +125,7 @@ class CatalogStudyService(TrialChanges):
             return self._serve(stored, wanted, self._search_cache.get(stored))
 
     def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:
-        """Let the lease run anew from now."""
+        """Renew the lease from now."""
         expires_ns = self._expiry(lease)
         return self.change(study, trial_id, lambda record: rules.renewed(record, lease, expires_ns))
 

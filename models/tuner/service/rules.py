@@ -108,7 +108,7 @@ def leased(record: TrialRecord, lease: Lease, expires_ns: int, losses_max: int) 
 
 
 def renewed(record: TrialRecord, lease: Lease, expires_ns: int) -> TrialRecord:
-    """Return the trial with its lease run anew. Raises: ConflictError when the owner does not hold it."""
+    """Return the trial with its lease renewed. Raises: ConflictError when the owner does not hold it."""
     _expect_owner(record, lease.owner)
     _expect(record, HELD)
     return replace(record, lease_expires_ns=expires_ns)

@@ -145,7 +145,7 @@ class StudyService(Protocol):
         ...
 
     def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:
-        """Let the lease run anew from now. Raises: NotFoundError, ConflictError when the owner does not hold it."""
+        """Renew the lease from now. Raises: NotFoundError, ConflictError when the owner does not hold it."""
         ...
 
     def release(

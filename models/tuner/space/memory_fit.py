@@ -8,9 +8,10 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
+from crosswind.data.devices.device import Device
+from crosswind.data.devices.sheets import device_named
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Parameter
-from crosswind.models.analytic.machine.devices import Device, device_named
 from crosswind.models.analytic.networks.transformer import Transformer
 from crosswind.models.analytic.step.memory import fits, memory_use
 from crosswind.models.analytic.step.plan import Plan

@@ -212,7 +212,7 @@ class ValidPoints:
     def _searched_choice(self, rng: np.random.Generator) -> tuple[Values, Node] | None:
         """Return a choice of the listed parameters, by trying values in random order and turning back at dead ends.
 
-        The first choices may have been wrong, so that a search which takes long begins anew.
+        The first choices may have been wrong, so that a search that takes long restarts.
         """
         for _ in range(TRIES_MAX):
             self._n_expanded = 0

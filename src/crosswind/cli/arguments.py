@@ -3,12 +3,15 @@
 import argparse
 import json
 import math
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from crosswind.cli.moment import EARLIEST
 from crosswind.client.connection import SERVER
 from crosswind.client.protocol import Client
 from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.facts import NUMBERS, Facts
 from crosswind.data.schema.question import Question
 from crosswind.data.schema.trial import Configuration, Parameter
 from crosswind.settings import Settings
@@ -26,6 +29,14 @@ def configure_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ranks", type=int, help="how many ranks it will have; of jobs, nodes")
     parser.add_argument("--config", action="append", default=[], metavar="NAME=VALUE", help="a parameter's value")
     parser.add_argument("--system", help="where it will run (default: this system)")
+    parser.add_argument(
+        "--fact",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of its system or software, such as accelerator=H200 (default: as the newest run there)",
+    )
+    parser.add_argument("--date", metavar="YYYY-MM-DD", help="when it will run (default: as the newest run)")
     configure_server(parser)
 
 
@@ -49,20 +60,41 @@ def question_of(arguments: argparse.Namespace, settings: Settings, *, ranks: int
     if count is None or count < 1:
         raise InvalidInputError(f"--ranks {'is missing' if count is None else count}: expected 1 or more")
     system, configuration = arguments.system or settings.system, configuration_of(arguments.config)
-    return Question(arguments.workload, system, configuration, count)
+    facts, started_ns = facts_of(arguments.fact), None if arguments.date is None else _nanoseconds(arguments.date)
+    return Question(arguments.workload, system, configuration, count, facts=facts, started_ns=started_ns)
 
 
 def configuration_of(words: list[str]) -> Configuration:
     """Return the configuration of NAME=VALUE words; numbers and booleans as in JSON. Raises: InvalidInputError."""
-    configuration: dict[str, Parameter] = {}
+    return {name: _value(f"{name}={text}", text) for name, text in _pairs(words, "--config").items()}
+
+
+def facts_of(words: list[str]) -> Facts:
+    """Return the facts of NAME=VALUE words; counts and bytes are numbers. Raises: InvalidInputError."""
+    pairs = _pairs(words, "--fact")
+    return Facts.of({name: _value(text, text) if name in NUMBERS else text for name, text in pairs.items()})
+
+
+def _pairs(words: list[str], option: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
     for word in words:
         name, separator, text = word.partition("=")
         if not separator or not name:
-            raise InvalidInputError(f"--config {word[:60]!r}: expected NAME=VALUE")
-        if name in configuration:
-            raise InvalidInputError(f"--config {name} is given twice, expected once")
-        configuration[name] = _value(word, text)
-    return configuration
+            raise InvalidInputError(f"{option} {word[:60]!r}: expected NAME=VALUE")
+        if name in pairs:
+            raise InvalidInputError(f"{option} {name} is given twice, expected once")
+        pairs[name] = text
+    return pairs
+
+
+def _nanoseconds(text: str) -> int:
+    try:
+        seconds = datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    except (ValueError, OverflowError):
+        seconds = -1
+    if seconds < EARLIEST:
+        raise InvalidInputError(f"--date {text!r:.40}: expected a day from 2001 on, such as 2026-11-01")
+    return int(seconds) * 10**9
 
 
 def _value(word: str, text: str) -> Parameter:

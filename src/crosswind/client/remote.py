@@ -45,19 +45,20 @@ class Remote:
         self, question: Question, outcome: Outcome | None = None, *, limit_seconds: float | None = None
     ) -> RunPrediction:
         """As POST /v1/predictions."""
-        body = {**asdict(question), "outcome": outcome, "limit_seconds": limit_seconds}
+        body = {**question.as_json(), "outcome": outcome, "limit_seconds": limit_seconds}
         return self._post(RunPrediction, "/v1/predictions", body)
 
     def advise_walltime(
         self, question: Question, confidence: float, *, startup_seconds: float | None = None
     ) -> WalltimeAdvice:
         """As POST /v1/walltime-advice."""
-        body = {**asdict(question), "confidence": confidence, "startup_seconds": startup_seconds}
+        body = {**question.as_json(), "confidence": confidence, "startup_seconds": startup_seconds}
         return self._post(WalltimeAdvice, "/v1/walltime-advice", body)
 
     def advise_scaling(self, question: Question, scales: Scales, price: Price) -> ScalingAdvice:
         """As POST /v1/scaling-advice."""
-        return self._post(ScalingAdvice, "/v1/scaling-advice", {**asdict(question), **asdict(scales), **asdict(price)})
+        body = {**question.as_json(), **asdict(scales), **asdict(price)}
+        return self._post(ScalingAdvice, "/v1/scaling-advice", body)
 
     def remaining(self, run_id: str, *, total_steps: int | None = None) -> Remaining:
         """As GET /v1/runs/{run_id}/remaining."""

@@ -45,7 +45,7 @@ class RemoteStudyService:
         return _trials(self._post(f"{self.path(study)}/trials:suggest", body, request or _new_request()))
 
     def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:
-        """Lets the lease run anew from now."""
+        """Renews the lease from now."""
         return _record(self._post(f"{self.path(study, trial_id)}:heartbeat", _lease(lease)))
 
     def release(

@@ -17,6 +17,7 @@ from crosswind.data.catalog.requests import REMEMBERED_NS
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.catalog.tables import metadata
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.run import Rank, Run, RunState
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
@@ -32,6 +33,14 @@ def test_a_run_comes_back_as_it_was_stored(catalog: Catalog) -> None:
         session.runs.merge(run)
     with catalog.read() as session:
         assert session.runs.get("r1") == run
+
+
+def test_the_facts_of_a_run_are_those_of_all_its_records(catalog: Catalog) -> None:
+    with catalog.write() as session:
+        session.runs.merge(replace(RUN, facts=Facts(accelerator="A100", cuda="12.4")))
+        session.runs.merge(replace(RUN, facts=Facts(accelerator="H100", accelerators_per_node=0)))
+        session.runs.merge(RUN)
+        assert session.runs.get("r1").facts == Facts(accelerator="H100", accelerators_per_node=0, cuda="12.4")
 
 
 def test_a_late_start_record_does_not_undo_the_end(catalog: Catalog) -> None:
@@ -237,6 +246,31 @@ def test_the_migrations_make_the_tables_of_this_version(tmp_path: Path, postgres
         with engine.connect() as connection:
             assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         engine.dispose()
+
+
+def test_imports_of_before_keep_their_accelerator_and_nodes_as_facts(tmp_path: Path, postgres_url: str) -> None:
+    of_before = {"accelerator": "NVIDIA H100 80GB HBM3", "node_count": "8", "seed": "7"}
+    tags = {"a": of_before, "b": {"accelerator": "N/A", "node_count": "-1"}, "c": {"note": '"accelerator"'}, "d": {}}
+    for url in (sqlite_url(tmp_path / "catalog.sqlite"), postgres_url):
+        catalog = Catalog(open_database(url))
+        with catalog.write() as session:
+            for run_id, own in tags.items():
+                session.runs.merge(replace(RUN, run_id=run_id, tags=own))
+        catalog.close()
+        engine = open_database(url)
+        with engine.begin() as connection:
+            connection.execute(text("alter table runs drop column facts"))
+            connection.execute(text("update alembic_version set version_num = '0009'"))
+        engine.dispose()
+        catalog = Catalog(open_database(url))
+        with catalog.read() as session:
+            runs = {run_id: session.runs.get(run_id) for run_id in tags}
+        catalog.close()
+        assert {run_id: run.facts.given for run_id, run in runs.items()} == {
+            "a": {"accelerator": "NVIDIA H100 80GB HBM3", "node_count": 8},
+            **{run_id: {} for run_id in "bcd"},
+        }
+        assert {run_id: run.tags for run_id, run in runs.items()} == tags
 
 
 def test_first_and_head_are_the_oldest_and_the_newest_migration() -> None:

@@ -126,7 +126,7 @@ def test_a_gap_in_which_it_could_have_wrapped_twice_has_no_difference() -> None:
 
 
 def test_a_fall_that_only_an_impossible_rate_could_have_wrapped_has_no_difference() -> None:
-    """A socket that seems to have drawn megawatts was read wrongly, or began anew."""
+    """A socket that seems to have drawn megawatts was read wrongly, or were reset."""
     column = replace(ENERGY, max_rate=1000.0)
     rows = every_second(column, [200_000_000_000, 5], range_joules=262_143_328_850)
     assert flagged(frame(column, rows)) == [FIRST, (None, Flag.AMBIGUOUS)]

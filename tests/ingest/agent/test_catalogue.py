@@ -53,5 +53,5 @@ def test_every_set_and_every_source_is_on_the_page() -> None:
 
 
 def test_the_guide_says_what_the_code_does() -> None:
-    """Write it anew with: python -m crosswind.ingest.agent.catalogue > docs/metrics.md."""
+    """Write it again with: python -m crosswind.ingest.agent.catalogue > docs/metrics.md."""
     assert GUIDE.read_text() == page()

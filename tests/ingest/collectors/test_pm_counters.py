@@ -62,7 +62,7 @@ def test_a_file_that_comes_later_is_found_and_one_that_is_gone_is_gone_at_once(s
 
 
 class ControllerThatWrites(KernelFiles):
-    """The kernel's files, where the controller writes anew whenever the node's energy is looked at."""
+    """The kernel's files, where the controller writes again whenever the node's energy is looked at."""
 
     def __init__(self, folder: Path, energies: Iterator[int]) -> None:
         super().__init__()

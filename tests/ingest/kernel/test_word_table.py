@@ -23,7 +23,7 @@ def test_a_file_whose_words_have_moved_is_learnt_again() -> None:
 
 
 def test_a_word_that_appears_behind_all_others_is_noticed_with_the_next_change_only() -> None:
-    """The kernel adds no words while it runs; looking for them would cost as much as learning anew."""
+    """The kernel adds no words while it runs; looking for them would cost as much as learning again."""
     words = table()
     words.read(FILE, "f")
     assert "gone_bytes" not in words.read(FILE + b"gone: 4 kB\n", "f")

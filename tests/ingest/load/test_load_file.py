@@ -121,7 +121,7 @@ def test_a_file_that_grew_gives_only_what_is_new(store: Store, tmp_path: Path) -
     assert grown.rows == 2
     assert grown.reports[0].notes == ["was ingested before up to byte 14: rows from there on are new"]
     assert heat(store) == [(1, "n1", 5), (2, "n1", 6), (3, "n1", 77), (4, "n1", 8)]
-    path.write_text("9 n1 9\n")  # somebody began it anew
+    path.write_text("9 n1 9\n")  # somebody began it again
     assert load(store, path).rows == 1
     assert len(heat(store)) == 5
 
@@ -342,7 +342,7 @@ def test_values_timed_by_their_file_are_known_by_their_steps(store: Store, tmp_p
     path.write_text("step,loss\n1,3.0\n2,2.0\n")
     os.utime(path, (1_790_000_000, 1_790_000_000))
     assert load(store, path, LightningCsvReader()).rows == 2
-    path.write_text("loss,step,accuracy\n3.0,1,\n2.0,2,\n1.0,3,0.5\n")  # written anew, with one column more
+    path.write_text("loss,step,accuracy\n3.0,1,\n2.0,2,\n1.0,3,0.5\n")  # rewritten, with one column more
     os.utime(path, (1_790_000_060, 1_790_000_060))
     assert load(store, path, LightningCsvReader()).rows == 2
     steps = store.lake.frame("select step, name, value from progress order by all")

@@ -6,6 +6,7 @@ import threading
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from tests.ingest.descriptors import open_files
 from tests.ingest.spooled import records, rows
 
 import crosswind
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.run import RunState
+from crosswind.ingest.kernel.node_facts import node_facts
 from crosswind.ingest.spool.records import rank_of, run_of
 from crosswind.ingest.spool.registration import announced
 from crosswind.ingest.spool.spool import recover
@@ -49,8 +52,20 @@ def test_what_the_launcher_says_names_run_workload_and_rank(tmp_path: Path, monk
         list(run.steps("a"))
     [started] = records(tmp_path, "run")  # how the run ended is for rank 0 to say
     assert [started[name] for name in ("run_id", "workload", "system", "world_size")] == ["r7", "toy", "lab", 4]
+    assert started["facts"] == {}  # those of rank 0 stand for all
     [rank] = records(tmp_path, "rank")
     assert (rank["rank"], rank["node"]) == (2, "n3")
+
+
+def test_the_first_rank_states_the_facts_of_its_node_and_its_software(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(__version__="2.4.1", version=None))
+    with crosswind.run(spool=tmp_path):
+        pass
+    [started, ended] = map(run_of, records(tmp_path, "run"))
+    of_software = {"framework": "PyTorch", "framework_version": "2.4.1"}
+    assert started.facts == ended.facts == Facts.of({**node_facts(), **of_software})
 
 
 def test_a_rank_is_announced_while_its_run_lasts(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from crosswind.data.catalog import tables
 from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.injection import Injected
 from crosswind.data.schema.occupancy import Allocation, Placement, Source
 from crosswind.data.schema.run import Rank, Run, RunState
@@ -50,8 +51,10 @@ def test_a_run_record_becomes_a_run() -> None:
         "software": {"torch": "2.13"},
         "tags": {"who": "me"},
     }
+    stated = {"accelerator": "NVIDIA H100 80GB HBM3", "accelerators_per_node": 8}
     lists = {"nodes": ("a", "b"), "command": ("torchrun", "träin.py")}
     assert run_of(RUN | more) == Run(**{**RUN, **more, **lists, "state": RunState.RUNNING})
+    assert run_of(RUN | {"facts": stated}).facts == Facts(accelerator="NVIDIA H100 80GB HBM3", accelerators_per_node=8)
 
 
 def test_a_rank_record_becomes_a_rank() -> None:
@@ -81,6 +84,9 @@ def test_a_rank_record_becomes_a_rank() -> None:
         ({"configuration": {"a": None}}, "configuration.a is None"),
         ({"configuration": {"a": "x" * 5000}}, "expected a number, text or boolean of at most 4096 characters"),
         ({"tags": {"x" * 5000: "a"}}, "of at most 4096 characters"),
+        ({"facts": ["H100"]}, "run record: facts is ['H100'], expected dict"),
+        ({"facts": {"gpu": "H100"}}, "run record: fact 'gpu' is unknown, expected one of accelerator, accelerators"),
+        ({"facts": {"node_count": 0}}, "run record: fact node_count is 0, expected a whole number from 1 to 10000000"),
         ({"colour": "red"}, "run record: unknown field 'colour'"),
     ],
 )

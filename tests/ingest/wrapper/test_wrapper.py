@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.run import Run, RunState
 from crosswind.ingest.agent.agent import run_agent
 from crosswind.ingest.agent.settings import AgentSettings
+from crosswind.ingest.kernel.node_facts import node_facts
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.spool.records import run_of
 from crosswind.ingest.spool.spool import RecordFrame, RowsFrame, read_frames, sealed_segments
@@ -69,6 +71,7 @@ def test_the_run_is_recorded_with_what_was_started_where(tmp_path: Path) -> None
     [_, ended] = runs(tmp_path)
     assert (ended.run_id, ended.workload, ended.command) == (outcome.run_id, "toy", ("sh", "-c", "sleep 0.1"))
     assert (ended.nodes, ended.tags) == ((node_name(),), {"who": "me"})
+    assert ended.facts == Facts.of(node_facts())
     assert outcome.seconds >= 0.1
     [started, _] = runs(tmp_path)
     assert ended.ended_ns is not None

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import settings
 
+from crosswind.data.devices.device import Device
 from crosswind.models.analytic.machine.constants import Constants
-from crosswind.models.analytic.machine.devices import Device
 from crosswind.models.analytic.machine.links import Link
 from crosswind.models.analytic.machine.machine import Machine
 from crosswind.models.analytic.networks.transformer import Transformer

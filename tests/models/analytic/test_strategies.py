@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from crosswind.data.devices.device import Device
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.analytic.machine.devices import Device
 from crosswind.models.analytic.machine.machine import Machine, machine_of
 from crosswind.models.analytic.networks.workload import Workload
 from crosswind.models.analytic.step.plan import Plan

@@ -96,7 +96,7 @@ def test_a_meter_that_never_moves_is_none(store: Store) -> None:
 
 
 def wrapped(range_joules: int) -> list[tuple[float, int | float | None]]:
-    """A package of 200 W whose counter begins anew 20 s into the run."""
+    """A package of 200 W whose counter resets 20 s into the run."""
     range_ = round(range_joules / MICRO)
     return [(at, (range_ - round(70 * 200 / MICRO) + round(200 * (at + 50) / MICRO)) % range_) for at, _ in steady(0)]
 

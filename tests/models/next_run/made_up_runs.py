@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.models.next_run.cases import COLUMNS
@@ -65,4 +66,5 @@ def _row(
 ) -> tuple[object, ...]:
     began = START_NS + number * GAP_SECONDS * SECOND
     where: tuple[object, ...] = (ranks, None, ())
-    return (f"r{number}", "", workload, system, *where, configuration, began, began + round(seconds * SECOND), seconds)
+    times = (began, began + round(seconds * SECOND), seconds)
+    return (f"r{number}", "", workload, system, *where, configuration, Facts(), *times)

@@ -44,8 +44,10 @@ def test_texts_that_nearly_all_differ_tell_nothing_and_take_one_place() -> None:
 
 
 def test_a_known_accelerator_tells_what_it_can_do() -> None:
-    table = described(of({"accelerator": "NVIDIA A100-SXM4-80GB"}, {"accelerator": "abacus"}, {}))
-    assert table["device.flops_16bit"].tolist() == pytest.approx([312e12, np.nan, np.nan], nan_ok=True)
+    names = ("NVIDIA A100-SXM4-80GB", "L4", "abacus")
+    table = described(of(*({"accelerator": name} for name in names), {}))
+    assert table["device.flops_16bit"].tolist() == pytest.approx([312e12, 121e12, np.nan, np.nan], nan_ok=True)
+    assert table["fact.device"].fillna("-").tolist() == ["A100-SXM-80GB", "L4", "abacus", "-"]
     assert not [name for name in described(of({"accelerator": "abacus"})) if str(name).startswith("device.")]
 
 

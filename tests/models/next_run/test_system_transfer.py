@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from crosswind.data.schema.answers.predictions import Outcome, PredictionBasis
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.question import Question
 from crosswind.models.next_run.cases import COLUMNS
 from crosswind.models.next_run.model import NextRunModel
@@ -20,7 +21,7 @@ def law(factor: float, ranks: int, batch: int) -> float:
 def cases(rows: list[tuple[str, dict[str, object], int, float]], workload: str = "gpt") -> pd.DataFrame:
     """One run a row of (system, configuration, ranks, seconds), a minute apart."""
     records = [
-        (f"r{place}", "", workload, system, ranks, None, (), configuration, place * 60, place * 60 + 1, seconds)
+        (f"r{place}", "", workload, system, ranks, None, (), configuration, Facts(), place, place + 1, seconds)
         for place, (system, configuration, ranks, seconds) in enumerate(rows)
     ]
     return pd.DataFrame(records, columns=list(COLUMNS))

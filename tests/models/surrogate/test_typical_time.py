@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from tests.needs import needs_data
 
+from crosswind.data.devices.sheets import device_named
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.analytic.machine.devices import device_named
 from crosswind.models.surrogate import LogLinearSurrogate
 from crosswind.models.surrogate.typical_time import typical_time
 

@@ -22,7 +22,7 @@ from crosswind.models.tuner.study.goal import Goal, Judgement
 
 JUDGED_MIN = 2
 JUDGED_MAX = 200  # newest configurations that are learned from; the cost is the cube of it
-CANDIDATES = 2000  # of a larger space, drawn anew after every trial, besides the neighbours of the front
+CANDIDATES = 2000  # of a larger space, drawn again after every trial, besides the neighbours of the front
 NEIGHBOURS = 8  # draws a parameter around each configuration on the front
 LEADERS = 8
 FOREIGN = 3  # of the START first trials at most are from sources: the best there may break a limit here

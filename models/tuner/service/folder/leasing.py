@@ -53,7 +53,7 @@ class Leasing:
         missing = self.request.count - len(self.records)
         if missing == 0:
             return True
-        turns, number = self.folder.look()  # anew: a trial that was leased just now must not look free to the tuner
+        turns, number = self.folder.look()  # again: a trial that was leased just now must not look free to the tuner
         if any(turn.record.trial.state in FREE for turn in turns):
             return False  # given back just now: the tuner would begin its configuration again
         allowed = rules.remaining(self.study, number, missing, self.limits.trials)

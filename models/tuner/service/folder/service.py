@@ -94,7 +94,7 @@ class FolderStudyService(TrialChanges):
         return leasing.records
 
     def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:
-        """Let the lease run anew from now."""
+        """Renew the lease from now."""
         folder = self._folder(study)
         turn = self._turn(folder, trial_id)
         rules.renewed(turn.record, lease, 0)
@@ -117,7 +117,7 @@ class FolderStudyService(TrialChanges):
         return rules.status_of(folder.study()[0], self.trials(study), lambda: self._clock.now_ns(folder.path))
 
     def change(self, study: str, trial_id: str, rule: Rule) -> TrialRecord:
-        """Change the trial by the rule and return it as stored; decide anew where another writer changed it first."""
+        """Change the trial by the rule and return it as stored; decide again where another writer changed it first."""
         folder = self._folder(study)
         attempts = (self._attempt(folder, trial_id, rule) for _ in _attempts(folder))
         return next(turn.record for turn in attempts if turn)

@@ -79,6 +79,8 @@ def _accuracy(accuracy: Accuracy) -> list[str]:
 def _far(distance: float | None) -> str:
     if distance is None:
         return "no run to compare with"
+    if distance <= 1:
+        return "no run on such a device"
     return f"{number(distance)} times as far from the nearest run as runs usually are"
 
 

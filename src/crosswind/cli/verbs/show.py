@@ -80,7 +80,7 @@ def _lines(run: Run, outcome: dict[str, float | None], ranks: list[Rank], late: 
         for latecomer in late[:MOST_LATECOMERS]
     ]
     lines += [f"rank {rank.rank} on {rank.node}, pid {rank.pid}" for rank in ranks]
-    lines += [f"{name} {value}" for name, value in {**run.tags, **run.software}.items()]
+    lines += [f"{name} {value}" for name, value in {**run.tags, **run.software, **run.facts.given}.items()]
     if run.command:
         lines.append("command " + " ".join(run.command))
     return lines

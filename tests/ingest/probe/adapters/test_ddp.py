@@ -183,7 +183,7 @@ def reductions(spool: Path, model: DistributedDataParallel, passes: Callable[[in
 
 
 class Checkpointed(nn.Module):
-    """Three layers that are computed anew in the backward pass."""
+    """Three layers that are recomputed in the backward pass."""
 
     def __init__(self, *, reentrant: bool) -> None:
         super().__init__()

@@ -15,6 +15,7 @@ import pytest
 from tests.ingest.trees import RECORDINGS
 from tests.needs import needs_data
 
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.steps import PROGRESS
 from crosswind.data.store.store import Store
@@ -23,6 +24,7 @@ from crosswind.ingest.load.load_file import load_file
 from crosswind.ingest.reader.lines import LINE_LIMIT
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.logs.mllog import MllogReader
+from crosswind.ingest.readers.logs.mlperf_facts import described_facts
 
 RECORDED = RECORDINGS / "mllog"
 REAL = Path(__file__).parents[5] / "shared" / "data" / "mlperf"
@@ -89,7 +91,6 @@ def test_a_log_becomes_its_run() -> None:
         ended_ns=(START + 332_101) * MS,
         software={"framework": "PyTorch 2.4"},
         tags={
-            "accelerator": "NVIDIA H100 80GB HBM3",
             "submitter": "Weather",
             "division": "closed",
             "submission_status": "onprem",
@@ -97,10 +98,17 @@ def test_a_log_becomes_its_run() -> None:
             "seed": "1234",
             "status": "success",
             "init_seconds": "30",
-            "node_count": "2",
             "progress_unit": "samples_count",
             "progress": "450000",
         },
+        facts=Facts(
+            accelerator="NVIDIA H100 80GB HBM3",
+            accelerators=8,
+            accelerators_per_node=4,
+            node_count=2,
+            framework="PyTorch",
+            framework_version="2.4",
+        ),
     )
     assert (report.read, report.skipped) == (15, 0)
     assert report.notes == [
@@ -225,7 +233,7 @@ def test_the_description_next_to_a_tree_of_results_has_the_size(tmp_path: Path) 
     assert read(log)[0][0].world_size is None
     described.write_text('{"number_of_nodes": "2", "accelerators_per_node": 8, "framework": "MXNet"}')
     [run], _, _ = read(log)
-    assert (run.world_size, run.tags["node_count"], run.software) == (16, "2", {"framework": "MXNet"})
+    assert (run.world_size, run.facts.node_count, run.software) == (16, 2, {"framework": "MXNet"})
     log.write_text(event(START, "number_of_nodes", 1) + trained())
     assert read(log)[0][0].world_size == 8
     described.write_text("{")
@@ -357,3 +365,78 @@ def test_real_logs_tell_what_was_found_in_them_before() -> None:
         else:
             unmoved.append(path.name)
     assert [name[:36] for name in unmoved] == ["training_results_v1.0__Supermicro__re"[:36]]
+
+
+def test_a_systems_description_becomes_facts_of_its_runs(tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "storm_n2" / "bert"
+    folder.mkdir(parents=True)
+    (tmp_path / "systems").mkdir()
+    (folder / "result_1.txt").write_text(trained())
+    description = {
+        "number_of_nodes": "2",
+        "accelerators_per_node": "8",
+        "accelerator_model_name": "NVIDIA H100-SXM5-80GB (700W)",
+        "accelerator_memory_capacity": "80 GB",
+        "accelerator_interconnect": "18x 25GB/s NVLink",
+        "host_networking": "8x NDR InfiniBand\n400Gb/s",
+        "host_processor_model_name": "Intel(R) Xeon(R) Platinum 8480C",
+        "host_processors_per_node": 2,
+        "framework": "PyTorch NVIDIA Release 24.04",
+        "other_software_stack": {"cuda_version": "12.4.1", "cuda_driver_version": "550.54.15", "nccl": "2.21.5"},
+    }
+    (tmp_path / "systems" / "storm_n2.json").write_text(json.dumps(description))
+    [run], _, _ = read(folder / "result_1.txt")
+    assert run.facts == Facts(
+        accelerator="NVIDIA H100-SXM5-80GB (700W)",
+        accelerators=16,
+        accelerators_per_node=8,
+        accelerator_memory_bytes=80e9,
+        node_count=2,
+        processor="Intel(R) Xeon(R) Platinum 8480C",
+        processors_per_node=2,
+        device_link="18x 25GB/s NVLink",
+        interconnect="8x NDR InfiniBand 400Gb/s",
+        framework="PyTorch",
+        framework_version="24.04",
+        cuda="12.4.1",
+        nccl="2.21.5",
+        driver="550.54.15",
+    )
+
+
+@pytest.mark.parametrize(
+    ("stack", "cuda", "nccl", "rocm", "driver"),
+    [
+        ({"CUDA": "10.1.168", "NCCL": "2.6.4", "CUDA Driver": "440.33.01"}, "10.1.168", "2.6.4", None, "440.33.01"),
+        ("cuda 10.2.89, cudnn, 7.6.5, nccl 2.6.4-1, gcc 7.4.0", "10.2.89", "2.6.4", None, None),
+        ("gcc/9.1.0 cuda/10.0 cudnn/7.6.2 nccl/2.4.7", "10.0", "2.4.7", None, None),
+        ({"ROCm": "6.1.2", "RCCL": "2.18.6"}, None, "2.18.6", "6.1.2", None),
+        (["cuda", 12], None, None, None, None),
+    ],
+)
+def test_versions_are_taken_from_the_software_stack_as_submitters_write_it(
+    stack: object, cuda: str | None, nccl: str | None, rocm: str | None, driver: str | None
+) -> None:
+    facts = described_facts({"other_software_stack": stack})
+    assert (facts.cuda, facts.nccl, facts.rocm, facts.driver) == (cuda, nccl, rocm, driver)
+
+
+@pytest.mark.parametrize(
+    ("description", "facts"),
+    [
+        ({"accelerator_model_name": "N/A", "accelerators_per_node": 0}, {"accelerators_per_node": 0}),
+        ({"accelerators_per_node": "-8", "number_of_nodes": 0, "accelerator_memory_capacity": "80"}, {}),
+        ({"accelerators_per_node": 99_999_999, "number_of_nodes": True, "host_processors_per_node": []}, {}),
+        ({"accelerator_memory_capacity": "32 GiB HBM2"}, {"accelerator_memory_bytes": 32 * 2.0**30}),
+        ({"framework": "Mesh 3"}, {"framework": "Mesh 3", "framework_version": "3"}),
+    ],
+)
+def test_what_a_description_does_not_say_is_missing(description: dict[str, object], facts: dict[str, object]) -> None:
+    assert described_facts(description).given == facts
+
+
+def test_a_platform_that_names_a_device_names_the_accelerator(log: Path) -> None:
+    log.write_text(event(START, "submission_platform", "8xXE9680x8H100-SXM-80GB") + trained())
+    assert read(log)[0][0].facts == Facts(accelerator="8xXE9680x8H100-SXM-80GB")
+    log.write_text(event(START, "submission_platform", "storm_n2") + trained())
+    assert read(log)[0][0].facts == Facts()

@@ -5,7 +5,8 @@ import math
 import pandas as pd
 import pytest
 
-from crosswind.models.analytic.machine.devices import Device, device_named
+from crosswind.data.devices.device import Device
+from crosswind.data.devices.sheets import device_named
 from crosswind.models.analytic.networks.transformer import Transformer
 from crosswind.models.analytic.prior.prior import AnalyticPrior
 from crosswind.models.analytic.step.memory import fits

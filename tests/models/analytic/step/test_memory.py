@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crosswind.models.analytic.machine.devices import Device
+from crosswind.data.devices.device import Device
 from crosswind.models.analytic.networks.transformer import Transformer
 from crosswind.models.analytic.networks.workload import Workload
 from crosswind.models.analytic.step.memory import activation_bytes, fits, in_flight, memory_use

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosswind.data.devices.device import Device
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.analytic.machine.devices import Device
 from crosswind.models.analytic.step.roofline import roofline_seconds, saturating_efficiency, smooth_max
 
 

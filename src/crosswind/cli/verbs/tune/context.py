@@ -46,7 +46,7 @@ def reported_context(arguments: argparse.Namespace, environment: Mapping[str, st
 
 
 def suggesting(context: Numbers, place: tuple[str, str], settings: Settings) -> Suggest:
-    """Asks that place for trials, chosen by the study's earlier trials with their contexts; anew each time.
+    """Asks that place for trials, chosen by the study's earlier trials with their contexts; again each time.
 
     It raises: InvalidInputError as `tuner_for_context`; NotFoundError, UnavailableError.
     """

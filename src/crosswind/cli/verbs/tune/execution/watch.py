@@ -20,7 +20,7 @@ ENDS_NOW = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})  # SIGUSR1 
 class Watch:
     """Events that came to the program from outside: signals, a lost lease, its time limit.
 
-    `beat` lets the lease run anew; `limit_seconds` is how long the program may take; `grace_seconds` is how long after
+    `beat` renews the lease; `limit_seconds` is how long the program may take; `grace_seconds` is how long after
     a signal that ends it, it may still write a checkpoint, before `on_overdue` gives the trial back; `surely_worse`
     says why the program should be stopped before its end, or None.
     """

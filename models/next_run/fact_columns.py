@@ -1,0 +1,78 @@
+"""Facts about systems and software as columns that surrogates learn from."""
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from crosswind.data.devices.computing import computing_device
+from crosswind.data.devices.device import Device
+from crosswind.data.devices.links import network_named
+from crosswind.data.devices.sheets import device_named
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.question import Question
+
+DEVICE = "device."  # prefix of a known device's peak figures, which mean the same on every system
+FACT = "fact."  # prefix of what the source of a run states
+MODEL = f"{FACT}device"  # its name in the table of devices, else as the source names it
+NS = 1e-9
+FIGURES: Mapping[str, Callable[[Device], float]] = {
+    "flops_16bit": lambda device: device.flops_16bit,
+    "flops_32bit": lambda device: device.flops_32bit,
+    "flops_8bit": lambda device: device.fastest_8bit,
+    "flops_4bit": lambda device: device.fastest_4bit,
+    "memory_bytes_per_second": lambda device: device.memory_bytes_per_second,
+    "memory_bytes": lambda device: device.memory_bytes,
+    "link_bytes_per_second": lambda device: device.link_bytes_per_second,
+    "power_watts": lambda device: device.power_watts,
+    "year": lambda device: float(device.year),
+}
+
+
+def fact_columns(questions: Sequence[Question], wanted: Container[str] | None = None) -> dict[str, Any]:
+    """Columns of facts and of devices' figures, shape (n_questions,) each: those wanted, or those that differ.
+
+    `fact.date` is in years, to the month: what changes within a month is weather, not software.
+    """
+    names = [computing_device(question.facts, question.configuration) for question in questions]
+    columns: dict[str, Any] = {
+        MODEL: _texts(names),
+        f"{FACT}interconnect": _texts([network_named(one.facts.interconnect or "") for one in questions]),
+        f"{FACT}framework": _texts([(one.facts.framework or "").lower() for one in questions]),
+        f"{FACT}accelerators": _numbers([one.facts.accelerators for one in questions]),
+        f"{FACT}accelerators_per_node": _numbers([one.facts.accelerators_per_node for one in questions]),
+        f"{FACT}date": _numbers([_years(one.started_ns) for one in questions]),
+        **_figures(names),
+    }
+    if wanted is None:
+        return {name: values for name, values in columns.items() if _differ(values)}
+    return {name: values for name, values in columns.items() if name in wanted}
+
+
+def _figures(names: Sequence[str]) -> dict[str, Floats]:
+    devices = [device_named(name) if name else None for name in names]
+    return {
+        DEVICE + figure: np.array([np.nan if device is None else read(device) for device in devices])
+        for figure, read in FIGURES.items()
+    }
+
+
+def _years(started_ns: int | None) -> float | None:
+    if started_ns is None:
+        return None
+    moment = datetime.fromtimestamp(started_ns * NS, tz=UTC)
+    return round(moment.year + (moment.month - 1) / 12, 3)
+
+
+def _texts(texts: Sequence[str | None]) -> Any:
+    return np.array([text or None for text in texts], dtype=object)
+
+
+def _numbers(numbers: Sequence[float | None]) -> Floats:
+    return np.array([np.nan if number is None else float(number) for number in numbers], dtype=np.float64)
+
+
+def _differ(values: Any) -> bool:
+    present = {value for value in values.tolist() if value is not None and value == value}  # noqa: PLR0124 - NaN
+    return len(present) > 1
