@@ -12,6 +12,7 @@ from crosswind.data.schema.answers.stragglers import (
     REGRESSION_RUNS,
     PeerRanking,
     Regressions,
+    RunReplay,
     RunStragglers,
 )
 from crosswind.data.store.features import EVERY_RUN
@@ -47,6 +48,12 @@ def get_stragglers(query: Annotated[StragglersQuery, Query()], client: ClientOf)
 def get_run_stragglers(run_id: Id, client: ClientOf) -> RunStragglers:
     """Return the ranks that one run waited for, when and in which phase, from its steps so far."""
     return client.run_stragglers(run_id)
+
+
+@router.get("/runs/{run_id}/replay")
+def get_replay(run_id: Id, client: ClientOf) -> RunReplay:
+    """Return a run's slowdown over itself with equal ranks, and which ranks and pipeline stages make it."""
+    return client.replay(run_id)
 
 
 @router.get("/regressions")

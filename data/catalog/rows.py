@@ -15,6 +15,17 @@ def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None
     connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=others))
 
 
+def upsert_all(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Inserts rows at once, each in place of the one of the same primary key."""
+    if not rows:
+        return
+    keys = [column.name for column in table.primary_key]
+    statement = _insert(connection, table)
+    others = {name: statement.excluded[name] for name in rows[0] if name not in keys}
+    update_others = statement.on_conflict_do_update(index_elements=keys, set_=others)
+    connection.execute(update_others, [dict(row) for row in rows])
+
+
 def hold(connection: Connection, key: str) -> None:
     """Lets nobody else past this call for the key until the transaction ends; SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 
 from msgspec.json import decode
@@ -14,6 +15,7 @@ from crosswind.data.schema.run import Rank, Run, RunState
 
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.FAILED: 3}
 OUTLINE = ("run_id", "workload", "system", "state", "world_size", "started_ns", "ended_ns")
+PUT_AT_ONCE = 1000
 SYSTEM_OF = 2000  # newest runs that say which system is meant where none is named
 PROCESS = ("node", "pid", "started_ns")  # of a rank: a process with another of these is another one
 
@@ -44,6 +46,12 @@ class Runs:
         merged = run if stored is None else merge_runs(_run(stored), run)
         tags = {**merged.tags, **self._written_twice(run.run_id)}
         rows.upsert(self._connection, tables.runs, {**asdict(merged), "tags": tags, "facts": merged.facts.given})
+
+    def put_all(self, runs: Iterable[Run]) -> None:
+        """Stores runs as they are, in place of what was stored of them; of two of one id the last one."""
+        remaining = iter(runs)
+        while some := {run.run_id: run for run in islice(remaining, PUT_AT_ONCE)}:
+            rows.upsert_all(self._connection, tables.runs, [asdict(run) for run in some.values()])
 
     def lose(self, run_id: str) -> None:
         """Notes that a run without an end will not report one any more."""

@@ -65,4 +65,20 @@ PROGRESS = MetricSet(
     ),
 )
 
+OPERATION = MetricSet(
+    "operation",
+    "One operation of one rank in a step, as a trace of others recorded it; ts_ns is its begin.",
+    (
+        *RUN_KEYS,
+        Column("operation", "kind of operation", Kind.KEY, "string"),
+        Column("number", "counts the operations of a kind on a rank in a step", Kind.KEY),
+        _duration("duration_seconds", "from its begin to its end on this rank"),
+        Column("stage", "pipeline stage of the rank", Kind.FACT),
+        Column("replica", "data parallel replica of the rank", Kind.FACT),
+        Column("micro_batch", "of a computation", Kind.FACT),
+        Column("chunk", "part of the model on the rank, where it holds several", Kind.FACT),
+        Column("meeting", "operations of a step with the same one end together", Kind.FACT, "string"),
+    ),
+)
+
 LOOP_SETS = (STEP, COLLECTIVE, PROGRESS)  # every row is of a run

@@ -13,6 +13,7 @@ from crosswind.data.schema.run import Run
 from crosswind.data.schema.steps import COLLECTIVE, STEP
 from crosswind.data.store.job_accounts import settled
 from crosswind.data.store.jobs import JOB
+from crosswind.data.store.run_tags import ENERGY_TAG
 from crosswind.data.store.store import Store
 
 REPEATS = 5  # of a cohort, from which on its spread says something
@@ -39,6 +40,7 @@ class Kept:
     looked_at: int = 0  # jobs and runs whose nodes are known, the newest ones
     sampled: int = 0  # of those, with samples of a node of theirs from their time
     with_energy: int = 0  # jobs
+    energy_runs: int = 0  # of the newest runs, those whose record states it
     power_sets: tuple[str, ...] = ()
     trials: int = 0
     studies: int = 0
@@ -71,6 +73,7 @@ def kept_in(store: Store) -> Kept:
         told_runs=_runs_in(store, COLLECTIVE.name) if COLLECTIVE.name in sets else 0,
         looked_at=len(spans),
         sampled=_sampled(store, spans, [name for name in sets if "node" in store.lake.columns(name)]),
+        energy_runs=sum(ENERGY_TAG in run.tags for run in newest),
         power_sets=tuple(name for name in POWER_SETS if name in sets),
         trials=trials,
         studies=studies,
@@ -96,8 +99,9 @@ def capabilities(kept: Kept) -> Iterator[Capability]:
         else "no run has a step timeline: crosswind run -- CMD, or the probe, records one",
     )
     yield Capability("counters", kept.sampled > 0, _of_counters(kept))
-    has_energy = bool(kept.with_energy or kept.power_sets)
+    has_energy = bool(kept.with_energy or kept.energy_runs or kept.power_sets)
     facts = [f"{kept.with_energy} jobs tell their energy"] if kept.with_energy else []
+    facts += [f"{kept.energy_runs} of the newest {LOOKED_AT} runs do"] if kept.energy_runs else []
     facts += [f"power was sampled ({', '.join(kept.power_sets)})"] if kept.power_sets else []
     yield Capability("energy", has_energy, "; ".join(facts) or "neither jobs nor samples tell of energy or power")
     yield Capability(

@@ -28,7 +28,8 @@ from crosswind.data.store.store import Store
 from crosswind.ingest.load.digests import digests_of
 from crosswind.ingest.load.distinct import ChangedJobs, RowIdentity, distinct, without_stored
 from crosswind.ingest.load.load import Loaded
-from crosswind.ingest.reader.reader import Context, Reader, Record, Report
+from crosswind.ingest.load.waiting_runs import WaitingRuns
+from crosswind.ingest.reader.reader import Context, MappedReader, Reader, Record, Report
 
 CELLS_MAX = 4_000_000  # of a part: rows x columns; a file is never in memory as a whole
 BYTES_MAX = 1 << 27  # of a part in memory: texts may be long
@@ -135,6 +136,7 @@ def _load(reading: _Reading, loaded: Loaded) -> bool:
         taken.store(ReadFile(reading.scope, digests.lines, reading.name, digests.lines_bytes, {}, ()), loaded)
     finally:
         drop(taken.staged)
+        taken.runs.close()
     if predecessor:
         report.notes.append(f"was ingested before up to byte {predecessor.size_bytes}: rows from there on are new")
     return True
@@ -161,13 +163,15 @@ def _taken(reading: _Reading, identity: str, earlier: list[ReadFile], predecesso
         same=RowIdentity(by_keys=bool(earlier), replaced=replaced),
         changed_jobs=ChangedJobs(reading.into.lake, replaced) if earlier else None,
         begun=begun,
+        replaces=isinstance(reading.reader, MappedReader),
     )
 
 
 def _scope(reader: Reader, context: Context) -> str:
     """Return a digest of what, besides its content, decides what a file becomes."""
     options = {name: str(value) for name, value in vars(context).items()}
-    return hashlib.sha256(json.dumps([reader.name, options]).encode()).hexdigest()
+    mapping = [reader.mapping] if isinstance(reader, MappedReader) else []
+    return hashlib.sha256(json.dumps([reader.name, options, *mapping]).encode()).hexdigest()
 
 
 @dataclass
@@ -181,12 +185,13 @@ class _Taken:
     same: RowIdentity
     changed_jobs: ChangedJobs | None  # None if nothing was read from there before
     begun: tuple[str, ...]  # parts of a reader that was killed before noting them
+    replaces: bool = False  # records that were made of the same rows by another map
     rows: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, list[pa.Table]] = field(default_factory=dict)
     staged: list[Staged] = field(default_factory=list)
     parts: list[str] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
+    runs: WaitingRuns = field(default_factory=WaitingRuns)
     histories: list[History] = field(default_factory=list)
     stored: dict[str, int] = field(default_factory=dict)  # rows of each set that are new
     read_ns: int = field(default_factory=time.time_ns)
@@ -200,7 +205,7 @@ class _Taken:
                     if len(self.jobs) == JOBS_AT_ONCE:
                         self._take_jobs()
                 case Run():
-                    self.runs.append(record)
+                    self.runs.add(record)
                 case History():
                     self.histories.append(record)
                 case _:
@@ -212,7 +217,7 @@ class _Taken:
     @property
     def holds_anything(self) -> bool:
         """Return whether the reader gave anything at all."""
-        return bool(any(self.rows.values()) or self.runs or self.histories)
+        return bool(any(self.rows.values()) or len(self.runs) or self.histories)
 
     def _take_jobs(self) -> None:
         if self.jobs:
@@ -287,7 +292,9 @@ class _Taken:
                 row_count = self.report.read
                 session.add_batch(self.identity, Path(note.path).name, row_count=row_count, skipped=self.report.skipped)
                 session.read_files.put(replace(note, rows=self.rows))
-                for run in self.runs:
+                if self.replaces:
+                    session.runs.put_all(self.runs)
+                for run in () if self.replaces else self.runs:
                     session.runs.merge(run)
                 for history in self.histories:
                     session.studies.merge(history)
@@ -298,5 +305,5 @@ class _Taken:
         jobs = self.stored.get(JOB.name, 0)
         loaded.jobs += jobs
         loaded.rows += sum(self.stored.values()) - jobs
-        loaded.runs |= {run.run_id for run in self.runs}
+        loaded.runs |= self.runs.ids
         loaded.trials += sum(len(history.trials) for history in self.histories)

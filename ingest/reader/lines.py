@@ -126,13 +126,20 @@ def _chunks(path: Path, report: Report, limit: int) -> Iterator[bytes]:
             size += len(chunk)
             if size > limit:
                 raise MalformedError(f"{path}: more than {limit} bytes of text; split the export by date")
-            if damage:
-                report.skip(0, "", f"after {size} bytes the compressed data is damaged or cut short: {damage}")
-            if damage or not chunk:
+            if damage is not None:
+                report.break_off(break_in(path, stream, damage, size))
+            if damage is not None or not chunk:
                 return
 
 
-def _filled(stream: gzip.GzipFile | BufferedReader) -> tuple[bytes, str]:
+def break_in(path: Path, stream: object, damage: Exception, unpacked: int) -> str:
+    """Return where compressed data breaks off, in bytes of the file and of what was unpacked before."""
+    packed = getattr(stream, "fileobj", None)
+    at = path.stat().st_size if packed is None or isinstance(damage, EOFError) else packed.tell()
+    return f"after {unpacked} bytes the compressed data is damaged or cut short at byte {at} of the file: {damage}"
+
+
+def _filled(stream: gzip.GzipFile | BufferedReader) -> tuple[bytes, Exception | None]:
     """Return the next bytes, at least half a block unless they end, and the error if they end early. Raises: OSError.
 
     Compressed data comes in small pieces, and the work for a block outweighs that for the lines of a small one.
@@ -143,12 +150,12 @@ def _filled(stream: gzip.GzipFile | BufferedReader) -> tuple[bytes, str]:
         try:
             piece = stream.read1(BLOCK_BYTES - held)  # also the bytes unpacked before the damage
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            return b"".join(pieces), str(error)
+            return b"".join(pieces), error
         if not piece:
             break
         pieces.append(piece)
         held += len(piece)
-    return b"".join(pieces), ""
+    return b"".join(pieces), None
 
 
 class _Rest:

@@ -35,6 +35,7 @@ class Report:
     format: str
     read: int = 0
     skipped: int = 0
+    damage: str = ""  # where the file breaks off, if it does: what comes after that is not read
     is_timed_by_file: bool = False  # times were counted from the file's last change, and move with it
     quoted: list[Skipped] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -44,6 +45,11 @@ class Report:
         self.skipped += 1
         if len(self.quoted) < QUOTED:
             self.quoted.append(Skipped(line, text[:200], reason))
+
+    def break_off(self, reason: str) -> None:
+        """Note where the file breaks off."""
+        self.damage = reason
+        self.skip(0, "", reason)
 
     def remark(self, counts: Mapping[str, int]) -> None:
         """Note what was counted, unless it never happened."""
@@ -105,4 +111,17 @@ class FolderReader(Reader, Protocol):
 
     def recognises_folder(self, path: Path) -> bool:
         """Return whether the folder as a whole is of this format; never raises."""
+        ...
+
+
+@runtime_checkable
+class MappedReader(Reader, Protocol):
+    """A reader that is told what a file means; `mapping` says what, so that another map is another reading.
+
+    What it makes of a row replaces what was made of the row before.
+    """
+
+    @property
+    def mapping(self) -> str:
+        """Return the map as text, of equal maps the same."""
         ...

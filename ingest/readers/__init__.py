@@ -16,6 +16,8 @@ from crosswind.ingest.readers.logs.keras import KerasReader
 from crosswind.ingest.readers.logs.lbann import LbannReader
 from crosswind.ingest.readers.logs.megatron import MegatronReader
 from crosswind.ingest.readers.logs.mllog import MllogReader
+from crosswind.ingest.readers.nearest import advice_on
+from crosswind.ingest.readers.preambles import later_parts
 from crosswind.ingest.readers.schedulers.bacct import BacctReader
 from crosswind.ingest.readers.schedulers.flux import FluxReader
 from crosswind.ingest.readers.schedulers.flux_archive import FluxArchiveReader
@@ -31,6 +33,7 @@ from crosswind.ingest.readers.slurm.sacct_json import SacctJsonReader
 from crosswind.ingest.readers.slurm.scontrol import ScontrolReader
 from crosswind.ingest.readers.slurm.squeue import SqueueReader
 from crosswind.ingest.readers.slurm.squeue_json import SqueueJsonReader
+from crosswind.ingest.readers.tables.table_reader import TableReader
 from crosswind.ingest.readers.telemetry.dcgmi_dmon import DcgmiDmonReader
 from crosswind.ingest.readers.telemetry.influx import InfluxReader
 from crosswind.ingest.readers.telemetry.ldms import LdmsReader
@@ -85,6 +88,12 @@ READERS: tuple[Reader, ...] = (
     OptunaJournalReader(),
     KernelTunerReader(),
     ConfigurationsReader(),
+    TableReader(),
+)
+LOGS = tuple(  # of programs whose first lines may be anybody's
+    reader
+    for reader in READERS
+    if reader.name in ("mllog", "megatron", "deepspeed", "caffe", "lbann", "flexflow", "keras", "estimator")
 )
 GROUP = "crosswind.readers"  # entry points by which other people's packages add theirs
 
@@ -98,11 +107,15 @@ def reader_for(path: Path, format: str | None = None) -> Reader:  # noqa: A002  
         return _named(format)
     head = head_of(path)
     if not head:
-        raise MalformedError(f"{path}: empty; expected one of: {', '.join(format_names())}")
+        raise MalformedError(f"{path}: empty; expected a file of a known format (crosswind ingest --help lists them)")
     for reader in itertools.chain(READERS, map(_loaded, _others())):  # a broken package affects only its own format
         if reader.recognises(path, head):
             return reader
-    raise MalformedError(f"{path}: format not recognised; expected one of: {', '.join(format_names())}; or name it")
+    for part in later_parts(path):
+        for reader in LOGS:
+            if reader.recognises(path, part):
+                return reader
+    raise MalformedError(f"{path}: format not recognised; {advice_on(path, head, READERS)}")
 
 
 def format_names() -> list[str]:

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from crosswind.data.schema.errors import MalformedError, UnavailableError
-from crosswind.ingest.reader.lines import FILE_LIMIT, GZIP_MAGIC, HEAD_BYTES, head_of
+from crosswind.ingest.reader.lines import FILE_LIMIT, GZIP_MAGIC, HEAD_BYTES, break_in, head_of
 from crosswind.ingest.reader.reader import Report
 
 BLOCK_BYTES = 1 << 20
@@ -59,7 +59,7 @@ class Bytes:
         try:
             block = self._stream.read1(BLOCK_BYTES)  # type: ignore[attr-defined]
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            self._report.skip(0, "", f"the compressed data is damaged or cut short: {error}")
+            self._report.break_off(break_in(self._path, self._stream, error, self.place + waiting))
             return b""
         except OSError as error:
             raise UnavailableError(f"{self._path}: after {self.place} bytes: {error.strerror}") from error

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crosswind.data.schema.errors import MalformedError, UnavailableError
-from crosswind.ingest.reader.lines import BYTE_ORDER_MARK, FILE_LIMIT, GZIP_MAGIC, head_of
+from crosswind.ingest.reader.lines import BYTE_ORDER_MARK, FILE_LIMIT, GZIP_MAGIC, break_in, head_of
 from crosswind.ingest.reader.reader import Report
 
 LONGEST_INDENT = 256  # characters before an element, in which its column is searched
@@ -217,7 +217,7 @@ def _chunks(path: Path, report: Report, block_bytes: int) -> Iterator[str]:
     """
     size, decoder = 0, codecs.getincrementaldecoder("utf-8")("surrogateescape")
     with gzip.open(path) if head_of(path).startswith(GZIP_MAGIC) else path.open("rb") as stream:
-        while chunk := _block(stream, block_bytes, f"{path}: after {size} bytes", report):
+        while chunk := _block(stream, block_bytes, (path, size), report):
             text = decoder.decode(chunk if size else chunk.removeprefix(BYTE_ORDER_MARK))
             size += len(chunk)
             if size > FILE_LIMIT:
@@ -226,14 +226,17 @@ def _chunks(path: Path, report: Report, block_bytes: int) -> Iterator[str]:
     yield decoder.decode(b"", final=True)
 
 
-def _block(stream: io.BufferedReader | gzip.GzipFile, size: int, place: str, report: Report) -> bytes:
+def _block(
+    stream: io.BufferedReader | gzip.GzipFile, block_bytes: int, place: tuple[Path, int], report: Report
+) -> bytes:
+    path, size = place
     try:
-        return stream.read1(size)  # also the text unpacked before the damage
+        return stream.read1(block_bytes)  # also the text unpacked before the damage
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        report.skip(0, "", f"{place}: the compressed data is damaged or cut short: {error}")
+        report.break_off(break_in(path, stream, error, size))
         return b""
     except OSError as error:
-        raise UnavailableError(f"{place}: {error.strerror}") from error
+        raise UnavailableError(f"{path}: after {size} bytes: {error.strerror}") from error
 
 
 def _no_number(text: str) -> float:

@@ -26,7 +26,16 @@ RUNS_AT_ONCE = 200  # of which samples are held in memory
 KEYS = frozenset({"node", "device", "ts_ns"})
 # The agent's own metrics, sets that are not sampled, and series of unknown names and units.
 LEFT_OUT = frozenset(
-    {*(loop_set.name for loop_set in LOOP_SETS), "agent", "collector", "job", "event", "series", "placement"}
+    {
+        *(loop_set.name for loop_set in LOOP_SETS),
+        "operation",
+        "agent",
+        "collector",
+        "job",
+        "event",
+        "series",
+        "placement",
+    }
 )
 BYTES = ("receive_bytes_total", "transmit_bytes_total")  # of sets in which faults may be taken by byte moved
 NUMBERS = re.compile(r"\b[0-9a-f]+(?=:)|\d+")  # handles of queues and addresses on a bus are hexadecimal

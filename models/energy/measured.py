@@ -10,6 +10,7 @@ from crosswind.data.schema.answers.energy import MeasuredEnergy, MeterScope
 from crosswind.data.schema.carbon import CarbonIntensity, Energy, Origin
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.run import Run
+from crosswind.data.store.run_tags import ENERGY_TAG, node_count_of
 from crosswind.data.store.store import Store
 from crosswind.models.energy.meters import ACCELERATORS, PROCESSORS, WHOLE_NODE, counted, places_of_runs, sensed
 
@@ -55,17 +56,37 @@ def energy_of_run(store: Store, run: Run, intensity: CarbonIntensity | None) -> 
 def measured_energy(store: Store, runs: Sequence[Run]) -> Mapping[str, Measured]:
     """Energy by run id, of the runs whose meters cover at least 90 % of the time on every node.
 
-    The meters are, in this order, the blade controller, sensors of whole nodes, counters of processors and
-    accelerators, and the scheduler's account of a job that held this run alone. Each takes a query or two for all runs.
+    What a run's own record states comes first. The meters are, in this order, the blade controller, sensors of whole
+    nodes, counters of processors and accelerators, and the scheduler's account of a job that held this run alone. Each
+    takes a query or two for all runs.
     Raises: MalformedError for a damaged file.
     """
-    left = [run for run in runs if run.nodes and run.seconds and run.seconds > 0]
-    measured: dict[str, Measured] = {}
+    measured = _by_records(runs)
+    left = [run for run in runs if run.nodes and run.run_id not in measured and run.seconds and run.seconds > 0]
     for meter in METERS:
         if left:
             measured |= meter(store, left)
             left = [run for run in left if run.run_id not in measured]
     return measured
+
+
+def _by_records(runs: Sequence[Run]) -> dict[str, Measured]:
+    """Energy of runs whose record states it and their nodes, as tables of runs do."""
+    stated = {run.run_id: (run, _number(run.tags.get(ENERGY_TAG)), node_count_of(run)) for run in runs}
+    return {
+        run_id: Measured(Energy(joules, Origin.MEASURED), MeterScope.RECORDED, "record", 1.0, nodes, run.seconds)
+        for run_id, (run, joules, nodes) in stated.items()
+        if joules is not None and nodes and run.seconds and run.seconds > 0
+    }
+
+
+def _number(text: str | None) -> float | None:
+    """Return a tag's number; None unless it is finite and above 0."""
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if 0 < number < math.inf else None
 
 
 def measured_job(job: Job) -> Measured | None:

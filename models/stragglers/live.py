@@ -12,18 +12,15 @@ from crosswind.data.schema.answers.stragglers import Episode, RunStragglers, Slo
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run, RunState
-from crosswind.data.store.features import WARM_UP_STEPS, cohort_key
+from crosswind.data.store.features import cohort_key
 from crosswind.data.store.store import Store
 from crosswind.models.stragglers.detector import LEARNED, PHASES, Event, StepRows, StragglerDetector
 from crosswind.models.stragglers.observed import local_times
 from crosswind.models.stragglers.peers import lags
-from crosswind.models.stragglers.stages import stages_of
-from crosswind.models.stragglers.what_if import synchronous_slowdown
+from crosswind.models.stragglers.replayed_steps import ROWS_AT_ONCE, replayed_steps
+from crosswind.models.stragglers.stages import stage_numbers
 
-ROWS_AT_ONCE = 500_000
 RANKS_MAX = 65_536  # some hundred megabytes
-REPLAYED = 2000  # newest steps
-TIMES = ("duration_seconds", "comm_seconds")
 EARLIER, EARLIER_MIN = 20, 3  # earlier runs of its cohort that usual lags are taken from, at most and at least
 SEARCHED_RUNS = 500  # of its workload, among which they are searched
 _COLUMNS = ("step", "rank", "ts_ns", "comm_seconds", *(f"{phase}_seconds" for phase in PHASES))
@@ -52,7 +49,7 @@ class RunWatch:
         ranks = max(run.world_size or 1, named)
         if ranks > RANKS_MAX:
             raise InvalidInputError(f"run {run_id!r}: {ranks} ranks, expected {RANKS_MAX} at most")
-        stages, usual = _stages(store, run, ranks), usual_lags(store, run, ranks)
+        stages, usual = stage_numbers(store, run, ranks), usual_lags(store, run, ranks)
         return cls(store, run, ranks, StragglerDetector(ranks, groups=stages, usual_lags=usual), stages=stages)
 
     def look(self) -> RunStragglers:
@@ -98,14 +95,8 @@ class RunWatch:
     def _slowdown(self) -> Slowdown | None:
         if self.newest is None or self.ranks == 1 or not self.waited:
             return None
-        first = max(WARM_UP_STEPS, self.newest[0] - min(REPLAYED, ROWS_AT_ONCE // self.ranks))
-        window = window_of(self.run, first, self.newest[0])
-        rows = rank_steps(self.store.lake, self.run.run_id, (), window, columns=("step", "rank", *TIMES))
-        grid = rows.dropna().pivot(index="step", columns="rank", values=list(TIMES))
-        if grid.shape[1] != len(TIMES) * self.ranks or grid.dropna().empty:
-            return None
-        whole, comm = (grid.dropna()[name].to_numpy(np.float64) for name in TIMES)
-        return synchronous_slowdown(np.maximum(whole - comm, 0.0), comm.min(axis=1), self.stages)
+        replay = replayed_steps(self.store, self.run, self.ranks, self.newest[0], stages=self.stages)
+        return None if replay is None else replay.slowdown
 
     def _warnings(self) -> Iterable[str]:
         if self.newest is None:
@@ -167,12 +158,3 @@ def _episode(event: Event, noticed: float) -> Episode:
     last, ended = (None, None) if event.begins else (event.step, event.reported_ns)
     lag = (event.lag_seconds, event.lag_ratio)
     return Episode(event.rank, event.phase, event.since_step, last, event.since_ns, noticed, ended, *lag)
-
-
-def _stages(store: Store, run: Run, ranks: int) -> list[int] | None:
-    """The number of each rank's pipeline stage; None unless transfers between stages show it for every rank."""
-    stage_of = stages_of(store, run)
-    if set(stage_of) != set(range(ranks)):
-        return None
-    names = sorted(set(stage_of.values()))
-    return [names.index(stage_of[rank]) for rank in range(ranks)]

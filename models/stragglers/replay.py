@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -35,26 +36,64 @@ class _Graph:
     order: tuple[int, ...]  # of meetings, dependencies first
 
 
-def replayed_slowdown(operations: pd.DataFrame) -> Slowdown:
-    """S of a run from its operations, one a row, with the columns of COLUMNS; start and duration in seconds.
+@dataclass(frozen=True)
+class OperationReplay:
+    """The operations of a run's steps, and how long they take as measured and with equal ranks, (n,) seconds each."""
 
-    `number` counts a rank's operations of one kind in a step; operations of one step and `meeting` end together (null:
-    the rank's own). Equal means: every operation takes the mean of its kind and number over all ranks and steps, where
-    ranks meet the median.
-    Raises: InvalidInputError for missing columns, or ranks that wait for each other in a ring.
-    """
-    missing = [name for name in COLUMNS if name not in operations]
-    if missing or operations.empty:
-        raise InvalidInputError(f"operations: expected a row at least and {', '.join(missing or COLUMNS)}")
-    rows = operations.sort_values(["step", "rank", "start"], kind="stable").reset_index(drop=True)
-    graph = _graph(rows)
-    own = _least(graph, rows["duration"].to_numpy(np.float64))
-    equal = _equal(rows, own, graph)
-    ranks, stages = rows["rank"].to_numpy(), rows["stage"].to_numpy()
-    measured, ideal = _seconds(graph, own), _seconds(graph, equal)
-    alone = [_seconds(graph, np.where(ranks == rank, own, equal)) / ideal for rank in np.unique(ranks)]
-    without = [measured / _seconds(graph, np.where(ranks == rank, equal, own)) for rank in np.unique(ranks)]
-    of_group = [_seconds(graph, np.where(stages == stage, own, equal)) / ideal for stage in np.unique(stages)]
+    rows: pd.DataFrame
+    graph: _Graph
+    own: Floats
+    equal: Floats
+
+    @classmethod
+    def of(cls, operations: pd.DataFrame) -> Self:
+        """A replay of operations, one a row, with the columns of COLUMNS; start and duration in seconds.
+
+        `number` counts a rank's operations of one kind in a step; operations of one step and `meeting` end together
+        (null: the rank's own). Equal means: every operation takes the mean of its kind and number over all ranks and
+        steps, where ranks meet the median.
+        Raises: InvalidInputError for missing columns, or ranks that wait for each other in a ring.
+        """
+        missing = [name for name in COLUMNS if name not in operations]
+        if missing or operations.empty:
+            raise InvalidInputError(f"operations: expected a row at least and {', '.join(missing or COLUMNS)}")
+        rows = operations.sort_values(["step", "rank", "start"], kind="stable").reset_index(drop=True)
+        graph = _graph(rows)
+        own = _least(graph, rows["duration"].to_numpy(np.float64))
+        return cls(rows, graph, own, _equal(rows, own, graph))
+
+    @property
+    def measured_seconds(self) -> float:
+        """The mean seconds of a step as measured, without the time between operations."""
+        return _seconds(self.graph, self.own)
+
+    @property
+    def ideal_seconds(self) -> float:
+        """The mean seconds of a step with equal ranks."""
+        return _seconds(self.graph, self.equal)
+
+    def alone_seconds(self, column: str, value: int) -> float:
+        """The mean seconds of a step if one rank or stage alone is as measured."""
+        return _seconds(self.graph, np.where(self.rows[column].to_numpy() == value, self.own, self.equal))
+
+    def mended_seconds(self, column: str, value: int) -> float:
+        """The mean seconds of a step if one rank or stage is as the others."""
+        return _seconds(self.graph, np.where(self.rows[column].to_numpy() == value, self.equal, self.own))
+
+    def slowest_ranks(self) -> list[int]:
+        """The ranks by how much longer their operations take than with equal ranks, the slowest first."""
+        excess = pd.Series(self.own - self.equal).groupby(self.rows["rank"].to_numpy()).sum()
+        return [int(rank) for rank in excess.sort_values(ascending=False, kind="stable").index]
+
+
+def replayed_slowdown(operations: pd.DataFrame) -> Slowdown:
+    """S of a run from its operations, of the whole, of each rank and of each stage. Raises: as `OperationReplay.of`."""
+    replay = OperationReplay.of(operations)
+    ranks, stages = (np.unique(replay.rows[column].to_numpy()) for column in ("rank", "stage"))
+    measured, ideal = replay.measured_seconds, replay.ideal_seconds
+    alone = [replay.alone_seconds("rank", rank) / ideal for rank in ranks]
+    without = [measured / replay.mended_seconds("rank", rank) for rank in ranks]
+    of_group = [replay.alone_seconds("stage", stage) / ideal for stage in stages]
     return Slowdown(measured / ideal, tuple(alone), tuple(without), tuple(of_group))
 
 

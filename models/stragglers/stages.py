@@ -24,3 +24,12 @@ def stages_in(groups: Iterable[str]) -> dict[int, str]:
         if match := NAMES.fullmatch(group):
             stages |= {int(match[3]): match[1], int(match[4]): match[2]}
     return stages
+
+
+def stage_numbers(store: Store, run: Run, ranks: int) -> list[int] | None:
+    """The number of each rank's stage; None unless transfers show it for every rank. Raises: MalformedError."""
+    stage_of = stages_of(store, run)
+    if set(stage_of) != set(range(ranks)):
+        return None
+    names = sorted(set(stage_of.values()))
+    return [names.index(stage_of[rank]) for rank in range(ranks)]

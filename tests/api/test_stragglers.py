@@ -39,6 +39,16 @@ def test_a_run_of_few_steps_tells_that_they_are_few(fleet: TestClient) -> None:
     assert fleet.get("/v1/runs/nobody/stragglers").status_code == 404
 
 
+def test_a_run_is_replayed_with_equal_ranks(fleet: TestClient) -> None:
+    answer = fleet.get("/v1/runs/r0/replay").json()
+    assert (answer["basis"], answer["sequence"]) == ("steps", None)
+    ratios = [part["alone_ratio"] for part in answer["by_rank"]]
+    assert ratios == sorted(ratios, reverse=True)
+    assert len(ratios) == answer["ranks"] == 4
+    assert answer["slowdown_ratio"] >= ratios[0] > 1  # all ranks as measured are no faster than one
+    assert fleet.get("/v1/runs/nobody/replay").status_code == 404
+
+
 def test_no_regression_is_reported_of_equal_runs(fleet: TestClient) -> None:
     answer = fleet.get("/v1/regressions").json()
     assert (answer["runs"], answer["workloads"], answer["changes"], answer["warnings"]) == (80, 1, [], [])

@@ -1,3 +1,4 @@
+import gzip
 import json
 import os
 import socket
@@ -77,6 +78,58 @@ def test_a_file_that_is_not_understood_is_code_2_and_the_others_are_stored(
     assert f"problem: {tmp_path / 'empty'}: empty" in output
     assert f"problem: {tmp_path / 'nosuch'}" in output
     assert job_ids(home) == [("here", "12")]
+
+
+def test_a_gzip_file_that_is_cut_short_is_a_problem_with_its_byte(tmp_path: Path, home: Path, ask: Ask) -> None:
+    header, *lines = [f"{SACCT.splitlines()[0]}", *(SACCT.splitlines()[1].replace("12|", f"{n}|") for n in range(9999))]
+    path = tmp_path / "jobs.txt.gz"
+    path.write_bytes(gzip.compress("\n".join([header, *lines, ""]).encode())[:-3000])
+    code, output, _ = ask(path)
+    assert code == 2
+    place = f"the compressed data is damaged or cut short at byte {path.stat().st_size} of the file"
+    assert f"problem: {path}: after " in output
+    assert f"{place}: Compressed file ended before the end-of-stream marker was reached; what came before" in output
+    assert len(job_ids(home)) == 9
+
+
+LOG = ':::MLLOG {"namespace": "", "time_ms": %d, "key": "%s", "metadata": {"status": "success"}}\n'
+
+
+def test_a_log_is_recognised_after_a_long_preamble(tmp_path: Path, ask: Ask) -> None:
+    preamble = "Collecting package metadata: done\n" * 100_000
+    path = tmp_path / "slurm-4711.out"
+    path.write_text(preamble + LOG % (1634750000000, "run_start") + LOG % (1634750600000, "run_stop"))
+    code, output, _ = ask(path, "--workload", "bert")
+    assert code == 0
+    assert f"{path} (mllog): 1 rows read" in output
+    packed = tmp_path / "slurm-4712.out.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert f"{packed} (mllog): 1 rows read" in ask(packed, "--dry-run")[1]
+
+
+SACCT_TABLE = """JobID           JobName  Partition    Account  AllocCPUS      State ExitCode
+------------ ---------- ---------- ---------- ---------- ---------- --------
+12                train       main       root          8  COMPLETED      0:0
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        (SACCT_TABLE, "sacct's own table cuts names and has no times: write it by: env SLURM_TIME_FORMAT=%s sacct"),
+        ("JobName|State|NNodes\na|COMPLETED|2\n", "nearest: sacct (Slurm accounting, written by sacct --parsable2"),
+        ("batch,objective,maximize: x\n1,2,3\n", "nearest: configurations ("),
+        ("name,time,gpus\na,5,8\n", "a table with columns name, time, gpus: say what they are by --map FILE"),
+        ("dear diary\n", "no known format is near; crosswind ingest --help lists all formats"),
+    ],
+)
+def test_a_file_in_no_format_is_reported_with_what_it_is_near_to(
+    tmp_path: Path, ask: Ask, text: str, advice: str
+) -> None:
+    (tmp_path / "file").write_text(text)
+    code, output, _ = ask(tmp_path / "file")
+    assert code == 2
+    assert f"problem: {tmp_path / 'file'}: format not recognised; {advice}" in output
 
 
 def test_lines_that_are_not_understood_are_quoted_and_skipped(tmp_path: Path, ask: Ask) -> None:

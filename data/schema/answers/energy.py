@@ -12,6 +12,7 @@ class MeterScope(StrEnum):
 
     NODE = "node"  # all that they draw
     ACCOUNTED = "accounted"  # whatever the scheduler's plug-in meters: its accounts do not say
+    RECORDED = "recorded"  # whatever was metered for a record of the run, such as a table's row
     CHIPS = "chips"  # processors, memory and accelerators; no fans, network, disks, losses of power supplies
     ACCELERATORS = "accelerators"
     PROCESSORS = "processors"  # and their memory, where it is counted

@@ -9,6 +9,7 @@ RANKED_RUNS = 20_000  # the newest, unless more are requested
 REGRESSION_RUNS = 5000  # the same of completed runs
 SLOWER = 0.05  # a peer is slow that takes longer by more than this share of its peers' time
 SURE = 0.95  # and named with at least this probability
+SAME_LENGTHS = 0.9  # correlation of forward and backward times from which on sequences are of unequal lengths
 
 
 class PeerKind(StrEnum):
@@ -127,6 +128,51 @@ class RunStragglers:
     def now(self) -> tuple[Episode, ...]:
         """The episodes that go on."""
         return tuple(episode for episode in self.episodes if episode.last_step is None)
+
+
+class ReplayBasis(StrEnum):
+    """The rows that a replay is of: operations of the ranks one by one, or steps with their waits."""
+
+    OPERATIONS = "operations"
+    STEPS = "steps"
+
+
+@dataclass(frozen=True)
+class ReplayedPart:
+    """One rank or pipeline stage: the run's slowdown if it alone is as measured, and the speed-up from mending it."""
+
+    number: int
+    alone_ratio: float = field(metadata=about("over the time with equal ranks"))
+    mended_ratio: float | None = field(metadata=about("measured over the time with this part as its peers"))
+
+
+@dataclass(frozen=True)
+class SequenceImbalance:
+    """The likelihood that micro-batches are of unequal lengths: then their forward and backward times go together."""
+
+    correlation: float = field(metadata=about("of both times of a micro-batch, the median of the stages"))
+    spread_ratio: float = field(metadata=about("standard deviation of computation over its mean, of a stage's"))
+    is_imbalanced: bool = field(metadata=about(f"that the correlation is {SAME_LENGTHS} at least"))
+    micro_batches: int
+
+
+@dataclass(frozen=True)
+class RunReplay:
+    """A run replayed with equal ranks: S, and the ranks and pipeline stages that slow it most, the worst first.
+
+    S = measured / replayed. `steps` were replayed, the newest ones. Without stages there is one pipeline stage.
+    """
+
+    run_id: str
+    basis: ReplayBasis
+    slowdown_ratio: float = field(metadata=about("S of the whole run"))
+    step_seconds: float = field(metadata=about("mean of the replayed steps, as measured"))
+    steps: int
+    ranks: int
+    by_rank: tuple[ReplayedPart, ...]
+    by_stage: tuple[ReplayedPart, ...]
+    sequence: SequenceImbalance | None = field(metadata=about("null without operations of micro-batches"))
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True)

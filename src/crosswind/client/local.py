@@ -17,6 +17,7 @@ from crosswind.data.schema.answers.stragglers import (
     REGRESSION_RUNS,
     PeerRanking,
     Regressions,
+    RunReplay,
     RunStragglers,
 )
 from crosswind.data.schema.answers.studies import Disturbance
@@ -182,6 +183,12 @@ class Local:
         from crosswind.models.stragglers.live import stragglers_of_run
 
         return stragglers_of_run(self.store, run_id)
+
+    def replay(self, run_id: str) -> RunReplay:
+        """As `Client.replay`."""
+        from crosswind.models.stragglers.replayed_run import replayed_run
+
+        return replayed_run(self.store, run_id)
 
     def watch(self, run_id: str, every_seconds: float) -> Iterator[RunStragglers]:
         """Yield the stragglers of a run now, and again after so many seconds while it goes on."""

@@ -13,6 +13,7 @@ from crosswind.data.schema.answers.stragglers import (
     REGRESSION_RUNS,
     PeerRanking,
     Regressions,
+    RunReplay,
     RunStragglers,
 )
 from crosswind.data.schema.answers.studies import Disturbance
@@ -82,6 +83,10 @@ class Client(Protocol):
 
     def run_stragglers(self, run_id: str) -> RunStragglers:
         """The ranks that one run waited for, from its steps so far."""
+        ...
+
+    def replay(self, run_id: str) -> RunReplay:
+        """The slowdown of one run over itself with equal ranks, and the ranks and stages that make it."""
         ...
 
     def regressions(

@@ -19,6 +19,7 @@ from crosswind.data.schema.answers.stragglers import (
     REGRESSION_RUNS,
     PeerRanking,
     Regressions,
+    RunReplay,
     RunStragglers,
 )
 from crosswind.data.schema.answers.studies import Disturbance
@@ -95,6 +96,10 @@ class Remote:
     def run_stragglers(self, run_id: str) -> RunStragglers:
         """As GET /v1/runs/{run_id}/stragglers."""
         return self._get(RunStragglers, f"{_run(run_id)}/stragglers")
+
+    def replay(self, run_id: str) -> RunReplay:
+        """As GET /v1/runs/{run_id}/replay."""
+        return self._get(RunReplay, f"{_run(run_id)}/replay")
 
     def regressions(
         self, system: str | None = None, workload: str | None = None, *, runs: int = REGRESSION_RUNS

@@ -91,7 +91,9 @@ def test_damaged_gzip_gives_what_comes_before_the_damage(path: Path) -> None:
     elements, report = read(path)
     assert 100 < len(elements) < 9000
     assert [item.value for item in elements] == json.loads(content)["jobs"][: len(elements)]
-    assert "the compressed data is damaged or cut short" in report.quoted[0].reason
+    place = f"the compressed data is damaged or cut short at byte {path.stat().st_size} of the file"
+    assert place in report.quoted[0].reason
+    assert report.damage == report.quoted[0].reason
 
 
 def test_an_element_larger_than_the_limit_is_skipped(path: Path) -> None:

@@ -15,6 +15,7 @@ BASES = {
 SCOPES = {
     "node": "",
     "accounted": ", as the scheduler meters",
+    "recorded": ", as the runs' own records state",
     "chips": ", of processors, memory and accelerators alone",
     "accelerators": ", of accelerators alone",
     "processors": ", of processors and their memory alone",

@@ -1,24 +1,26 @@
 """`crosswind ingest`: stores the spool, or other tools' files, exactly once."""
 
 import argparse
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from crosswind.cli.text.output import printable, say, say_json
 from crosswind.cli.verbs.capabilities import say_capabilities
-from crosswind.data.schema.errors import MalformedError, ProjectError, UnavailableError
+from crosswind.cli.verbs.ingest_preview import Looking, refuse_pipe
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError
 from crosswind.data.store.capabilities import capabilities, kept_in
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.load import Loaded, load_spool
 from crosswind.ingest.load.load_file import Named, load_file
 from crosswind.ingest.reader.reader import Context, Reader, Report
-from crosswind.ingest.readers import READERS, format_names, reader_for
+from crosswind.ingest.readers import READERS, reader_for
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.fetch import fetched, is_url
 from crosswind.ingest.readers.search import candidates_below
 from crosswind.ingest.readers.slurm.sacct import sacct_command
+from crosswind.ingest.readers.tables.table_map import TableMap
+from crosswind.ingest.readers.tables.table_reader import TableReader
 from crosswind.settings import Settings
 
 NAMED = 20  # unknown files, by name
@@ -33,6 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "paths", nargs="*", metavar="PATH", help="files, folders, spools or URLs of files (default: this spool)"
     )
     parser.add_argument("--format", help="the files' format (default: detected from their content)")
+    parser.add_argument("--map", metavar="FILE", help="of tables: which column is what, in which unit (docs/tables.md)")
+    parser.add_argument("--dry-run", action="store_true", help="show what the files would become, and store nothing")
     parser.add_argument("--system", help="the system that the files are about (default: this one)")
     parser.add_argument("--workload", default="", help="of runs whose files name none")
     parser.add_argument("--node", default="", help="of samples whose files name none")
@@ -43,10 +47,11 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Store everything that is named; exit code 2 when a file could not be read at all."""
     system, zone = arguments.system or settings.system, zone_named(arguments.time_zone)
     context = Context(system, zone, arguments.workload, arguments.node)
-    if arguments.format not in (None, *format_names()):
-        reader_for(Path(), arguments.format)  # raises, naming the formats
+    reader = _reader_of(arguments)
+    if arguments.dry_run:
+        return _dry_run(Looking(context, reader), arguments, settings)
     with Store.open(settings.home, database=settings.database) as store:
-        taking = _Taking(store, context, arguments.format)
+        taking = _Taking(store, context, reader)
         for path in arguments.paths or [str(settings.spool)]:
             taking.take(path)
         kept = kept_in(store) if taking.loaded.reports else None  # spools come all the time and add no kind of question
@@ -59,13 +64,32 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     return 2 if taking.failures else 0
 
 
+def _reader_of(arguments: argparse.Namespace) -> Reader | None:
+    """Return the reader for all files, where a map or a format names one. Raises: ProjectError."""
+    if arguments.map is None:
+        return None if arguments.format is None else reader_for(Path(), arguments.format)  # raises, naming the formats
+    if arguments.format not in (None, TableReader.name):
+        raise InvalidInputError(f"--map with --format {arguments.format}: expected no --format, or {TableReader.name}")
+    return TableReader(TableMap.read(Path(arguments.map)))
+
+
+def _dry_run(looking: Looking, arguments: argparse.Namespace, settings: Settings) -> int:
+    for path in arguments.paths or [str(settings.spool)]:
+        looking.look(path)
+    if arguments.json:
+        say_json(looking.as_json())
+    else:
+        looking.say()
+    return 2 if looking.failures else 0
+
+
 @dataclass
 class _Taking:
     """An ingestion under way: the store, and the outcome of every path and URL so far."""
 
     store: Store
     context: Context
-    format: str | None
+    reader: Reader | None  # for all files, where one is named
     loaded: Loaded = field(default_factory=Loaded)
     failures: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
@@ -78,8 +102,8 @@ class _Taking:
             elif Path(name).is_dir():
                 self._folder(Path(name))
             else:
-                _refuse_pipe(Path(name))
-                self._file(Path(name), reader_for(Path(name), self.format))
+                refuse_pipe(Path(name))
+                self._file(Path(name), self.reader or reader_for(Path(name)))
         except ProjectError as error:
             self.failures.append(str(error))
         except OSError as error:
@@ -88,7 +112,7 @@ class _Taking:
     def _url(self, url: str) -> None:
         with fetched(url, self.store.home / "fetched") as path:
             try:
-                reader = reader_for(path, self.format)
+                reader = self.reader or reader_for(path)
             except MalformedError as error:
                 raise MalformedError(str(error).replace(str(path), url)) from error
             self._file(Named(path, url), reader)
@@ -99,6 +123,8 @@ class _Taking:
         try:
             if not load_file(self.store, file, reader, self.loaded, context=self.context):
                 self.unknown.append(f"{named}: {reader.name} found nothing to store: {_why(self.loaded.reports[-1])}")
+            if damage := self.loaded.reports[-1].damage:
+                self.failures.append(f"{named}: {damage}; what came before that is stored")
         except ProjectError as error:
             self.failures.append(str(error).replace(str(path), named))
         except Exception as error:  # noqa: BLE001  a reader may be a plug-in
@@ -110,24 +136,14 @@ class _Taking:
             add(self.loaded, load_spool(self.store, folder))
             return
         readable = 0
-        for candidate in candidates_below(folder, self.format):
+        for candidate in candidates_below(folder, self.reader.name if self.reader else None):
             if candidate.reader is None:
                 (self.failures if candidate.is_failure else self.unknown).append(candidate.reason)
                 continue
             readable += 1
-            self._file(candidate.path, candidate.reader)
+            self._file(candidate.path, self.reader or candidate.reader)
         if not readable:
             raise MalformedError(f"{folder}: holds nothing of a known format")
-
-
-def _refuse_pipe(path: Path) -> None:
-    """Raises: MalformedError for what cannot be read twice, or has no end."""
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        raise UnavailableError(f"{path}: {error.strerror}") from error
-    if not stat.S_ISREG(mode):
-        raise MalformedError(f"{path}: neither a file nor a folder: save its output in a file, and name that")
 
 
 def _why(report: Report) -> str:

@@ -2,11 +2,13 @@
 
 import argparse
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from crosswind.cli.arguments import configure_server, local
 from crosswind.cli.quantities import above_zero, whole
 from crosswind.cli.text.output import printable, say, say_answer, say_json, table
+from crosswind.cli.text.replay import replay_text
 from crosswind.client.connection import connect
 from crosswind.client.protocol import Client
 from crosswind.dashboards.wording import count, percent, seconds, times, utc
@@ -37,6 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=whole, default=LIMIT, help=f"rows to show (default {LIMIT})")
     parser.add_argument("--topology", metavar="FILE", help="Slurm's topology.conf, to rank switches too")
     parser.add_argument("--live", metavar="RUN", help="instead: the ranks that others in this run wait for")
+    parser.add_argument(
+        "--replay", metavar="RUN", help="instead: the run's time if its ranks were equal, and who makes the difference"
+    )
     parser.add_argument("--follow", type=above_zero, metavar="SECONDS", help="with --live: look again until it ends")
     configure_server(parser)
 
@@ -45,9 +50,15 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the stragglers."""
     if arguments.follow is not None and not arguments.live:
         raise InvalidInputError("--follow: expected together with --live RUN")
+    if arguments.live and arguments.replay:
+        raise InvalidInputError("--live and --replay: expected one of them")
     with connect(arguments.server, settings=settings) as client:
         if arguments.live:
             _show_live(client, arguments)
+        elif arguments.replay:
+            say_answer(
+                client.replay(arguments.replay), partial(replay_text, limit=arguments.limit), as_json=arguments.json
+            )
         else:
             _show_ranking(client, arguments)
     return 0
