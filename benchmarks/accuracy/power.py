@@ -7,7 +7,7 @@ are used. Needs ../shared/data.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -102,11 +102,12 @@ def _write(runs: pd.DataFrame, readings: pd.DataFrame, folder: Path) -> pd.DataF
     of_run = dict(list(readings.groupby(RUN, observed=True)))
     logs = []
     for place, row in enumerate(runs.to_dict("records")):
-        nodes = [f"{row['benchmark']}-{row['n_nodes_metered']}-{node}" for node in range(row["n_nodes_metered"])]
+        of_nodes = of_run[tuple(row[name] for name in RUN)]
+        of_nodes = of_nodes[of_nodes["meter"].str.startswith("node_")]
+        names = {str(meter): f"{row['benchmark']}-{row['n_nodes_metered']}-{meter}" for meter in of_nodes["meter"].unique()}
         log = folder / f"{place}.txt"
-        log.write_text("".join(_result(row, nodes)))
-        meters = _write_readings(of_run[tuple(row[name] for name in RUN)], nodes, folder / str(place))
-        logs.append((row["submitter_dir"], log, meters))
+        log.write_text("".join(_result(row, sorted(names.values()))))
+        logs.append((row["submitter_dir"], log, _write_readings(of_nodes, names, folder / str(place))))
     return pd.DataFrame(logs, columns=["system", "log", "meters"])
 
 
@@ -126,16 +127,14 @@ def _event(time_ms: int, key: str, value: object, **metadata: object) -> str:
     return f":::MLLOG {json.dumps(event | {'metadata': metadata})}\n"
 
 
-def _write_readings(readings: pd.DataFrame, nodes: Sequence[str], folder: Path) -> tuple[Path, ...]:
+def _write_readings(readings: pd.DataFrame, names: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
     folder.mkdir()
     paths = []
-    for meter, of_meter in readings.groupby("meter", observed=True):
-        if str(meter).startswith("node_"):
-            node = nodes[int(str(meter).removeprefix("node_"))]
-            paths.append(folder / f"{meter}.txt")
-            times = zip(of_meter["time_ms"], of_meter["watt"], strict=True)
-            lines = (_event(int(time), "power_reading", float(watt), host=node) for time, watt in times)
-            paths[-1].write_text("".join(lines))
+    for meter, of_meter in readings.groupby(readings["meter"].astype(str)):
+        paths.append(folder / f"{meter}.txt")
+        times = zip(of_meter["time_ms"], of_meter["watt"], strict=True)
+        lines = (_event(int(time), "power_reading", float(watt), host=names[str(meter)]) for time, watt in times)
+        paths[-1].write_text("".join(lines))
     return tuple(paths)
 
 
