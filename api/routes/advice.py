@@ -24,7 +24,7 @@ class WalltimeRequest(RunRequest):
 class ScalingRequest(RunRequest):
     """The same work on several numbers of nodes, and what nodes and energy cost."""
 
-    world_size: Ranks = 1
+    world_size: Ranks | None = 1
     node_counts: Annotated[list[Ranks], Field(min_length=1, max_length=SCALES_MAX, description="rising")]
     ranks_per_node: Annotated[int, Field(ge=1, le=100_000)] = 1
     deadline_seconds: Annotated[float | None, Field(gt=0)] = None

@@ -9,12 +9,12 @@ from pydantic import Field
 
 from crosswind.api.dependencies import ClientOf
 from crosswind.api.wire import Name, RequestBody, Value, Values, View, plain_json, refuse_unknown_query
+from crosswind.client.local import Local
 from crosswind.data.schema.answers.predictions import Outcome, PredictionBasis, RunPrediction
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.facts import NAMES, Facts
-from crosswind.data.schema.question import NS_MAX, RANKS_MAX, Question
+from crosswind.data.schema.question import NS_MAX, RANKS_MAX, LikeRun, Question
 from crosswind.data.schema.trial import Parameter
-from crosswind.models.next_run.predictor import RunPredictor
 
 router = APIRouter(prefix="/v1/predictions", tags=["predictions"], dependencies=[Depends(refuse_unknown_query)])
 BATCH_MAX = 10_000
@@ -26,22 +26,29 @@ Ranks = Annotated[int, Field(ge=1, le=RANKS_MAX, description="number of ranks; o
 
 
 class RunRequest(RequestBody):
-    """A run to come."""
+    """A run to come; one that is `like` a stored run has from it what is not given."""
 
-    workload: Name
-    system: Name
+    like: Annotated[Name | None, Field(description="id of a stored run")] = None
+    workload: Annotated[Name | None, Field(description="required without `like`")] = None
+    system: Annotated[Name | None, Field(description="required without `like`")] = None
     configuration: Values = Field(default_factory=dict)
-    world_size: Ranks
+    world_size: Annotated[Ranks | None, Field(description="number of ranks; of jobs, of nodes")] = None
     node_count: Annotated[int | None, Field(ge=1, le=RANKS_MAX)] = None
     facts: GivenFacts = Field(default_factory=dict)
     started_ns: Date = None
     outcome: Annotated[Outcome | None, Field(strict=False, description="null: the finest that was recorded")] = None
 
     @property
-    def question(self) -> Question:
-        """Return the run as models take it. Raises: InvalidInputError."""
-        size = (self.world_size, self.node_count)
-        return Question(self.workload, self.system, self.configuration, *size, Facts.of(self.facts), self.started_ns)
+    def question(self) -> Question | LikeRun:
+        """Return the run as clients take it. Raises: InvalidInputError naming what is missing."""
+        size, rest = (self.world_size, self.node_count), (Facts.of(self.facts), self.started_ns)
+        if self.like is not None:
+            return LikeRun(self.like, self.workload, self.system, self.configuration, *size, *rest)
+        if self.workload is None or self.system is None or self.world_size is None:
+            required = ("workload", "system", "world_size")
+            missing = [name for name in required if getattr(self, name) is None]
+            raise InvalidInputError(f"{', '.join(missing)}: missing, expected unless `like` names a stored run")
+        return Question(self.workload, self.system, self.configuration, self.world_size, self.node_count, *rest)
 
 
 class PredictionRequest(RunRequest):
@@ -89,11 +96,13 @@ class BatchRequest(RequestBody):
 @router.post("", response_model=RunPrediction)
 async def predict(body: PredictionRequest, request: Request) -> Response:
     """Predict how long a run to come will take, as quantiles; stores nothing."""
-    predictor: RunPredictor = request.app.state.client.predictor  # a dependency costs a tenth of an answer
+    client: Local = request.app.state.client  # a dependency costs a tenth of an answer
     question, outcome, limit = body.question, body.outcome, body.limit_seconds
-    answer = predictor.cached(question, outcome, limit_seconds=limit)
+    answer = None
+    if isinstance(question, Question):
+        answer = client.predictor.cached(question, outcome, limit_seconds=limit)
     if answer is None:
-        answer = await run_in_threadpool(predictor.answer, question, outcome, limit_seconds=limit)
+        answer = await run_in_threadpool(client.predict, question, outcome, limit_seconds=limit)
     return plain_json(answer)
 
 

@@ -3,11 +3,12 @@
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import Configuration
 
 RANKS_MAX = 10_000_000
@@ -53,8 +54,64 @@ class Question:
 
     def as_json(self) -> dict[str, object]:
         """Return the question as requests carry it, without what it leaves out."""
-        plain: dict[str, object] = {**vars(self), "configuration": dict(self.configuration), "facts": self.facts.given}
-        return {name: value for name, value in plain.items() if value not in (None, {}) or name == "configuration"}
+        return _plain(vars(self), self.configuration, self.facts)
+
+
+@dataclass(frozen=True)
+class LikeRun:
+    """A run to come that is like the stored run `like` in all that is not given here.
+
+    A parameter that is given replaces the run's value. On other ranks the run has as many ranks a node as before.
+    """
+
+    like: str
+    workload: str | None = None
+    system: str | None = None
+    configuration: Configuration = field(default_factory=dict)
+    world_size: int | None = None
+    node_count: int | None = None
+    facts: Facts = field(default_factory=Facts)
+    started_ns: int | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """Return what is asked as requests carry it, without what it leaves out."""
+        return _plain(vars(self), self.configuration, self.facts)
+
+    def question(self, run: Run) -> Question:
+        """Return what is asked, given the stored run. Raises: InvalidInputError as `Question`, or without ranks."""
+        world_size = self.world_size or run.world_size
+        if world_size is None:
+            raise InvalidInputError(
+                f"world_size: run {run.run_id} does not say how many ranks it had, expected a number"
+            )
+        return Question(
+            self.workload or run.workload,
+            self.system or run.system,
+            {**run.configuration, **self.configuration},
+            world_size,
+            self.node_count or _nodes_like(run, world_size),
+            self.facts.over(self._facts_of(run, world_size)),
+            self.started_ns,
+        )
+
+    def _facts_of(self, run: Run, world_size: int) -> Facts:
+        """The run's facts, without its sizes on other ranks; none of another system."""
+        if self.system not in (None, run.system):
+            return Facts()
+        is_same_size = world_size == run.world_size
+        return run.facts if is_same_size else replace(run.facts, accelerators=None, node_count=None)
+
+
+def _plain(fields: Mapping[str, object], configuration: Configuration, facts: Facts) -> dict[str, object]:
+    plain: dict[str, object] = {**fields, "configuration": dict(configuration), "facts": facts.given}
+    return {name: value for name, value in plain.items() if value not in (None, {}) or name == "configuration"}
+
+
+def _nodes_like(run: Run, world_size: int) -> int | None:
+    """Return the number of nodes with as many ranks on each as the run had; None where that is unknown."""
+    if not run.nodes or not run.world_size:
+        return None
+    return min(math.ceil(world_size * len(run.nodes) / run.world_size), world_size)
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,6 @@ from dataclasses import dataclass
 from typing import Self, TypeAlias
 
 import numpy as np
-from scipy.linalg import lapack
-from scipy.optimize import minimize
 
 from crosswind.data.schema.prediction import Floats
 
@@ -86,6 +84,8 @@ class Solution:
     @classmethod
     def of(cls, covariance: Floats, y: Floats) -> Self:
         """Solve a covariance (n, n), of which the lower triangle is read, for values (n,)."""
+        from scipy.linalg import lapack  # noqa: PLC0415 - heavy, and needed only to learn
+
         factor, info = lapack.dpotrf(covariance, lower=1)
         if info != 0:
             raise np.linalg.LinAlgError(f"minor {info} of a covariance of {len(y)} values is not positive")
@@ -133,6 +133,7 @@ class Priors:
 
         Without starts it begins at the priors' means.
         """
+        from scipy.optimize import minimize  # noqa: PLC0415 - heavy, and needed only to learn
 
         def loss(theta: Floats) -> tuple[float, Floats]:
             try:

@@ -33,6 +33,7 @@ FIGURES: Mapping[str, Callable[[Device], float]] = {
 def fact_columns(questions: Sequence[Question], wanted: Container[str] | None = None) -> dict[str, Any]:
     """Columns of facts and of devices' figures, shape (n_questions,) each: those wanted, or those that differ.
 
+    The device is also there where all have one, so that another one is seen to be new.
     `fact.date` is in years, to the month: what changes within a month is weather, not software.
     """
     names = [computing_device(question.facts, question.configuration) for question in questions]
@@ -46,7 +47,7 @@ def fact_columns(questions: Sequence[Question], wanted: Container[str] | None = 
         **_figures(names),
     }
     if wanted is None:
-        return {name: values for name, values in columns.items() if _differ(values)}
+        return {name: values for name, values in columns.items() if _differ(values) or (name == MODEL and any(values))}
     return {name: values for name, values in columns.items() if name in wanted}
 
 

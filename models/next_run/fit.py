@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.schema.answers.predictions import Accuracy, Outcome, PredictionBasis
+from crosswind.data.schema.answers.predictions import Accuracy, Outcome, QuestionKind
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.model import Learned, ModelRecord
 from crosswind.data.schema.prediction import Floats, Prediction
@@ -26,7 +26,7 @@ from crosswind.models.surrogate.conformal import CALIBRATION_ROWS_MIN
 
 LEARNED_SHARE = 0.75  # of the runs, the oldest; the model is validated on the others
 VALIDATED_MAX = 400  # of them, evenly spread
-VALIDATED_MIN = 8  # on one basis; fewer say nothing about its accuracy
+VALIDATED_MIN = 8  # of one kind of question; fewer say nothing about its accuracy
 OWN_RUNS_MAX = 100  # of a cohort, the newest, whose errors spread a naive forecast
 OWN_ERRORS_MIN = 4  # of a cohort, from which on a naive forecast is spread by them
 
@@ -37,7 +37,7 @@ class Validation:
 
     seconds: Floats  # (n_runs,)
     predicted: Prediction
-    basis: tuple[PredictionBasis, ...]
+    kinds: tuple[QuestionKind, ...]
     naive: dict[str, Prediction]
 
 
@@ -47,7 +47,7 @@ def fitted(store: Store, outcome: Outcome, rows: pd.DataFrame) -> NextRunModel:
     model = NextRunModel(str(outcome)).fit(rows, conditions)
     validation = validate(outcome, rows, conditions)
     if validation is not None:
-        model.track_records = track_records(validation)
+        model.track_records |= track_records(validation)
     return model
 
 
@@ -61,7 +61,7 @@ def train(store: Store, outcome: Outcome) -> Trained:
             f"{len(rows)} runs with {outcome}, too few to learn from some and to validate on later ones"
         )
     model = NextRunModel(str(outcome)).fit(rows, conditions)
-    model.track_records = track_records(validation)
+    model.track_records |= track_records(validation)
     window = (int(rows["started_ns"].iloc[0]), int(_ends_of(rows).max()))
     learned = Learned(len(rows), *window, features=model.features, sources={"outcome": str(outcome)})
     return Trained(model, evidence_of(learned, validation.predicted, validation.seconds, validation.naive))
@@ -82,7 +82,7 @@ def validate(outcome: Outcome, rows: pd.DataFrame, conditions: pd.DataFrame | No
         return None
     model = NextRunModel(str(outcome)).fit(rows[learned], None if conditions is None else conditions[learned])
     pooled = {baseline.name: _pooled_errors(baseline, model) for baseline in BASELINES}
-    answers: list[tuple[float, PredictionBasis, Floats, dict[str, Floats]]] = []
+    answers: list[tuple[float, QuestionKind, Floats, dict[str, Floats]]] = []
     chosen = set(np.linspace(count, len(rows) - 1, VALIDATED_MAX).astype(np.int64).tolist())
     questions, runs = questions_of(rows), ended_runs(rows)
     running = deque(sorted(np.flatnonzero(~learned).tolist(), key=ended.__getitem__))  # those that end first, first
@@ -97,7 +97,7 @@ def validate(outcome: Outcome, rows: pd.DataFrame, conditions: pd.DataFrame | No
                 baseline.name: _naive(baseline, model.earlier(question), pooled[baseline.name])
                 for baseline in BASELINES
             }
-            answers.append((runs[place].seconds, predicted.basis[0], predicted.seconds[0], naive))
+            answers.append((runs[place].seconds, model.kind(question), predicted.seconds[0], naive))
     return _validation(answers) if len(answers) >= VALIDATED_MIN else None
 
 
@@ -115,12 +115,12 @@ def _ends_of(rows: pd.DataFrame) -> NDArray[np.int64]:
     return np.asarray(np.maximum(ended, began + 1), dtype=np.int64)
 
 
-def _validation(answers: Sequence[tuple[float, PredictionBasis, Floats, dict[str, Floats]]]) -> Validation:
-    seconds, basis, predicted, naive = zip(*answers, strict=True)
+def _validation(answers: Sequence[tuple[float, QuestionKind, Floats, dict[str, Floats]]]) -> Validation:
+    seconds, kinds, predicted, naive = zip(*answers, strict=True)
     by_name = {
         baseline.name: Prediction(LEVELS, np.array([row[baseline.name] for row in naive])) for baseline in BASELINES
     }
-    return Validation(np.array(seconds), Prediction(LEVELS, np.array(predicted)), basis, by_name)
+    return Validation(np.array(seconds), Prediction(LEVELS, np.array(predicted)), kinds, by_name)
 
 
 def _pooled_errors(baseline: Baseline, model: NextRunModel) -> Floats:
@@ -139,17 +139,21 @@ def _naive(baseline: Baseline, earlier: Sequence[float], pooled: Floats) -> Floa
 
 
 def track_records(validation: Validation) -> dict[str, Accuracy]:
-    """Skill and coverage by basis, where at least VALIDATED_MIN runs were predicted on it."""
+    """Accuracy by the kind of question, where at least VALIDATED_MIN runs of it were predicted."""
     records = {}
-    for basis in PredictionBasis:
-        rows = np.array([answer_basis is basis for answer_basis in validation.basis])
-        if rows.sum() < VALIDATED_MIN:
-            continue
-        predicted, seconds = _part(validation.predicted, rows), validation.seconds[rows]
-        naive = _loss(_part(validation.naive[AlwaysMedian.name], rows), seconds)
-        gained = skill(_loss(predicted, seconds), naive) if naive > 0 else None
-        records[str(basis)] = Accuracy(int(rows.sum()), gained, coverage(predicted, seconds, low=0.05, high=0.95))
+    for kind in QuestionKind:
+        rows = np.array([own is kind for own in validation.kinds])
+        if rows.sum() >= VALIDATED_MIN:
+            naive = _part(validation.naive[AlwaysMedian.name], rows)
+            records[str(kind)] = _accuracy(_part(validation.predicted, rows), naive, validation.seconds[rows])
     return records
+
+
+def _accuracy(predicted: Prediction, naive: Prediction, seconds: Floats) -> Accuracy:
+    lost = _loss(naive, seconds)
+    gained = skill(_loss(predicted, seconds), lost) if lost > 0 else None
+    error = float(np.median(np.abs(predicted.at(0.5) / seconds - 1)))
+    return Accuracy(len(seconds), gained, coverage(predicted, seconds, low=0.05, high=0.95), median_error=error)
 
 
 def _part(prediction: Prediction, rows: Floats) -> Prediction:

@@ -9,7 +9,6 @@ import pandas as pd
 from crosswind.data.devices.computing import ACCELERATOR
 from crosswind.data.schema.answers.predictions import MemoryNeed
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.prediction import Prediction
 from crosswind.data.schema.question import DEGREES, Question
 from crosswind.models.analytic.machine.constants import Constants
@@ -54,14 +53,15 @@ def predicted_by_formulas(
     step = (learned or AnalyticPrior()).predict(pd.DataFrame(columns))
     if is_step:
         return step
-    steps = [_steps(question) for question in questions]
+    steps = [steps_in(question.configuration) for question in questions]
     if None in steps:
         return None
     return Prediction(step.levels, step.values * np.array(steps, dtype=np.float64)[:, None])
 
 
-def _steps(question: Question) -> float | None:
-    steps = question.configuration.get(STEPS)
+def steps_in(configuration: Mapping[str, Any]) -> float | None:
+    """Return the number of steps that a configuration names; None without any."""
+    steps = configuration.get(STEPS)
     return steps if isinstance(steps, int | float) and not isinstance(steps, bool) and steps >= 1 else None
 
 
@@ -77,27 +77,36 @@ def memory_need(question: Question) -> MemoryNeed | None:
     return MemoryNeed(needed, device.name, device.memory_bytes, fits(case.workload, case.plan, device))
 
 
-def _network(question: Question) -> SpreadNetwork | None:
-    """The configuration's network; None where it describes none, or an impossible one."""
-    if not any(all(name in question.configuration for name in needed) for needed, _ in WORKLOADS):
+def formula_columns(configuration: Mapping[str, Any], world_size: int, node_count: float | None) -> dict[str, Any]:
+    """Return a configuration under the column names of the formulas, with its scale."""
+    columns = dict(configuration)
+    for kind, names in DEGREES.items():
+        degree = next((columns[name] for name in names if name in columns), None)
+        if degree is not None and kind in COLUMN:
+            columns[COLUMN[kind]] = degree
+    columns["ranks"] = world_size
+    if node_count and "ranks_per_node" not in columns:
+        columns["ranks_per_node"] = -(-world_size // int(node_count))
+    return columns
+
+
+def network_in(columns: Mapping[str, Any]) -> SpreadNetwork | None:
+    """Return the network that these columns describe; None where they describe none, or an impossible one."""
+    if not any(all(name in columns for name in needed) for needed, _ in WORKLOADS):
         return None
     try:
-        case = case_of(_columns(question))
+        case = case_of(columns)
     except InvalidInputError:
         return None
     return case if isinstance(case, SpreadNetwork) else None
 
 
+def _network(question: Question) -> SpreadNetwork | None:
+    return network_in(_columns(question))
+
+
 def _columns(question: Question) -> Mapping[str, Any]:
-    """The configuration under the column names of the formulas, with its scale."""
-    columns: dict[str, Scalar] = dict(question.configuration)
-    for kind, names in DEGREES.items():
-        degree = next((columns[name] for name in names if name in columns), None)
-        if degree is not None and kind in COLUMN:
-            columns[COLUMN[kind]] = degree
-    columns["ranks"] = question.world_size
+    columns = formula_columns(question.configuration, question.world_size, question.node_count)
     if question.facts.accelerator is not None:
         columns.setdefault(ACCELERATOR, question.facts.accelerator)
-    if question.node_count and "ranks_per_node" not in columns:
-        columns["ranks_per_node"] = -(-question.world_size // question.node_count)
     return columns

@@ -11,7 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.schema.answers.predictions import Accuracy, EvidenceRun, Outcome, PredictionBasis, RunPrediction
+from crosswind.data.schema.answers.predictions import (
+    Accuracy,
+    EvidenceRun,
+    Outcome,
+    PredictionBasis,
+    QuestionKind,
+    RunPrediction,
+)
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.data.schema.question import Question, check_degrees
@@ -49,7 +56,7 @@ class Batch:
 class NextRunModel:
     """Learns from `cases` of one outcome, and predicts runs of the workloads among them.
 
-    `track_records` has, by the name of a basis, the accuracy of such predictions on runs later than those learned from.
+    `track_records` has, by the kind of question, the accuracy of answers on runs that they were not learned from.
     """
 
     outcome: str
@@ -72,15 +79,24 @@ class NextRunModel:
         if not self._cohorts.cohorts:
             return self
         table = self._fit_neighbours()
-        self._new_cohorts = NewCohortModel(self.seed).fit(table, self._cohorts)
-        if self.outcome == Outcome.STEP:
-            newest = self._cohorts.newest
-            self._formulas = calibrated(
-                [cohort.question for cohort in newest], [cohort.median for cohort in newest], self.seed
-            )
+        self._new_cohorts = NewCohortModel(self.seed, self.outcome == Outcome.STEP).fit(table, self._cohorts)
+        self.track_records = self._new_cohorts.track_records
+        self._calibrate(self._cohorts)
         keys = [key_of(question) for question in questions_of(cases)]
         self._cohort_model = CohortModel().fit(keys, cases["seconds"].to_numpy(np.float64), conditions)
         return self
+
+    def fit_formulas(self, cases: pd.DataFrame) -> Self:
+        """Calibrates the formulas alone, for workloads that never ran."""
+        self._calibrate(CohortStore.of(cases))
+        return self
+
+    def _calibrate(self, cohorts: CohortStore) -> None:
+        if self.outcome == Outcome.STEP:
+            newest = cohorts.newest
+            self._formulas = calibrated(
+                [cohort.question for cohort in newest], [cohort.median for cohort in newest], self.seed
+            )
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -100,7 +116,7 @@ class NextRunModel:
     def with_runs(self, cases: pd.DataFrame) -> Self:
         """The same model with further runs added to their cohorts; nothing else is learned again."""
         every = zip(questions_of(cases), ended_runs(cases), strict=True)
-        news = [(question, run) for question, run in every if not self._has(question, run)]
+        news = [(question, run) for question, run in every if not self.has(question, run)]
         if not news:
             return self
         model = deepcopy(self)
@@ -108,6 +124,10 @@ class NextRunModel:
             model.observe(question, run)
         model._fit_neighbours()
         return model
+
+    def cohorts_of(self, workload: str) -> list[tuple[str, Cohort]]:
+        """Return the keys and cohorts of a workload."""
+        return [(key_of(cohort.question), cohort) for cohort in self._cohorts.of_workload(workload)]
 
     def observe(self, question: Question, run: EndedRun, conditions: pd.DataFrame | None = None) -> None:
         """Adds one more run that has ended: its cohort's level moves at once, all else at the next fit."""
@@ -119,12 +139,14 @@ class NextRunModel:
         """Return the question with the facts and the date that it leaves out, as far as earlier runs tell."""
         return completed(question, self._cohorts)
 
-    def _is_new_device(self, question: Question) -> bool:
-        """Return whether the question names a device, and earlier runs had others alone."""
-        asked = device_of(question)
-        return bool(asked and self._devices) and asked not in self._devices
+    def _is_strange(self, question: Question) -> bool:
+        """Return whether nothing ran on the question's system, or it names a device and earlier runs had others."""
+        asked, systems = device_of(question), self._cohorts.newest_on
+        is_new_device = bool(asked and self._devices) and asked not in self._devices
+        return is_new_device or bool(systems and question.system not in systems)
 
-    def _has(self, question: Question, run: EndedRun) -> bool:
+    def has(self, question: Question, run: EndedRun) -> bool:
+        """Return whether it has seen a run, or one that is newer than its cohort keeps."""
         cohort = self._cohorts.find(question)
         return cohort is not None and cohort.has(run)
 
@@ -165,17 +187,17 @@ class NextRunModel:
         else:
             prediction, places, distances = self._of_new_cohorts([question], EVIDENCE_RUNS)
             near = list(zip(map(self._near, places[0]), map(float, distances[0]), strict=True))
-        distance = near[0][1] if near else None
+        distance, kind = near[0][1] if near else None, self.kind(question)
         ran = self._cohorts.of_workload(question.workload)
         others, whole = [other.question for other in ran], self.completed(question)
         return RunPrediction(
             *(question.workload, question.system, question.world_size, self.outcome, quantiles(prediction), basis),
             distance=distance,
-            is_outside=distance is None or distance > 1 or self._is_new_device(question),
+            is_outside=distance is None or distance > 1 or self._is_strange(question),
             evidence=_evidence(near),
             cohort_runs=cohort.count if cohort else 0,
             runs=sum(other.count for other in ran),
-            worth=self.track_records.get(basis, Accuracy()),
+            worth=replace(self.track_records.get(kind, Accuracy()), kind=kind),
             warnings=(*novelties(question, others), *device_warnings(whole, others)),
             memory=memory_need(whole),
         )
@@ -209,8 +231,8 @@ class NextRunModel:
             outside[repeats] = False
         if new := places.get(PredictionBasis.WORKLOAD, []) + places.get(PredictionBasis.TRANSFER, []):
             prediction, _, distances = self._of_new_cohorts([questions[place] for place in new], 1)
-            is_new = [self._is_new_device(questions[place]) for place in new]
-            values[new], outside[new] = prediction.values, (distances[:, 0] > 1) | np.array(is_new)
+            is_strange = [self._is_strange(questions[place]) for place in new]
+            values[new], outside[new] = prediction.values, (distances[:, 0] > 1) | np.array(is_strange)
         if strange := places.get(PredictionBasis.ANALYTIC):
             values[strange] = self._by_formulas([questions[place] for place in strange]).values
         return Batch(self.outcome, LEVELS, values, tuple(basis), tuple(map(bool, outside)))
@@ -227,6 +249,20 @@ class NextRunModel:
             return PredictionBasis.ANALYTIC
         is_here = (has_run_on or self._cohorts.has_run_on)(question.workload, question.system)
         return PredictionBasis.WORKLOAD if is_here else PredictionBasis.TRANSFER
+
+    def kind(self, question: Question) -> QuestionKind:
+        """Return the kind of a question, by what of it never ran. Raises: InvalidInputError as `answer`."""
+        basis = self._basis(question, key_of(question))
+        if basis is PredictionBasis.COHORT:
+            return QuestionKind.REPEAT
+        if basis is PredictionBasis.ANALYTIC:
+            return QuestionKind.WORKLOAD
+        ran = [cohort.question for cohort in self._cohorts.of_workload(question.workload)]
+        device, devices = device_of(question), {device_of(earlier) for earlier in ran} - {""}
+        if basis is PredictionBasis.TRANSFER or (device and devices and device not in devices):
+            return QuestionKind.SYSTEM
+        is_larger = question.world_size > max(earlier.world_size for earlier in ran)
+        return QuestionKind.SCALE if is_larger else QuestionKind.CONFIGURATION
 
     def _of_cohorts(self, keys: Sequence[str], conditions: pd.DataFrame | None) -> Prediction:
         medians = np.array([self._cohorts.cohorts[key].median for key in keys])

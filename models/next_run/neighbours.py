@@ -1,8 +1,8 @@
 """The distance of a question from past cohorts, and the nearest of these."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,9 @@ from crosswind.models.gp.gp import square_distances
 from crosswind.models.next_run.describe import SETTING, SYSTEM, WORKLOAD, Kinds, with_columns
 from crosswind.models.surrogate.columns import Columns
 from crosswind.models.surrogate.surrogate import NotFittedError
+
+Places: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
 
 MISMATCH: Mapping[str, float] = {WORKLOAD: 4.0, SYSTEM: 2.0}  # so many standard deviations is another name
 DEVIATION_MIN = 0.5  # doublings
@@ -48,6 +51,7 @@ class Neighbours:
     _scales: tuple[Scale, ...] = field(default=(), init=False, repr=False)  # of every column; texts need none
     _points: Floats = field(default_factory=lambda: np.zeros((0, 0)), init=False, repr=False)
     _unit: float = field(default=1.0, init=False)
+    _workloads: list[str] = field(default_factory=list, init=False, repr=False)  # of the rows; none without that column
 
     def fit(self, table: pd.DataFrame) -> Self:
         """Learns scales and the unit of distance from the rows of past cohorts."""
@@ -55,8 +59,9 @@ class Neighbours:
         self._scales = tuple(Scale.of(table[name]) for name in table.columns)
         self._points = self._placed(table)
         thinned = slice(None, None, 1 + len(table) // ROWS_MAX)
-        names = table[WORKLOAD].astype("string").to_numpy() if WORKLOAD in table else np.zeros(len(table))
-        self._unit = _usual(self._points[thinned], np.asarray(names[thinned]))
+        self._workloads = _workloads(table)
+        names = np.array(self._workloads) if self._workloads else np.zeros(len(table))
+        self._unit = _usual(self._points[thinned], names[thinned])
         return self
 
     @property
@@ -75,14 +80,29 @@ class Neighbours:
             squares += OTHER_MISMATCH**2 * table[strange].notna().sum(axis=1).to_numpy()[:, None]
         return squares
 
-    def nearest(self, table: pd.DataFrame, count: int) -> tuple[NDArray[np.int64], Floats]:
-        """Places of the `count` nearest rows and their distances, both (n_rows, count), nearest first."""
+    def nearest(self, table: pd.DataFrame, count: int) -> tuple[Places, Floats]:
+        """Places of the `count` nearest rows and their distances, both (n_rows, count).
+
+        Those of the row's own workload come first, however near others are; of each, the nearest first.
+        """
         squares = self._squares(table)
-        if count == 1:
-            order = np.argmin(squares, axis=1)[:, None]
-        else:
-            order = np.argsort(squares, axis=1, kind="stable")[:, :count]
+        order = np.empty((len(table), min(count, squares.shape[1])), dtype=np.int64)
+        for rows, own, others in self._by_workload(table):
+            first = _smallest(squares[rows], own, count)
+            more = _smallest(squares[rows], others, count - first.shape[1])
+            order[rows] = np.concatenate([first, more], axis=1)
         return order, np.sqrt(np.take_along_axis(squares, order, axis=1)) / self._unit
+
+    def _by_workload(self, table: pd.DataFrame) -> Iterator[tuple[Mask, Places, Places]]:
+        """Yield, a workload, the mask of the rows that ask about it, its places among those learned, and the others."""
+        learned, asked = np.array(self._workloads, dtype=str), np.array(_workloads(table), dtype=str)
+        every = np.arange(len(self._points))
+        if not len(learned) or not len(asked):
+            yield np.ones(len(table), dtype=np.bool_), every, every[:0]
+            return
+        for workload in np.unique(asked):
+            is_own = learned == workload
+            yield asked == workload, every[is_own], every[~is_own]
 
     def _placed(self, table: pd.DataFrame) -> Floats:
         if self._columns is None:
@@ -95,6 +115,19 @@ class Neighbours:
             blocks.append(_numbers(values, scale) if categories is None else _texts(values, MISMATCH.get(name)))
             column += width
         return np.concatenate(blocks, axis=1)
+
+
+def _workloads(table: pd.DataFrame) -> list[str]:
+    return [str(name) for name in table[WORKLOAD]] if WORKLOAD in table else []
+
+
+def _smallest(squares: Floats, places: Places, count: int) -> Places:
+    """Those of the places, up to `count`, that have the smallest squares in each row, smallest first."""
+    if count == 1 and len(places):  # of many rows at once, several times as fast
+        order: Places = np.argmin(squares[:, places], axis=1)[:, None]
+    else:
+        order = np.argsort(squares[:, places], axis=1, kind="stable")[:, :count]
+    return np.asarray(places[order], dtype=np.int64)
 
 
 def _numbers(values: Floats, scale: Scale) -> Floats:

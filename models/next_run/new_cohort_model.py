@@ -5,22 +5,24 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
 
+from crosswind.data.schema.answers.predictions import Accuracy, QuestionKind
 from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.next_run.cohort_store import CohortStore
-from crosswind.models.next_run.describe import SCALE, SYSTEM, as_learned, numbers_in
+from crosswind.models.next_run.describe import FORMULA, SCALE, SYSTEM, as_learned, numbers_in
 from crosswind.models.next_run.fact_columns import MODEL
+from crosswind.models.next_run.formula_surrogate import FormulaSurrogate
 from crosswind.models.surrogate import LEVELS
 from crosswind.models.surrogate.log_errors import quantiles_of
-from crosswind.models.surrogate.stack import Stack
+from crosswind.models.surrogate.log_normal import SCORES
+from crosswind.models.surrogate.stack import HeldOut, Stack
 from crosswind.models.surrogate.typical_time import typical_time
+from crosswind.models.surrogate.validation import CAUTIOUS_DEVIATION, LeaveGroupOut, SmallToLarge, Split
 
 COHORTS_MIN = 4  # with fewer, the nearest one's time is the prediction
 COHORT = "cohort"  # the column that no member of the stack sees
 STRETCH_MAX = 3.0  # times as wide as errors were; the answer says that a question farther off is outside
-CAUTIOUS_DEVIATION = 0.4  # of log seconds: one in ten is off by more than a factor of two
-CAUTIOUS: Floats = CAUTIOUS_DEVIATION * np.asarray(norm.ppf(LEVELS))
+CAUTIOUS: Floats = CAUTIOUS_DEVIATION * SCORES
 
 
 @dataclass
@@ -31,6 +33,7 @@ class NewCohortModel:
     """
 
     seed: int = 0
+    is_step: bool = False  # of what is predicted: a step's seconds, or a run's
     columns: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()  # those of them that were numbers
     _stack: Stack | None = field(default=None, init=False, repr=False)
@@ -45,11 +48,22 @@ class NewCohortModel:
         numbered = table.assign(**{COHORT: [str(place) for place in range(len(table))]})
         accelerator = MODEL if MODEL in numbered else None
         made = typical_time(self.seed, scale=SCALE, device=SYSTEM, site=COHORT, accelerator=accelerator)
+        if FORMULA in table:
+            made.members = (FormulaSurrogate(self.is_step, self.seed), *made.members)
         self._stack = made.fit(numbered, np.array([cohort.median for cohort in cohorts.newest]))
         offsets = cohorts.offsets
         if len(offsets) >= COHORTS_MIN:
             self._run_offsets = quantiles_of(offsets)
         return self
+
+    @property
+    def track_records(self) -> dict[str, Accuracy]:
+        """The accuracy for each kind of question on cohorts that were held out, where there were enough."""
+        if self._stack is None:
+            return {}
+        pairs = zip(self._stack.splits, self._stack.blends, strict=True)
+        kinds = [(_kind_of(split), blend.held_out) for split, blend in pairs]
+        return {str(kind): _accuracy(held) for kind, held in reversed(kinds) if kind is not None and held is not None}
 
     def predict(self, table: pd.DataFrame, *, nearest: Floats, distances: Floats) -> Prediction:
         """Quantiles of a run's seconds; the nearest cohorts' usual seconds and distances have shape (n_rows,)."""
@@ -63,6 +77,19 @@ class NewCohortModel:
         medians = usual.at(0.5)
         offsets = np.log(usual.values) - np.log(medians)[:, None]
         return around(medians, np.sign(offsets) * np.hypot(offsets, self._run_offsets), distances)
+
+
+def _kind_of(split: Split) -> QuestionKind | None:
+    """Return the kind of question that a split is like; None for later ones, which all are."""
+    if isinstance(split, SmallToLarge):
+        return QuestionKind.SCALE
+    if isinstance(split, LeaveGroupOut):
+        return QuestionKind.CONFIGURATION if split.column == COHORT else QuestionKind.SYSTEM
+    return None
+
+
+def _accuracy(held: HeldOut) -> Accuracy:
+    return Accuracy(held.rows, None, held.coverage_90, median_error=held.median_error, is_held_out=True)
 
 
 def around(medians: Floats, offsets: Floats, distances: Floats) -> Prediction:

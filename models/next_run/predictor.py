@@ -6,21 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.predictions import Outcome, RunPrediction
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.question import Question
-from crosswind.data.schema.run import RunState
 from crosswind.data.store.store import Store
 from crosswind.models.conditions.conditions import conditions_now
 from crosswind.models.energy.metered import Meters
-from crosswind.models.next_run.cases import cases, finest_outcome, jobs_revision, together
+from crosswind.models.next_run.cases import finest_outcome
 from crosswind.models.next_run.cohort_store import key_of
 from crosswind.models.next_run.energy import EnergyEstimator, Metered
-from crosswind.models.next_run.fit import fitted
 from crosswind.models.next_run.model import Batch, NextRunModel
+from crosswind.models.next_run.model_source import ModelSource, Promoted, Stand
 from crosswind.models.next_run.quantiles import distribution
 from crosswind.models.spread import PREDICTIVE
 from crosswind.models.surrogate.exceedance import exceedance
@@ -29,20 +27,17 @@ MODELS_MAX = 64  # in the cache; beyond, it is cleared
 ANSWERS_MAX = 1000  # of one model; each takes some kilobytes
 SYSTEMS_MAX = 64  # whose metered runs a model caches
 PLACES_MAX = 1000  # workloads and systems whose finest outcome is cached
-FITTED_RUNS_MAX = 1000  # of the workload, and of all, where no model is registered: fitted in seconds
-
 
 _Asked: TypeAlias = tuple[str, int | None, Facts, int | None]
-_Revision: TypeAlias = tuple[tuple[int, int], str | None]  # of the store, and the name of the registered model
 
 
 @dataclass
 class _CachedModel:
-    """A model, its name in the registry, the revision that it was made of, and the time of the last check."""
+    """A model, its name in the registry, the stand of the store that it was made of, and the time of the last check."""
 
     model: NextRunModel
     name: str | None
-    revision: _Revision
+    stand: Stand
     checked_at: float
     answers: dict[_Asked, RunPrediction] = field(default_factory=dict)
     metered: dict[str, Metered] = field(default_factory=dict)  # by system
@@ -51,7 +46,8 @@ class _CachedModel:
 class RunPredictor:
     """Answers questions over one store; runs that have ended since count after `fresh_seconds` at most.
 
-    `registered` gives the promoted model of an outcome and its name, or None; `intensity` turns energy into carbon.
+    `registered` gives the promoted model of an outcome, or None; `intensity` turns energy into carbon; `notice` hears
+    of a model that is fitted for a question, which takes seconds.
     """
 
     def __init__(
@@ -59,12 +55,13 @@ class RunPredictor:
         store: Store,
         *,
         fresh_seconds: float = 0.0,
-        registered: Callable[[Outcome], tuple[NextRunModel, str] | None] = lambda _: None,
+        registered: Callable[[Outcome], Promoted | None] = lambda _: None,
         intensity: CarbonIntensity | None = None,
+        notice: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.store = store
         self._fresh_seconds = fresh_seconds
-        self._registered = registered
+        self._source = ModelSource(store, registered, notice)
         self.intensity = intensity
         self._energy = EnergyEstimator(Meters(store), intensity)
         self._cached_models: dict[tuple[str, Outcome], _CachedModel] = {}
@@ -154,36 +151,16 @@ class RunPredictor:
             return self._refreshed(workload, outcome)
 
     def _refreshed(self, workload: str, outcome: Outcome) -> _CachedModel:
-        now, registered = time.monotonic(), self._registered(outcome)
-        revision = (self._revision(workload, outcome), None if registered is None else registered[1])
+        now, stand = time.monotonic(), self._source.stand(workload, outcome)
         cached = self._cached_models.get((workload, outcome))
-        if cached is not None and cached.revision == revision:
+        if cached is not None and cached.stand == stand:
             cached.checked_at = now
             return cached
         if len(self._cached_models) >= MODELS_MAX:
             self._cached_models.clear()
-        if registered is not None and registered[0].has_run(workload):
-            rows = cases(self.store, outcome, workload=workload, limit=FITTED_RUNS_MAX)
-            model, name = registered[0].with_runs(rows), registered[1]
-        else:
-            model, name = self._fitted(workload, outcome), None
-        cached = self._cached_models[workload, outcome] = _CachedModel(model, name, revision, now)
+        kept = self._source.model(workload, outcome, stand)
+        cached = self._cached_models[workload, outcome] = _CachedModel(kept.model, kept.name, stand, now)
         return cached
-
-    def _fitted(self, workload: str, outcome: Outcome) -> NextRunModel:
-        """A model of the newest runs; an empty one for a workload that never ran, which formulas answer."""
-        rows = cases(self.store, outcome, workload=workload, limit=FITTED_RUNS_MAX)
-        others = cases(self.store, outcome, limit=FITTED_RUNS_MAX)
-        if rows.empty:
-            return NextRunModel(str(outcome)).with_names(list(map(str, others["workload"].unique())))
-        return fitted(self.store, outcome, together(rows, others))
-
-    def _revision(self, workload: str, outcome: Outcome) -> tuple[int, int]:
-        """Return a value that changes when there are more runs to learn from."""
-        if outcome is Outcome.JOB:
-            return jobs_revision(self.store)
-        with self.store.catalog.read() as session:
-            return session.runs.stand(RunFilter(workload=workload, state=RunState.COMPLETED))
 
 
 def _asked(question: Question) -> _Asked:

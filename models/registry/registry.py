@@ -73,6 +73,11 @@ class Registry:
         session.models.add(record)
         return record
 
+    def promoted(self, name: str) -> ModelRecord | None:
+        """The version that answers, without its model; None where none is promoted."""
+        with self._store.catalog.read() as session:
+            return session.models.promoted(name)
+
     def load(self, name: str, version: int | None = None) -> Registered:
         """A version, or the promoted one, with its model; cached in memory, for versions never change.
 

@@ -12,13 +12,16 @@ import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xgboost as xgb
 
 from crosswind.data.schema.errors import InvalidInputError, MalformedError
 
+if TYPE_CHECKING:  # heavy
+    import xgboost as xgb
+
+BOOSTER = ("xgboost.core", "Booster")
 OURS = re.compile(r"crosswind\.(models|data)(\.[a-z][a-z0-9_]*)+")
 DEPTH_MAX = 40
 KINDS = "biufU"  # bool, integer, unsigned, float, text: kinds of arrays without objects in them
@@ -47,9 +50,9 @@ class Encoder:
             tuple: lambda *given: {"tuple": self._items(*given)},
             dict: self._pairs,
             np.ndarray: self._array,
-            xgb.Booster: self._booster,
         }
-        write = writers.get(type(value))
+        is_booster = (type(value).__module__, type(value).__qualname__) == BOOSTER
+        write = self._booster if is_booster else writers.get(type(value))
         if write is None:
             raise InvalidInputError(
                 f"{path} is a {type(value).__module__}.{type(value).__qualname__}, which cannot be saved: expected "
@@ -144,7 +147,7 @@ class Decoder:
         name = str(value["array"])
         return read_array(self._member(name), name)
 
-    def _booster(self, value: Any, depth: int) -> xgb.Booster:  # noqa: ARG002 - all readers are called alike
+    def _booster(self, value: Any, depth: int) -> "xgb.Booster":  # noqa: ARG002 - all readers are called alike
         n_threads = value.get("n_threads")
         if type(n_threads) is not int:
             raise MalformedError(f"n_threads is {n_threads!r}, expected an integer")
@@ -185,12 +188,14 @@ def class_named(name: object) -> type:
     raise MalformedError(refusal)
 
 
-def read_booster(content: bytes, name: str, n_threads: int) -> xgb.Booster:
+def read_booster(content: bytes, name: str, n_threads: int) -> "xgb.Booster":
     """The booster of a JSON file. Raises: MalformedError.
 
     Not UBJSON, though that loads in a quarter of the time: with one flipped bit in it, XGBoost 3.2 did not return
     within 100 s. An empty file would make it abort the process, so it is refused first.
     """
+    import xgboost as xgb  # noqa: PLC0415 - heavy, and few models hold one
+
     booster = xgb.Booster({"nthread": n_threads})
     try:
         json.loads(content)

@@ -6,7 +6,6 @@ from typing import Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.linear_model import QuantileRegressor
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
@@ -67,6 +66,8 @@ class LinearQuantiles:
         if not matrix.shape[1] or not matrix.any():
             constants = np.quantile(target, LEVELS)
             return cls(constants, np.zeros((len(LEVELS), matrix.shape[1])))
+        from sklearn.linear_model import QuantileRegressor  # noqa: PLC0415 - heavy, and needed only to learn
+
         models = [QuantileRegressor(quantile=level, alpha=PENALTY).fit(matrix, target) for level in LEVELS]
         return cls(np.array([model.intercept_ for model in models]), np.array([model.coef_ for model in models]))
 

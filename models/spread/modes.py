@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.special import ndtr
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate.surrogate import LEVELS
@@ -43,6 +42,8 @@ class Modes:
 
     def quantiles(self) -> Floats:
         """At LEVELS, shape (n_levels,)."""
+        from scipy.special import ndtr  # noqa: PLC0415 - heavy, and few cohorts need it
+
         low = float((self.means - GRID_REACH * self.deviations).min())
         high = float((self.means + GRID_REACH * self.deviations).max())
         grid = np.linspace(low, high, GRID_POINTS)

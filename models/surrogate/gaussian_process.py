@@ -6,7 +6,6 @@ from typing import Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
@@ -97,6 +96,8 @@ class GaussianProcessSurrogate:
 
         Rows older than those kept are NaN. Raises: NotFittedError, InvalidInputError.
         """
+        from scipy.linalg import cho_factor, cho_solve  # noqa: PLC0415 - heavy, and needed only to learn
+
         if self._points is None:
             raise NotFittedError("GaussianProcessSurrogate.held_out came before fit")
         if training.shape != (self._n_rows,) or test.shape != (self._n_rows,):

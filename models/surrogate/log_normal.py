@@ -1,13 +1,22 @@
 """Quantiles of a prediction whose logarithm has a middle and a width."""
 
+from collections.abc import Sequence
+from statistics import NormalDist
+
 import numpy as np
-from scipy.stats import norm
 
 from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.surrogate.surrogate import LEVELS
 
-SCORES: Floats = norm.ppf(np.array(LEVELS))
 MAD_TO_DEVIATION = 1.4826  # of normal errors
+
+
+def scores(levels: "Sequence[float] | Floats") -> Floats:
+    """Quantiles of the standard normal distribution at these levels, (n,); by SciPy, importing it takes longest."""
+    return np.array([NormalDist().inv_cdf(float(level)) for level in levels])
+
+
+SCORES: Floats = scores(LEVELS)
 
 
 def log_normal(log_medians: Floats, log_deviations: Floats) -> Prediction:

@@ -5,9 +5,9 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
-from scipy.spatial.distance import cdist
 
 from crosswind.data.schema.prediction import Floats, Prediction
+from crosswind.models.gp.gp import square_distances
 from crosswind.models.surrogate.log_errors import quantiles_of, spread
 from crosswind.models.surrogate.log_linear import LogLinearSurrogate
 from crosswind.models.surrogate.mixed_kernel import Points
@@ -72,7 +72,7 @@ class NearestCohortSurrogate:
     def _distances(self, law: LogLinearSurrogate, points: Points, fitted: Points) -> Floats:
         """Distances in units of log y, shape (n, n_fitted)."""
         slopes = np.abs(law.slopes)
-        squares: Floats = cdist(points.numbers * slopes, fitted.numbers * slopes, "sqeuclidean")
+        squares = square_distances(points.numbers * slopes, fitted.numbers * slopes)
         for column, levels in enumerate(law.levels):
             apart = (self.level_distance * float(np.std(levels))) ** 2 if len(levels) else 0.0
             if apart > 0:

@@ -11,12 +11,22 @@ from numpy.typing import NDArray
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 
+CAUTIOUS_DEVIATION = 0.4  # of log seconds: one in ten is off by more than a factor of two
 Mask: TypeAlias = NDArray[np.bool_]
 Memory: TypeAlias = list[str] | list[float]
 
 
 class Split(Protocol):
     """Splits rows into training and test rows, and finds new rows that are novel in the same way as the test rows."""
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of log seconds of a new group about a prediction, where no group was ever tested."""
+        ...
+
+    def groups(self, X: pd.DataFrame) -> NDArray[np.int64]:
+        """Return the group of each row, (n_rows,): within one, errors are alike. Raises: InvalidInputError."""
+        ...
 
     def pairs(self, X: pd.DataFrame) -> Iterator[tuple[Mask, Mask]]:
         """Masks of training and of test rows, (n_rows,) each, fold by fold. Raises: InvalidInputError."""
@@ -36,6 +46,11 @@ class TimeOrdered:
     """Parts of the rows in the order of time, predicted from all before them; every new row is later."""
 
     n_parts: int = 4
+    deviation: float = CAUTIOUS_DEVIATION
+
+    def groups(self, X: pd.DataFrame) -> NDArray[np.int64]:
+        """Every row by itself."""
+        return np.arange(len(X))
 
     def pairs(self, X: pd.DataFrame) -> Iterator[tuple[Mask, Mask]]:
         """All rows before a part, and the part; parts are of equal size, and the first is only trained on."""
@@ -62,6 +77,11 @@ class LeaveGroupOut:
 
     column: str
     n_folds: int = 5
+    deviation: float = CAUTIOUS_DEVIATION
+
+    def groups(self, X: pd.DataFrame) -> NDArray[np.int64]:
+        """The values' numbers."""
+        return _numbered(_texts(X, self.column))
 
     def pairs(self, X: pd.DataFrame) -> Iterator[tuple[Mask, Mask]]:
         """The other folds, and a fold."""
@@ -97,6 +117,11 @@ class SmallToLarge:
     column: str
     test_ratio: float = 0.25  # share of test rows, about
     gap: float = 1.0  # ratio between the smallest test value and the largest training value, at least
+    deviation: float = CAUTIOUS_DEVIATION
+
+    def groups(self, X: pd.DataFrame) -> NDArray[np.int64]:
+        """The scales' numbers."""
+        return _numbered(_texts(X, self.column))
 
     def pairs(self, X: pd.DataFrame) -> Iterator[tuple[Mask, Mask]]:
         """One pair, unless all rows are of one scale: the rows at least `gap` smaller than the smallest large one."""
@@ -118,6 +143,10 @@ class SmallToLarge:
         """Rows of a larger scale than any known."""
         largest = max((float(value) for value in memory), default=-np.inf)
         return np.asarray(_numbers(X, self.column) > largest, dtype=np.bool_)
+
+
+def _numbered(values: "pd.Series[str]") -> NDArray[np.int64]:
+    return np.asarray(pd.factorize(values)[0], dtype=np.int64)
 
 
 def _texts(X: pd.DataFrame, column: str) -> "pd.Series[str]":

@@ -1,15 +1,18 @@
 """Gradient-boosted quantile trees."""
 
 from dataclasses import dataclass, field
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pandas as pd
-import xgboost as xgb
 
 from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.surrogate.columns import Columns
 from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError, check_rows
+from crosswind.models.surrogate.trees import Trees
+
+if TYPE_CHECKING:  # heavy
+    import xgboost as xgb
 
 
 @dataclass
@@ -26,15 +29,18 @@ class XgboostQuantileSurrogate:
     n_threads: int = 1
     _centre: float = field(default=0.0, init=False, repr=False)
     _columns: Columns | None = field(default=None, init=False, repr=False)
-    _booster: xgb.Booster | None = field(default=None, init=False, repr=False)
+    _booster: "Trees | xgb.Booster | None" = field(default=None, init=False, repr=False)
 
     def fit(self, X: pd.DataFrame, y: Floats) -> Self:
         """Learns the quantiles of y given X from two rows or more. Raises: InvalidInputError."""
         check_rows(X, y, least=2)
         self._centre = float(np.median(np.log(y)))  # the booster has 32 bits, so the unit must not use them up
         self._columns = Columns.of(X)
+        import xgboost as xgb  # noqa: PLC0415 - heavy, and needed only to learn
+
         rows = xgb.QuantileDMatrix(self._columns.matrix(X), label=np.log(y) - self._centre, nthread=self.n_threads)
-        self._booster = xgb.train(self._parameters(), rows, num_boost_round=self.n_rounds)
+        booster = xgb.train(self._parameters(), rows, num_boost_round=self.n_rounds)
+        self._booster = Trees.of(booster, len(self._columns.names))
         return self
 
     def predict(self, X: pd.DataFrame) -> Prediction:

@@ -136,7 +136,8 @@ def test_what_is_not_there_is_not_found(client: TestClient, path: str) -> None:
 @pytest.mark.parametrize(
     ("url", "body", "detail"),
     [
-        (PREDICTIONS, {}, "body.workload: Field required"),
+        (PREDICTIONS, {}, "workload, system, world_size: missing, expected unless `like` names a stored run"),
+        (PREDICTIONS, {"like": "a\nb"}, "body.like"),
         (PREDICTIONS, {**ASK, "world_size": 0}, "body.world_size"),
         (PREDICTIONS, {**ASK, "world_size": "2"}, "body.world_size: Input should be a valid integer"),
         (PREDICTIONS, {**ASK, "world_size": 10**30}, "body.world_size"),
@@ -172,7 +173,7 @@ def test_what_is_not_there_is_not_found(client: TestClient, path: str) -> None:
         (BATCH, {**MANY, "configuration": {"tp": [1, 3]}}, "do not divide 4 ranks"),
         (BATCH, {**MANY, "workload": "nanogtp"}, "did you mean nanogpt?"),
         (BATCH, {**MANY, "limit_seconds": 3}, "body.limit_seconds: Extra inputs are not permitted"),
-        (WALLTIME, {}, "body.workload: Field required"),
+        (WALLTIME, {}, "workload, system, world_size: missing"),
         (WALLTIME, {**ASK, "confidence": 0.49}, "body.confidence"),
         (WALLTIME, {**ASK, "confidence": 0.995}, "confidence 0.995: expected 0.5 to 0.99"),
         (WALLTIME, {**ASK, "confidence": None}, "body.confidence"),

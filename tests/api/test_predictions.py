@@ -84,6 +84,24 @@ def test_a_workload_of_which_nothing_is_known_is_refused_with_what_would_help(cl
     assert "hidden, layers" in answer.json()["detail"]
 
 
+def test_a_run_like_a_stored_one_has_from_it_what_is_not_given(client: TestClient) -> None:
+    like = client.post("/v1/predictions", json={"like": "r7"})
+    assert like.json() == client.post("/v1/predictions", json=REQUEST).json()
+    change = {"system": "other", "world_size": 64, "configuration": {"batch": 16}}
+    asked = (
+        REQUEST | change | {"configuration": {"batch": 16, "fused": True}, "node_count": 32}
+    )  # r7 had two ranks on one
+    assert client.post("/v1/predictions", json={"like": "r7", **change}).json() == (
+        client.post("/v1/predictions", json=asked).json()
+    )
+
+
+def test_a_run_like_one_that_is_not_stored_is_not_found(client: TestClient) -> None:
+    answer = client.post("/v1/predictions", json={"like": "r99"})
+    assert answer.status_code == 404
+    assert "r99" in answer.json()["detail"]
+
+
 @pytest.mark.parametrize(
     ("change", "detail"),
     [

@@ -18,6 +18,7 @@ from crosswind.data.schema.errors import InvalidInputError
 Verb = Callable[..., tuple[int, str, str]]
 TOY = ("--workload", "toy", "--config", "batch=8", "--config", "fused=true")
 RUN = ("predict", *TOY, "--ranks", "2")
+LIKE = ("predict", "--like", "toy-11")
 SCALES = ("predict", *TOY, "--ranks-per-node", "2", "--nodes", "1..4")
 PRICES = ("--node-watts", "400", "--per-node-hour", "2.5", "--carbon-grams-per-kilowatt-hour", "380")
 NETWORK = ("hidden=4096", "layers=32", "tp=8", "pp=2", "global_batch=512", "accelerator=H100")
@@ -50,6 +51,9 @@ def test_json_says_all_that_the_api_says(verb: Verb) -> None:
         RUN,
         (*RUN, "--outcome", "run", "--limit", "70"),
         (*RUN, "--system", "elsewhere"),
+        (*LIKE, "--ranks", "4", "--system", "elsewhere", "--config", "batch=16"),
+        (*LIKE, "--ranks-per-node", "2", "--nodes", "1..4"),
+        ("walltime", "--like", "toy-11"),
         GPT,
         SCALES,
         (*SCALES, *PRICES, "--deadline", "90", "--now", "2"),
@@ -62,6 +66,20 @@ def test_a_server_says_the_same_as_the_store(verb: Verb, server_to_ask: str, wor
     assert (local[0], asked[0]) == (0, 0)
     assert json.loads(asked[1]) == json.loads(local[1])
     assert verb(*words, "--server", server_to_ask)[1] == verb(*words)[1]
+
+
+def test_a_run_like_a_stored_one_is_asked_about_by_its_id(verb: Verb) -> None:
+    assert verb(*LIKE, "--json") == verb(*RUN, "--json")
+    assert verb(*LIKE, "--ranks", "4", "--system", "elsewhere", "--json") == verb(
+        *RUN[:-1], "4", "--system", "elsewhere", "--json"
+    )
+
+
+def test_what_is_given_replaces_what_the_stored_run_had(verb: Verb) -> None:
+    answer = json.loads(verb(*LIKE, "--config", "batch=16", "--json")[1])
+    assert (answer["basis"], answer["cohort_runs"], answer["world_size"]) == ("cohort", 1, 2)
+    renamed = json.loads(verb(*LIKE, "--workload", "silent", "--outcome", "run", "--json")[1])
+    assert (renamed["workload"], renamed["basis"]) == ("silent", "workload")
 
 
 def test_the_environment_names_a_server_too(verb: Verb, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,6 +181,10 @@ def test_numbers_of_nodes_that_do_not_rise_from_1_are_refused(words: str) -> Non
     [
         (("predict", "--ranks", "2"), "--workload"),
         (("predict", *TOY), "--ranks is missing"),
+        (("predict", "--like", "toy-99"), "run 'toy-99' is not in the catalog"),
+        ((*LIKE, "--ranks", "0"), "--ranks 0: expected 1 or more"),
+        ((*LIKE, "--config", "tp=3"), "do not divide 2 ranks"),
+        ((*LIKE, "--nodes", "1,2"), "--like with --nodes: expected --ranks-per-node too"),
         ((*RUN, "--ranks", "-1"), "--ranks -1"),
         ((*RUN, "--ranks", "1.5"), "--ranks"),
         ((*RUN, "--ranks", "10000001"), "10000000"),

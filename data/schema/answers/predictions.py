@@ -24,6 +24,16 @@ class PredictionBasis(StrEnum):
     ANALYTIC = "analytic"  # nothing that ran: closed-form times with their uncertain constants
 
 
+class QuestionKind(StrEnum):
+    """The kind of a question by what of it never ran: predictions of each kind have their own accuracy."""
+
+    REPEAT = "repeat"  # this workload, configuration and scale ran on this system
+    CONFIGURATION = "configuration"  # another configuration, or another of the scales that ran
+    SCALE = "scale"  # more ranks than the workload ever had
+    SYSTEM = "system"  # a system or an accelerator on which the workload never ran
+    WORKLOAD = "workload"  # a workload that never ran
+
+
 @dataclass(frozen=True)
 class Quantile:
     """With probability `level` the outcome is no more than `seconds`."""
@@ -46,14 +56,18 @@ class EvidenceRun:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The score of predictions on this basis, on runs later than those learned from; None with too few such runs.
+    """The score of answers to questions of this kind, on runs that they were not learned from; None with too few.
 
-    Loss is the pinball loss of log seconds; on bases other than the cohort the baseline is the nearest cohort's median.
+    These are runs later than those learned from, in which skill is measured, or else cohorts that were held out. Loss
+    is the pinball loss of log seconds; but for repeats the baseline is the median of the workload's cohorts.
     """
 
     runs: int = 0
     skill: float | None = field(default=None, metadata=about("1 - loss / loss of always-the-cohort-median"))
     coverage_90: float | None = field(default=None, metadata=about("share that fell into the 90 % interval"))
+    kind: QuestionKind | None = field(default=None, metadata=about("of the questions, the same as of the one asked"))
+    median_error: float | None = field(default=None, metadata=about("median of |predicted / measured - 1|"))
+    is_held_out: bool = field(default=False, metadata=about("of cohorts held out; false: of later runs"))
 
 
 @dataclass(frozen=True)

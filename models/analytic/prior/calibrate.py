@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
-from scipy.stats import norm
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
@@ -44,7 +43,7 @@ class Calibration:
         if not 0 < level < 1:
             raise InvalidInputError(f"level is {level}, expected between 0 and 1")
         place = NAMES.index(name)
-        reach = float(norm.ppf((1 + level) / 2) * np.sqrt(self.log_covariance[place, place]))
+        reach = float(NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(self.log_covariance[place, place]))
         return float(np.exp(self.logs[place] - reach)), float(np.exp(self.logs[place] + reach))
 
 
@@ -76,6 +75,8 @@ def calibrate(seconds: Callable[[Constants], Floats], measured: Floats) -> Calib
 
 
 def _fit(seconds: Callable[[Constants], Floats], measured: Floats, start: Calibration) -> Calibration:
+    from scipy.optimize import least_squares  # noqa: PLC0415 - heavy, and needed only to learn
+
     believed = prior()
     moving = _moving(seconds, start.logs)
     centre, deviations = believed.logs[moving], np.sqrt(np.diag(believed.log_covariance))[moving]
@@ -136,6 +137,6 @@ def _spread(misses: Floats) -> float:
     From the 0.8 quantile of absolute misses, 1.28 deviations of a normal distribution: residual tails are heavier, and
     bands from the median would be too narrow.
     """
-    robust = float(np.quantile(np.abs(misses), 0.8) / norm.ppf(0.9))
+    robust = float(np.quantile(np.abs(misses), 0.8) / NormalDist().inv_cdf(0.9))
     n = len(misses)
     return max(float(np.sqrt((n * robust**2 + 2 * SPREAD_START**2) / (n + 2))), SPREAD_MIN)

@@ -1,14 +1,15 @@
 """Formulas times a correction learned from runs."""
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
+from statistics import NormalDist
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
@@ -53,6 +54,11 @@ class CorrectedPrior:
     _features: Features | None = field(default=None, init=False, repr=False)
     _correction: Correction | None = field(default=None, init=False, repr=False)
     _wider: float = field(default=1.0, init=False, repr=False)
+    _points: Floats = field(
+        default_factory=lambda: np.empty((0, 0)), init=False, repr=False
+    )  # of the rows learned from
+    _formulas: Floats = field(default_factory=lambda: np.empty(0), init=False, repr=False)  # log seconds of these rows
+    _log_ratios: Floats = field(default_factory=lambda: np.empty(0), init=False, repr=False)
 
     @property
     def chosen(self) -> str:
@@ -67,10 +73,22 @@ class CorrectedPrior:
         self._check_groups(X)
         self.prior = AnalyticPrior(seed=self.seed).fit(X, y)
         self._features = Features.of(X)
-        points, log_ratios = self._features.points(X), np.log(y / self.prior.seconds(X))
-        make, self._wider = self._best(points, log_ratios, X)
-        self._correction = make(self.seed).fit(points, log_ratios)
+        self._points, self._formulas = self._features.points(X), np.log(self.prior.seconds(X))
+        self._log_ratios = np.log(y) - self._formulas
+        make, self._wider = self._best(self._points, self._log_ratios, X)
+        self._correction = make(self.seed).fit(self._points, self._log_ratios)
         return self
+
+    def held_out(self, training: NDArray[np.bool_], test: NDArray[np.bool_]) -> Floats:
+        """Medians of test rows, (n_test,), by a correction learned from training rows; constants are those of all rows.
+
+        Masks are over the fitted rows. Raises: NotFittedError.
+        """
+        if self._correction is None:
+            raise NotFittedError("CorrectedPrior.held_out came before fit")
+        learned = deepcopy(self._correction).refit(self._points[training], self._log_ratios[training])
+        log_ratio = learned.predict(self._points[test]).log_ratio
+        return np.asarray(np.exp(self._formulas[test] + log_ratio), np.float64)
 
     def seconds(self, X: pd.DataFrame) -> Floats:
         """The median step time of each row, (n_rows,). Raises: NotFittedError, InvalidInputError."""
@@ -138,7 +156,7 @@ def _wider(held: Sequence[tuple[Floats, Floats]]) -> float:
     fewer than nine groups no quantile below their largest promises 90 % for the next one.
     """
     ratios = [
-        float(np.quantile(np.abs(misses / spreads), 0.9) / norm.ppf(0.95))
+        float(np.quantile(np.abs(misses / spreads), 0.9) / NormalDist().inv_cdf(0.95))
         for misses, spreads in held
         if len(misses) >= SPREAD_ROWS_MIN
     ]

@@ -1,17 +1,17 @@
 """Corrections of the formulas, learned as log ratios that fade to zero away from all runs."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 import numpy as np
-import xgboost as xgb
-from scipy.linalg import cho_solve
-from scipy.spatial import KDTree
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.gp.gaussian_process import misfit
 from crosswind.models.gp.gp import Priors, Solution, distances, rough_matern_with_slope, square_gaps
 from crosswind.models.surrogate.surrogate import NotFittedError
+from crosswind.models.surrogate.trees import Trees
+
+if TYPE_CHECKING:  # heavy
+    import xgboost as xgb
 
 SPREAD_MIN = 1e-3  # of log ratios
 HYPER_ROWS_MAX = 250  # enough rows to learn lengths; time grows with their cube
@@ -41,6 +41,10 @@ class Correction(Protocol):
         """Learns from features (n_rows, n_features) and log_ratios (n_rows,)."""
         ...
 
+    def refit(self, features: Floats, log_ratios: Floats) -> Self:
+        """Learns from these rows alone, with the constants that `fit` learned where learning them takes long."""
+        ...
+
     def predict(self, features: Floats) -> Corrected:
         """The correction of each row, after `fit`."""
         ...
@@ -58,6 +62,10 @@ class NoCorrection:
         """Learns the spread of the log ratios."""
         self._spread = _spread(log_ratios)
         return self
+
+    def refit(self, features: Floats, log_ratios: Floats) -> Self:
+        """As `fit`."""
+        return self.fit(features, log_ratios)
 
     def predict(self, features: Floats) -> Corrected:
         """A log ratio of zero everywhere."""
@@ -82,10 +90,15 @@ class ProcessCorrection:
 
     def fit(self, features: Floats, log_ratios: Floats) -> Self:
         """Learns hyper-parameters from up to HYPER_ROWS_MAX rows, and the posterior from up to PROCESS_ROWS_MAX."""
-        order = np.random.default_rng(self.seed).permutation(len(features))
+        few = np.random.default_rng(self.seed).permutation(len(features))[:HYPER_ROWS_MAX]
         self._scale = max(float(np.sqrt(np.mean(log_ratios**2))), SPREAD_MIN)
-        few, rows = order[:HYPER_ROWS_MAX], np.sort(order[:PROCESS_ROWS_MAX])
         self._theta = _most_likely(features[few], log_ratios[few] / self._scale)
+        return self.refit(features, log_ratios)
+
+    def refit(self, features: Floats, log_ratios: Floats) -> Self:
+        """Learns the posterior of these rows, with the hyper-parameters of `fit`."""
+        order = np.random.default_rng(self.seed).permutation(len(features))
+        rows = np.sort(order[:PROCESS_ROWS_MAX])
         self._features = features[rows]
         noise = np.eye(len(rows)) * (np.exp(self._theta[-1]) + 1e-8)
         solution = Solution.of(self._covariance(self._features) + noise, log_ratios[rows] / self._scale)
@@ -94,6 +107,8 @@ class ProcessCorrection:
 
     def predict(self, features: Floats) -> Corrected:
         """The posterior of a new run: far away, zero with the spread of the log ratios."""
+        from scipy.linalg import cho_solve  # noqa: PLC0415 - heavy, and few answers need it
+
         across = self._covariance(features)
         explained = np.einsum("nm,mn->n", across, cho_solve((self._factor, True), across.T))
         whole, noise = float(np.exp(self._theta[0])), float(np.exp(self._theta[-1]))
@@ -115,7 +130,7 @@ class TreeCorrection:
     seed: int = 0
     n_rounds: int = 300
     max_depth: int = 6
-    _booster: xgb.Booster | None = field(default=None, init=False, repr=False)
+    _booster: "Trees | xgb.Booster | None" = field(default=None, init=False, repr=False)
     _features: Floats = field(default_factory=lambda: np.empty((0, 0)), init=False, repr=False)
     _reach: float = field(default=1.0, init=False, repr=False)
     _spreads: tuple[float, float] = field(default=(1.0, 1.0), init=False, repr=False)
@@ -131,10 +146,16 @@ class TreeCorrection:
         self._reach = _reach(features)
         return self
 
+    def refit(self, features: Floats, log_ratios: Floats) -> Self:
+        """As `fit`."""
+        return self.fit(features, log_ratios)
+
     def predict(self, features: Floats) -> Corrected:
         """The trees' prediction within reach of runs, zero far from them. Raises: NotFittedError."""
         if self._booster is None:
             raise NotFittedError("TreeCorrection.predict came before fit")
+        from scipy.spatial import KDTree  # noqa: PLC0415 - heavy, and few answers need it
+
         distances = KDTree(self._features).query(features)[0]
         beyond = np.maximum(distances - self._reach, 0.0) / self._reach
         near = np.asarray(np.exp(-0.5 * beyond**2), np.float64)
@@ -143,7 +164,9 @@ class TreeCorrection:
         spread = np.sqrt(near * inner**2 + (1 - near) * outer**2)
         return Corrected(near * log_ratio, np.asarray(spread, np.float64), 1 - near)
 
-    def _train(self, features: Floats, log_ratios: Floats) -> xgb.Booster:
+    def _train(self, features: Floats, log_ratios: Floats) -> Trees:
+        import xgboost as xgb  # noqa: PLC0415 - heavy, and needed only to learn
+
         parameters = {
             "max_depth": self.max_depth,
             "learning_rate": 0.1,
@@ -153,11 +176,14 @@ class TreeCorrection:
             "nthread": 1,
             "seed": self.seed,
         }
-        return xgb.train(parameters, xgb.DMatrix(features, label=log_ratios), num_boost_round=self.n_rounds)
+        booster = xgb.train(parameters, xgb.DMatrix(features, label=log_ratios), num_boost_round=self.n_rounds)
+        return Trees.of(booster, features.shape[1])
 
 
 def _most_likely(features: Floats, ratios: Floats) -> Floats:
     """Most probable logarithms of variance, lengths and noise, (n_features + 2,)."""
+    from crosswind.models.gp.gaussian_process import misfit  # noqa: PLC0415 - heavy, and needed only to learn
+
     n, gaps = features.shape[1], square_gaps(features)
     bounds = np.log([VARIANCE_BOUNDS, *[LENGTH_BOUNDS] * n, NOISE_BOUNDS])
     priors = Priors.of([VARIANCE_PRIOR, *[LENGTH_PRIOR] * n, NOISE_PRIOR], bounds)
@@ -169,6 +195,8 @@ def _most_likely(features: Floats, ratios: Floats) -> Floats:
 
 def _reach(features: Floats) -> float:
     """Return the 0.9 quantile of the distances of runs to their nearest other run; 1 where all coincide."""
+    from scipy.spatial import KDTree  # noqa: PLC0415 - heavy, and needed only to learn
+
     if len(features) < 2:
         return 1.0
     distances = KDTree(features).query(features, k=2)[0][:, 1]

@@ -31,8 +31,8 @@ class Features:
         return cls(columns, kept, logged, np.nanmean(points, axis=0), np.nanstd(points, axis=0))
 
     def points(self, table: pd.DataFrame) -> Floats:
-        """Points of the rows, (n_rows, n_features). Raises: InvalidInputError on other columns than in `of`."""
-        raw = _doublings(self.columns.matrix(table)[:, self.kept], self.logged)
+        """Points of the rows, (n_rows, n_features); columns that `of` did not learn do not count."""
+        raw = _doublings(self.columns.matrix(self.columns.aligned(table))[:, self.kept], self.logged)
         return np.nan_to_num((raw - self.centre) / self.scale, nan=0.0)
 
 

@@ -12,7 +12,7 @@ from crosswind.client.protocol import Client
 from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.facts import NUMBERS, Facts
-from crosswind.data.schema.question import Question
+from crosswind.data.schema.question import LikeRun, Question
 from crosswind.data.schema.trial import Configuration, Parameter
 from crosswind.settings import Settings
 
@@ -25,10 +25,11 @@ INT64 = 2**63
 
 def configure_run(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments that name a run to come."""
-    parser.add_argument("--workload", required=True, help="what will be run, or the name of its jobs")
+    parser.add_argument("--like", metavar="RUN", help="as this stored run in all that is not given here")
+    parser.add_argument("--workload", help="what will be run, or the name of its jobs")
     parser.add_argument("--ranks", type=int, help="how many ranks it will have; of jobs, nodes")
     parser.add_argument("--config", action="append", default=[], metavar="NAME=VALUE", help="a parameter's value")
-    parser.add_argument("--system", help="where it will run (default: this system)")
+    parser.add_argument("--system", help="where it will run (default: this system, or that of the run that it is like)")
     parser.add_argument(
         "--fact",
         action="append",
@@ -54,13 +55,21 @@ def local(client: Client, option: str) -> "Local":
     return client
 
 
-def question_of(arguments: argparse.Namespace, settings: Settings, *, ranks: int | None = None) -> Question:
+def question_of(arguments: argparse.Namespace, settings: Settings, *, ranks: int | None = None) -> Question | LikeRun:
     """Return the run that the arguments name. Raises: InvalidInputError."""
-    count = ranks if ranks is not None else arguments.ranks
-    if count is None or count < 1:
-        raise InvalidInputError(f"--ranks {'is missing' if count is None else count}: expected 1 or more")
-    system, configuration = arguments.system or settings.system, configuration_of(arguments.config)
-    facts, started_ns = facts_of(arguments.fact), None if arguments.date is None else _nanoseconds(arguments.date)
+    count = arguments.ranks if ranks is None else ranks
+    if count is not None and count < 1:
+        raise InvalidInputError(f"--ranks {count}: expected 1 or more")
+    configuration, facts = configuration_of(arguments.config), facts_of(arguments.fact)
+    started_ns = None if arguments.date is None else _nanoseconds(arguments.date)
+    if arguments.like is not None:
+        place = (arguments.workload, arguments.system)
+        return LikeRun(arguments.like, *place, configuration, count, facts=facts, started_ns=started_ns)
+    if arguments.workload is None:
+        raise InvalidInputError("--workload is missing: expected what will be run, or a stored run by --like")
+    if count is None:
+        raise InvalidInputError("--ranks is missing: expected 1 or more")
+    system = arguments.system or settings.system
     return Question(arguments.workload, system, configuration, count, facts=facts, started_ns=started_ns)
 
 

@@ -1,6 +1,7 @@
 """The choice between the client of this machine and that of a server."""
 
 import os
+from collections.abc import Callable
 
 from crosswind.client.protocol import Client
 from crosswind.settings import Settings
@@ -8,9 +9,12 @@ from crosswind.settings import Settings
 SERVER = "CROSSWIND_SERVER"
 
 
-def connect(server: str | None = None, *, settings: Settings | None = None) -> Client:
+def connect(
+    server: str | None = None, *, settings: Settings | None = None, notice: Callable[[str], None] = lambda _: None
+) -> Client:
     """Return a client of the server at this URL or $CROSSWIND_SERVER; without one, of the store of this machine.
 
+    `notice` hears, in a sentence, of work in this process that takes seconds.
     Use it as a context manager, or close it: `with crosswind.connect() as client: client.explain(run_id)`.
     """
     address = server or os.environ.get(SERVER)
@@ -20,4 +24,4 @@ def connect(server: str | None = None, *, settings: Settings | None = None) -> C
         return Remote(address)
     from crosswind.client.local import Local  # noqa: PLC0415
 
-    return Local.open(settings or Settings.from_environment())
+    return Local.open(settings or Settings.from_environment(), notice)

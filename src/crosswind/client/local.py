@@ -23,7 +23,7 @@ from crosswind.data.schema.answers.stragglers import (
 from crosswind.data.schema.answers.studies import Disturbance
 from crosswind.data.schema.answers.weather import HOURS_MAX, Remaining, SystemWeather
 from crosswind.data.schema.carbon import CarbonIntensity
-from crosswind.data.schema.question import Price, Question, Scales
+from crosswind.data.schema.question import LikeRun, Price, Question, Scales
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.settings import Settings
@@ -66,6 +66,7 @@ class Local:
 
     `compute` answers questions about the whole store and `explain_runs` explains runs: a server puts caches there.
     Models are fitted again after `fresh_seconds` if more was stored. `intensity` is read where energy is predicted.
+    `notice` hears, in a sentence, of work that takes seconds.
     """
 
     store: Store
@@ -74,11 +75,13 @@ class Local:
     intensity: Callable[[], CarbonIntensity | None] = field(default=lambda: None)
     fresh_seconds: float = 0.0
     weather_fresh_seconds: float = 0.0
+    notice: Callable[[str], None] = field(default=lambda _: None)
 
     @classmethod
-    def open(cls, settings: Settings) -> Self:
+    def open(cls, settings: Settings, notice: Callable[[str], None] = lambda _: None) -> Self:
         """Return the client of an installation's store. Raises: UnavailableError, MalformedError."""
-        return cls(Store.open(settings.home, database=settings.database), intensity=lambda: settings.intensity)
+        store = Store.open(settings.home, database=settings.database)
+        return cls(store, intensity=lambda: settings.intensity, notice=notice)
 
     def with_compute(self, compute: Compute) -> Self:
         """Return a client of the same store with another cache."""
@@ -93,7 +96,9 @@ class Local:
         """The predictor of runs to come, with its fitted models."""
         from crosswind.models.next_run.registered import run_predictor
 
-        return run_predictor(self.store, fresh_seconds=self.fresh_seconds, intensity=self.intensity())
+        return run_predictor(
+            self.store, fresh_seconds=self.fresh_seconds, intensity=self.intensity(), notice=self.notice
+        )
 
     @cached_property
     def forecaster(self) -> "WeatherService":
@@ -111,24 +116,24 @@ class Local:
         return CatalogStudyService(self.store.catalog, find_prior_studies=StoredPriorStudies(self.store))
 
     def predict(
-        self, question: Question, outcome: Outcome | None = None, *, limit_seconds: float | None = None
+        self, question: Question | LikeRun, outcome: Outcome | None = None, *, limit_seconds: float | None = None
     ) -> RunPrediction:
         """As `Client.predict`."""
-        return self.predictor.answer(question, outcome, limit_seconds=limit_seconds)
+        return self.predictor.answer(self._asked(question), outcome, limit_seconds=limit_seconds)
 
     def advise_walltime(
-        self, question: Question, confidence: float, *, startup_seconds: float | None = None
+        self, question: Question | LikeRun, confidence: float, *, startup_seconds: float | None = None
     ) -> WalltimeAdvice:
         """As `Client.advise_walltime`."""
         from crosswind.models.advice.advise import walltime_advice
 
-        return walltime_advice(self.predictor, question, confidence, startup_seconds=startup_seconds)
+        return walltime_advice(self.predictor, self._asked(question), confidence, startup_seconds=startup_seconds)
 
-    def advise_scaling(self, question: Question, scales: Scales, price: Price) -> ScalingAdvice:
+    def advise_scaling(self, question: Question | LikeRun, scales: Scales, price: Price) -> ScalingAdvice:
         """As `Client.advise_scaling`."""
         from crosswind.models.advice.advise import scaling_advice
 
-        return scaling_advice(self.predictor, question, scales, price)
+        return scaling_advice(self.predictor, self._asked(question), scales, price)
 
     def remaining(self, run_id: str, *, total_steps: int | None = None) -> Remaining:
         """As `Client.remaining`."""
@@ -241,6 +246,17 @@ class Local:
         from crosswind.models.tuner.evidence.disturbed import disturbance_in
 
         return disturbance_in(self.store, self.studies.status(study).study, self.studies.trials(study), run_id)
+
+    def _asked(self, question: Question | LikeRun) -> Question:
+        """Return the question, with what it has from a stored run. Raises: NotFoundError, InvalidInputError."""
+        if isinstance(question, Question):
+            return question
+        from crosswind.data.store.run_facts import facts_of_runs
+
+        with self.store.catalog.read() as session:
+            run = session.runs.get(question.like)
+        [facts] = facts_of_runs(self.store, [run])
+        return question.question(replace(run, facts=facts))
 
     def close(self) -> None:
         """Close the store."""

@@ -18,7 +18,7 @@ from crosswind.data.schema.answers.stragglers import (
 )
 from crosswind.data.schema.answers.studies import Disturbance
 from crosswind.data.schema.answers.weather import HOURS_MAX, Remaining, SystemWeather
-from crosswind.data.schema.question import Price, Question, Scales
+from crosswind.data.schema.question import LikeRun, Price, Question, Scales
 from crosswind.models.tuner.service.service import StudyService
 
 
@@ -35,18 +35,21 @@ class Client(Protocol):
         ...
 
     def predict(
-        self, question: Question, outcome: Outcome | None = None, *, limit_seconds: float | None = None
+        self, question: Question | LikeRun, outcome: Outcome | None = None, *, limit_seconds: float | None = None
     ) -> RunPrediction:
-        """The distribution of a run's outcome; None: the finest outcome that was recorded."""
+        """The distribution of a run's outcome; None: the finest outcome that was recorded.
+
+        Here and below, `LikeRun(run_id, system=..., world_size=...)` is a run like a stored one but for what is given.
+        """
         ...
 
     def advise_walltime(
-        self, question: Question, confidence: float, *, startup_seconds: float | None = None
+        self, question: Question | LikeRun, confidence: float, *, startup_seconds: float | None = None
     ) -> WalltimeAdvice:
         """The shortest time limit that the run keeps with this confidence; start-up is measured where not given."""
         ...
 
-    def advise_scaling(self, question: Question, scales: Scales, price: Price) -> ScalingAdvice:
+    def advise_scaling(self, question: Question | LikeRun, scales: Scales, price: Price) -> ScalingAdvice:
         """Time, efficiency and price of the same work over numbers of nodes, and how many to request."""
         ...
 

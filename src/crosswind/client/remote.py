@@ -24,7 +24,7 @@ from crosswind.data.schema.answers.stragglers import (
 )
 from crosswind.data.schema.answers.studies import Disturbance
 from crosswind.data.schema.answers.weather import HOURS_MAX, Remaining, SystemWeather
-from crosswind.data.schema.question import Price, Question, Scales
+from crosswind.data.schema.question import LikeRun, Price, Question, Scales
 
 PEERS_MAX = 10_000  # that a server lists at most
 T = TypeVar("T")
@@ -43,20 +43,20 @@ class Remote:
         return RemoteStudyService(self._server.url, token=self._token)
 
     def predict(
-        self, question: Question, outcome: Outcome | None = None, *, limit_seconds: float | None = None
+        self, question: Question | LikeRun, outcome: Outcome | None = None, *, limit_seconds: float | None = None
     ) -> RunPrediction:
         """As POST /v1/predictions."""
         body = {**question.as_json(), "outcome": outcome, "limit_seconds": limit_seconds}
         return self._post(RunPrediction, "/v1/predictions", body)
 
     def advise_walltime(
-        self, question: Question, confidence: float, *, startup_seconds: float | None = None
+        self, question: Question | LikeRun, confidence: float, *, startup_seconds: float | None = None
     ) -> WalltimeAdvice:
         """As POST /v1/walltime-advice."""
         body = {**question.as_json(), "confidence": confidence, "startup_seconds": startup_seconds}
         return self._post(WalltimeAdvice, "/v1/walltime-advice", body)
 
-    def advise_scaling(self, question: Question, scales: Scales, price: Price) -> ScalingAdvice:
+    def advise_scaling(self, question: Question | LikeRun, scales: Scales, price: Price) -> ScalingAdvice:
         """As POST /v1/scaling-advice."""
         body = {**question.as_json(), **asdict(scales), **asdict(price)}
         return self._post(ScalingAdvice, "/v1/scaling-advice", body)

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,8 @@ from hypothesis import strategies as st
 from tests.models.next_run.made_up_runs import rows
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.question import Question, check_degrees
+from crosswind.data.schema.question import LikeRun, Question, check_degrees
+from crosswind.data.schema.run import Run, RunState
 from crosswind.models.next_run.cohort_store import CohortStore, key_of, questions_of
 
 
@@ -89,3 +91,39 @@ def test_a_cohort_keeps_its_newest_200_runs_and_counts_all() -> None:
     [cohort] = book.cohorts.values()
     assert (cohort.count, len(cohort.seconds), cohort.run_ids[0]) == (230, 200, "r30")
     assert cohort.median == 130.5  # of 31 ... 230 s
+
+
+EARLIER = Run(
+    "r1",
+    "gpt",
+    "lab",
+    RunState.COMPLETED,
+    world_size=16,
+    configuration={"batch": 8, "fused": True},
+    nodes=("n1", "n2"),
+)
+
+
+def test_a_run_like_another_is_the_same_question() -> None:
+    assert LikeRun("r1").question(EARLIER) == Question("gpt", "lab", {"batch": 8, "fused": True}, 16, 2)
+
+
+def test_what_is_given_replaces_what_the_run_had() -> None:
+    like = LikeRun("r1", "bert", "other", {"batch": 16, "zero": 3}, 4, 4)
+    assert like.question(EARLIER) == Question("bert", "other", {"batch": 16, "fused": True, "zero": 3}, 4, 4)
+
+
+@pytest.mark.parametrize(("ranks", "nodes"), [(64, 8), (8, 1), (20, 3), (1, 1)])
+def test_on_other_ranks_a_node_has_as_many_as_before(ranks: int, nodes: int) -> None:
+    assert LikeRun("r1", world_size=ranks).question(EARLIER).node_count == nodes
+
+
+def test_nodes_that_are_unknown_stay_so() -> None:
+    assert LikeRun("r1", world_size=64).question(replace(EARLIER, nodes=())).node_count is None
+
+
+def test_a_run_without_ranks_needs_them() -> None:
+    silent = replace(EARLIER, world_size=None)
+    with pytest.raises(InvalidInputError, match="world_size: run r1 does not say how many ranks it had"):
+        LikeRun("r1").question(silent)
+    assert LikeRun("r1", world_size=4).question(silent).world_size == 4

@@ -44,7 +44,7 @@ def test_later_runs_are_asked_about_from_the_last_quarter() -> None:
     assert asked is not None
     assert len(asked.seconds) == 16  # of 64
     assert asked.seconds.tolist() == scaled(4)["seconds"].tolist()[48:]
-    assert set(asked.basis) == {"cohort"}
+    assert set(asked.kinds) == {"repeat"}
 
 
 def test_too_few_runs_are_asked_about_nothing() -> None:
@@ -110,7 +110,7 @@ def test_an_end_that_nobody_told_is_the_start_and_the_seconds() -> None:
     assert np.array_equal(with_ends.predicted.values, unknown.predicted.values)
 
 
-def test_worth_is_told_for_every_basis_that_was_asked_about_often_enough() -> None:
+def test_accuracy_is_of_every_kind_of_question_that_was_asked_often_enough() -> None:
     repeated = scaled(4)
     new = rows(*(("gpt", "lab", {"batch": 65 + place}, 2, 10.0) for place in range(16)))
     late = START_NS + 64 * GAP_SECONDS * SECOND
@@ -119,9 +119,9 @@ def test_worth_is_told_for_every_basis_that_was_asked_about_often_enough() -> No
     asked = validate(Outcome.RUN, pd.concat([repeated, new], ignore_index=True), None)
     assert asked is not None
     worth = track_records(asked)
-    assert set(worth) == {"workload"}  # four repeats are too few
-    assert worth["workload"].runs == 16
-    assert worth_of_alone(repeated) == {"cohort"}
+    assert set(worth) == {"configuration"}  # four repeats are too few
+    assert worth["configuration"].runs == 16
+    assert worth_of_alone(repeated) == {"repeat"}
 
 
 def worth_of_alone(runs: pd.DataFrame) -> set[str]:
@@ -136,7 +136,7 @@ def test_a_value_of_another_kind_in_a_later_run_keeps_nobody_from_an_answer(tmp_
     late["ended_ns"] = late["started_ns"] + SECOND
     with Store.open(tmp_path / "store") as store:
         model = fitted(store, Outcome.JOB, pd.concat([scaled(4), late], ignore_index=True))
-    assert "cohort" in model.track_records
+    assert "repeat" in model.track_records
 
 
 def test_training_without_enough_runs_says_so(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_jobs_are_trained_on_though_nobody_told_their_end(tmp_path: Path) -> Non
 
 @pytest.mark.thorough
 def test_the_lab_s_steps_are_foretold_no_worse_than_by_their_median_and_the_interval_holds(lab: Lab) -> None:
-    worth = lab.model.track_records["cohort"]
+    worth = lab.model.track_records["repeat"]
     assert worth.runs == 110  # a quarter of the sample's
     assert worth.skill is not None
     assert worth.coverage_90 is not None
@@ -195,4 +195,4 @@ def test_fitting_keeps_what_it_is_worth(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         model = fitted(store, Outcome.JOB, scaled(6))
     assert isinstance(model, NextRunModel)
-    assert model.track_records["cohort"].runs == 24
+    assert model.track_records["repeat"].runs == 24

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from tests.models.next_run.made_up_runs import rows, scaled
 
-from crosswind.data.schema.answers.predictions import PredictionBasis, RunPrediction
+from crosswind.data.schema.answers.predictions import PredictionBasis, QuestionKind, RunPrediction
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.question import Question
 from crosswind.models.next_run.model import NextRunModel
@@ -111,8 +111,51 @@ def test_a_parameter_that_nobody_had_is_no_distance_of_zero(model: NextRunModel)
     assert answer.distance > 0
 
 
-def test_another_system_is_told_by_transfer(model: NextRunModel) -> None:
-    assert model.answer(asked(system="other")).basis is PredictionBasis.TRANSFER
+def test_a_system_that_never_ran_is_outside_and_its_band_is_as_wide_as_that(model: NextRunModel) -> None:
+    here, there = model.answer(asked(24, 4)), model.answer(asked(24, 4, "other"))
+    assert (there.basis, there.is_outside, here.is_outside) == (PredictionBasis.TRANSFER, True, False)
+    # Nothing is known of how systems differ: a factor of e up or down is usual, and nine in ten lie within e^1.645.
+    assert width(there) > np.exp(2 * 1.5)
+    assert width(here) < width(there) / 5
+    assert model.batch([asked(24, 4, "other")]).is_outside == (True,)
+
+
+def test_an_accelerator_that_never_ran_is_outside() -> None:
+    kinds = [(batch, ranks, name) for batch in (8, 32, 64) for ranks in (1, 2, 4) for name in ("A100", "V100")]
+    ran = [
+        ("gpt", "lab", {"batch": batch, "accelerator": name}, ranks, batch / ranks * (2 if name == "V100" else 1))
+        for batch, ranks, name in kinds
+    ]
+    model = NextRunModel("run_seconds").fit(rows(*ran))
+    usual, new = (model.answer(asked(16, 2, accelerator=name)) for name in ("A100", "H100"))
+    assert (usual.is_outside, new.is_outside) == (False, True)
+    assert new.worth.kind is QuestionKind.SYSTEM
+    assert width(new) > 3 * width(usual)
+
+
+def test_accuracy_is_that_of_the_kind_of_question(model: NextRunModel) -> None:
+    questions = {
+        QuestionKind.REPEAT: asked(),
+        QuestionKind.CONFIGURATION: asked(24, 4),
+        QuestionKind.SCALE: asked(8, 64),
+        QuestionKind.SYSTEM: asked(8, 2, "other"),
+    }
+    assert {kind: model.answer(question).worth.kind for kind, question in questions.items()} == {
+        kind: kind for kind in questions
+    }
+    held = model.answer(questions[QuestionKind.CONFIGURATION]).worth
+    assert (held.runs, held.is_held_out, held.skill) == (16, True, None)
+    assert held.median_error is not None
+    assert held.median_error < 0.3
+    assert model.answer(questions[QuestionKind.SYSTEM]).worth.runs == 0  # there was only one
+
+
+def test_runs_of_the_workload_are_the_evidence_before_nearer_ones_of_another() -> None:
+    own = [("gpt", "lab", {"batch": 64}, ranks, 64.0 / ranks) for ranks in (16, 32)]
+    others = [("bert", "lab", {"batch": 8}, ranks, 8.0 / ranks) for ranks in (1, 2, 4, 8)]
+    answer = NextRunModel("run_seconds").fit(rows(*others, *own)).answer(asked(8, 1))
+    assert [run.workload for run in answer.evidence] == ["gpt", "gpt", "bert", "bert", "bert"]
+    assert answer.distance == answer.evidence[0].distance
 
 
 def test_a_second_system_is_told_by_its_own_level() -> None:

@@ -52,3 +52,17 @@ def test_one_row_is_enough() -> None:
     _, distances = Neighbours().fit(RAN[:1]).nearest(table(("bert", 4, -1.0)), 5)
     assert distances.shape == (1, 1)
     assert distances[0, 0] == pytest.approx(2.0)
+
+
+def test_rows_of_the_own_workload_come_before_nearer_ones_of_another() -> None:
+    many = [("gpt", 2, 1.0), ("gpt", 4, 1.0)] * 20
+    neighbours = Neighbours().fit(table(("bert", 2**20, 9.0), *many, ("bert", 2**21, 9.0)))
+    places, distances = neighbours.nearest(table(("bert", 2, 1.0), ("gpt", 2, 1.0)), 3)
+    assert places.tolist() == [[0, 41, 1], [1, 3, 5]]
+    assert distances[0, 2] < distances[0, 0] < distances[0, 1]
+    assert neighbours.nearest(table(("bert", 2, 1.0)), 1)[0].tolist() == [[0]]
+
+
+def test_a_workload_that_never_ran_has_the_nearest_of_all() -> None:
+    places, _ = Neighbours().fit(RAN).nearest(table(("gpt", 8, 1.0)), 1)
+    assert places.tolist() == [[3]]

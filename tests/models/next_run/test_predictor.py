@@ -1,7 +1,6 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 from tests.models.next_run.made_up_runs import GAP_SECONDS, SECOND, START_NS, put, scaled
@@ -16,13 +15,13 @@ from crosswind.data.store.store import Store
 from crosswind.models.next_run.cases import cases
 from crosswind.models.next_run.fit import train
 from crosswind.models.next_run.model import NextRunModel
+from crosswind.models.next_run.model_source import Promoted
 from crosswind.models.next_run.predictor import MODELS_MAX, PLACES_MAX, RunPredictor
 from crosswind.models.next_run.quantiles import distribution
 from crosswind.models.next_run.registered import run_predictor
 from crosswind.models.registry.registry import Registry
 
 ASKED = Question("gpt", "lab", {"batch": 8}, 2)
-Found: TypeAlias = tuple[NextRunModel, str]
 
 
 @pytest.fixture
@@ -186,9 +185,9 @@ def test_a_registered_model_answers_with_what_ran_since_and_is_named(store: Stor
     model = NextRunModel("run_seconds").fit(cases(store, Outcome.RUN))
     asked: list[Outcome] = []
 
-    def registered(outcome: Outcome) -> Found:
+    def registered(outcome: Outcome) -> Promoted:
         asked.append(outcome)
-        return model, "run_seconds/7"
+        return Promoted("run_seconds/7", lambda: model)
 
     predictor = RunPredictor(store, registered=registered)
     put(store, "r6", 11.0, place=6)
@@ -201,15 +200,16 @@ def test_a_registered_model_answers_with_what_ran_since_and_is_named(store: Stor
 
 def test_a_registered_model_that_lacks_the_workload_does_not_answer(store: Store) -> None:
     strange = NextRunModel("run_seconds").fit(scaled().assign(workload="bert"))
-    answer = RunPredictor(store, registered=lambda _: (strange, "run_seconds/1")).answer(ASKED)
+    answer = RunPredictor(store, registered=lambda _: Promoted("run_seconds/1", lambda: strange)).answer(ASKED)
     assert (answer.model, answer.cohort_runs) == (None, 6)
 
 
 def test_a_model_that_is_registered_or_taken_back_meanwhile_answers_or_does_not(store: Store) -> None:
-    current: list[Found | None] = [None]
+    current: list[Promoted | None] = [None]
     predictor = RunPredictor(store, registered=lambda _: current[0])
     assert predictor.answer(ASKED).model is None
-    current[0] = (NextRunModel("run_seconds").fit(cases(store, Outcome.RUN)), "run_seconds/1")
+    model = NextRunModel("run_seconds").fit(cases(store, Outcome.RUN))
+    current[0] = Promoted("run_seconds/1", lambda: model)
     assert predictor.answer(ASKED).model == "run_seconds/1"
     current[0] = None
     assert predictor.answer(ASKED).model is None

@@ -5,7 +5,7 @@ import tracemalloc
 import zipfile
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +67,8 @@ def test_a_fitted_surrogate_predicts_the_same_after_it_was_saved() -> None:
 
 
 def test_a_restored_booster_uses_as_many_threads_as_before() -> None:
-    restored = read_model(write_model(fitted()))
-    config = json.loads(restored.surrogate._booster.save_config())
+    restored = read_model(write_model(booster()))
+    config = json.loads(restored.save_config())
     assert config["learner"]["generic_param"]["nthread"] == "1"
 
 
@@ -343,9 +343,23 @@ def test_making_a_model_from_a_file_calls_nothing_of_it() -> None:
     assert read_model(forged(wrong)).levels == (0.9, 0.1)  # its __post_init__ would refuse
 
 
+def test_a_surrogate_that_an_older_version_saved_with_its_booster_predicts_as_with_its_trees() -> None:
+    X = pd.DataFrame(np.eye(4), columns=list("abcd"))
+    model = XgboostQuantileSurrogate(n_rounds=5).fit(X, np.array([1.0, 2.0, 4.0, 8.0]))
+    rows = xgb.QuantileDMatrix(np.eye(4), label=np.log([1.0, 2, 4, 8]) - model._centre, nthread=1)
+    older = replace(model)
+    older._centre, older._columns = model._centre, model._columns
+    older._booster = xgb.train(model._parameters(), rows, num_boost_round=5)
+    restored = read_model(write_model(older))
+    assert restored.predict(X).values == pytest.approx(model.predict(X).values, rel=1e-5)  # 32 bits
+
+
+def booster() -> xgb.Booster:
+    return xgb.train({"nthread": 1}, xgb.DMatrix(np.eye(4), np.arange(4.0), nthread=1), num_boost_round=2)
+
+
 def booster_json() -> bytes:
-    booster = xgb.train({"nthread": 1}, xgb.DMatrix(np.eye(4), np.arange(4.0), nthread=1), num_boost_round=2)
-    return bytes(booster.save_raw("json"))
+    return bytes(booster().save_raw("json"))
 
 
 @pytest.mark.parametrize("share", [0, 0.1, 0.5, 0.99])

@@ -18,6 +18,12 @@ def say(text: str = "") -> None:
     sys.stdout.flush()
 
 
+def notice(text: str) -> None:
+    """One line for people about what goes on, apart from the answer."""
+    sys.stderr.write(f"crosswind: {text}\n")
+    sys.stderr.flush()
+
+
 def say_json(value: object) -> None:
     """One JSON value for machines; NaN and infinity become null."""
     say(json.dumps(plain(value), allow_nan=False, ensure_ascii=False))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from crosswind.cli.text.energy import forecast_words
 from crosswind.cli.text.output import colour, printable, table
 from crosswind.dashboards.wording import number, percent, seconds
-from crosswind.data.schema.answers.predictions import Accuracy, MemoryNeed, Quantile, RunPrediction
+from crosswind.data.schema.answers.predictions import Accuracy, MemoryNeed, Quantile, QuestionKind, RunPrediction
 
 ROOM = 80  # columns of a terminal
 NAME_MIN = 12  # letters that are left of a long name
@@ -23,6 +23,13 @@ BASES = {
     "workload": "{runs} runs of the workload, none of this configuration and scale on this system",
     "transfer": "{runs} runs of the workload, none on this system",
     "analytic": "closed-form times of what the configuration says; the workload never ran",
+}
+KINDS = {
+    QuestionKind.REPEAT: "of repeats",
+    QuestionKind.CONFIGURATION: "of new configurations",
+    QuestionKind.SCALE: "of larger scales",
+    QuestionKind.SYSTEM: "on new systems",
+    QuestionKind.WORKLOAD: "of new workloads",
 }
 
 
@@ -68,19 +75,28 @@ def line(what: str, words: str) -> str:
 
 
 def _accuracy(accuracy: Accuracy) -> list[str]:
-    if accuracy.skill is None:
+    if accuracy.kind is None:
         return []
-    gained = f"{percent(abs(accuracy.skill))} {'less' if accuracy.skill >= 0 else 'MORE'} loss than always the median"
-    covered = accuracy.coverage_90
-    inside = "" if covered is None else f", {percent(covered)} of them inside the 90 % interval"
-    return [line("accuracy", f"on {accuracy.runs} later runs {gained}{inside}")]
+    of_kind = KINDS[accuracy.kind]
+    if not accuracy.runs:
+        return [line("accuracy", f"unknown, too few runs {of_kind} to test it")]
+    on = f"cohorts held out, as {of_kind}" if accuracy.is_held_out else f"later runs {of_kind}"
+    scores = []
+    if accuracy.median_error is not None:
+        scores.append(f"median error {percent(accuracy.median_error)}")
+    if accuracy.skill is not None:
+        compared = "less" if accuracy.skill >= 0 else "MORE"
+        scores.append(f"{percent(abs(accuracy.skill))} {compared} loss than always the median")
+    if accuracy.coverage_90 is not None:
+        scores.append(f"{percent(accuracy.coverage_90)} inside the 90 % interval")
+    return [line("accuracy", f"on {accuracy.runs} {on}: {', '.join(scores)}")]
 
 
 def _far(distance: float | None) -> str:
     if distance is None:
         return "no run to compare with"
     if distance <= 1:
-        return "no run on such a device"
+        return "nothing ran on this system, or on such a device"
     return f"{number(distance)} times as far from the nearest run as runs usually are"
 
 

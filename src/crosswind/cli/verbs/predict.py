@@ -4,7 +4,7 @@ import argparse
 
 from crosswind.cli.arguments import OUTCOMES, configure_run, question_of
 from crosswind.cli.quantities import above_zero, whole, zero_or_more
-from crosswind.cli.text.output import say_answer
+from crosswind.cli.text.output import notice, say_answer
 from crosswind.cli.text.prediction import answer_text
 from crosswind.cli.text.scaling import scaling_text
 from crosswind.client.connection import connect
@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Predicts it."""
     _check_together(arguments)
-    with connect(arguments.server, settings=settings) as client:
+    with connect(arguments.server, settings=settings, notice=notice) as client:
         if arguments.nodes is None:
             _show_one(client, arguments, settings)
         else:
@@ -57,6 +57,8 @@ def _check_together(arguments: argparse.Namespace) -> None:
         if getattr(arguments, name) is not None:
             given = f"--{name.replace('_', '-')}"
             raise InvalidInputError(f"{given} goes with --nodes" if is_one else f"{given} does not go with --nodes")
+    if not is_one and arguments.like is not None and arguments.ranks_per_node is None:
+        raise InvalidInputError("--like with --nodes: expected --ranks-per-node too")
 
 
 def _show_one(client: Client, arguments: argparse.Namespace, settings: Settings) -> None:

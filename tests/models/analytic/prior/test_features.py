@@ -2,7 +2,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.prior.features import Features
 
 TABLE = pd.DataFrame(
@@ -26,6 +25,13 @@ def test_missing_is_the_mean_and_zero_ranks_are_very_far() -> None:
     assert points[1, 0] < -50
 
 
-def test_other_columns_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="the table has the columns ranks, expected"):
-        Features.of(TABLE).points(TABLE[["ranks"]])
+def test_a_missing_column_is_the_mean_and_an_unknown_one_does_not_count() -> None:
+    features = Features.of(TABLE)
+    lacking = TABLE[["ranks", "device"]].assign(unknown=1.0)
+    assert np.array_equal(features.points(lacking), features.points(TABLE.assign(offset=np.nan)))
+
+
+def test_a_text_among_numbers_is_missing() -> None:
+    features = Features.of(TABLE)
+    asked = TABLE.assign(ranks=["1", "2", "many", "8"])
+    assert features.points(asked)[:, 0] == pytest.approx(features.points(TABLE.assign(ranks=[1.0, 2, np.nan, 8]))[:, 0])
