@@ -28,6 +28,7 @@ from crosswind.api.routes import (
     pages,
     predictions,
     remaining,
+    run_outcomes,
     runs,
     series,
     shares,
@@ -49,7 +50,7 @@ from crosswind.models.training.trainers import TRAINERS
 
 ROUTERS = (  # matched one after the other: the most frequent requests first
     *(predictions, batches, trials, health),
-    *(runs, victims, remaining, shares, weather, jobs, nodes, advice, models, operations),
+    *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations),
     *(counters, interference),
     *(stragglers, studies, disturbances, series, checks, problems, pages),
 )

@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.ingest import cpu_seconds, server
 from benchmarks.saturated import answers_per_second, cores_apart, request
-from crosswind.cli.verbs.models import train
+from crosswind.cli.verbs.models.actions import train
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 

@@ -130,7 +130,7 @@ DAY = 86_400_000_000_000
 SEGMENTS = 40
 KILLS_AT_RANDOM = """
 import os, random, sys, time
-import crosswind.cli.verbs.ingest, crosswind.models, sqlalchemy.dialects.sqlite, alembic.command
+import crosswind.cli.verbs.ingest.taking, crosswind.models, sqlalchemy.dialects.sqlite, alembic.command
 from crosswind.cli.main import main
 chance, killed = random.Random(int(sys.argv[1])), 0
 for _ in range(30):

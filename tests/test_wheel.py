@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("src", "api", "dashboards", "data", "ingest", "models", "pyproject.toml", "LICENSE", "README.md")
+SOURCES = ("src", "api", "dashboards", "data", "deploy", "ingest", "models", "pyproject.toml", "LICENSE", "README.md")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*")
 
 
@@ -72,7 +72,7 @@ def test_every_file_of_the_packages_is_in_the_wheel(unpacked: Path) -> None:
     present = files(unpacked / "crosswind")
     assert files(ROOT / "src" / "crosswind") - present == set()
     catalog = "data/catalog/migrations/versions/"
-    for kind in ("dashboards/templates/base.html", "dashboards/static/", catalog, "data/samples/"):
+    for kind in ("dashboards/templates/base.html", "dashboards/static/", catalog, "data/samples/", "deploy/slurm/"):
         assert any(path.startswith(kind) for path in present), kind
 
 

@@ -4,45 +4,33 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from crosswind.api.dependencies import StoreOf
+from crosswind.api.dependencies import ClientOf, StoreOf
 from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
-from crosswind.api.wire import Id, View, refuse_unknown_query
+from crosswind.api.wire import Id, Name, View, refuse_unknown_query
+from crosswind.data.schema.answers.jobs import JobReport, ListedJob
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.occupancy import Source
 from crosswind.data.store.coverage import coverages
+from crosswind.data.store.job_usage import listed_job
+from crosswind.data.store.jobs import JobFilter
 
+SystemOf = Annotated[Name | None, Query(description="where several systems have a job of this id")]
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[Depends(refuse_unknown_query)])
-
-
-class JobView(View):
-    """One allocation as the scheduler accounts for it."""
-
-    system: str
-    job_id: str
-    name: str
-    user: str | None
-    account: str | None
-    partition: str | None
-    state: str
-    exit_code: int | None
-    signal: int | None
-    nodes: tuple[str, ...]
-    node_count: int | None
-    cpu_count: int | None
-    submitted_at: str | None
-    submitted_ns: int | None
-    started_at: str | None
-    started_ns: int | None
-    ended_at: str | None
-    ended_ns: int | None
-    elapsed_seconds: float | None
-    energy_joules: float | None
 
 
 class JobPage(Page):
     """Part of the list of jobs, newest first."""
 
-    jobs: list[JobView]
+    jobs: list[ListedJob]
+
+
+class JobQuery(ListQuery):
+    """Conditions on the jobs to list; `state` is the scheduler's word, such as COMPLETED."""
+
+    name: Name | None = None
+    system: Name | None = None
+    user: Name | None = None
+    state: Name | None = None
 
 
 class AllocationView(View):
@@ -87,10 +75,17 @@ def list_nodes(job_id: Id, query: Annotated[ListQuery, Query()], request: Reques
     return AllocationPage(job_id=job_id, nodes=nodes, next=cursor, next_url=next_url(request, cursor))
 
 
+@router.get("/{job_id}")
+def get_job(job_id: Id, client: ClientOf, system: SystemOf = None) -> JobReport:
+    """Return one job: time asked and used, efficiency, energy, and its runs with their verdicts."""
+    return client.job(job_id, system)
+
+
 @router.get("")
-def list_jobs(query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> JobPage:
+def list_jobs(query: Annotated[JobQuery, Query()], request: Request, store: StoreOf) -> JobPage:
     """Return jobs, newest first."""
-    jobs = store.jobs.find(before=place_of(query.cursor, int, str, str), limit=query.limit)
+    wanted = JobFilter(query.name, query.system, query.user, query.state)
+    jobs = store.jobs.find(wanted, before=place_of(query.cursor, int, str, str), limit=query.limit)
     last = jobs[-1] if len(jobs) == query.limit else None
     cursor = cursor_of(last.started_ns or 0, last.system, last.job_id) if last else None
-    return JobPage(jobs=[JobView.from_record(job) for job in jobs], next=cursor, next_url=next_url(request, cursor))
+    return JobPage(jobs=[listed_job(job) for job in jobs], next=cursor, next_url=next_url(request, cursor))

@@ -13,7 +13,7 @@ from crosswind.data.schema.answers.nodes import NodeState
 from crosswind.data.store.fleet import fleet
 
 router = APIRouter(prefix="/v1/nodes", tags=["nodes"], dependencies=[Depends(refuse_unknown_query)])
-WEEK_SECONDS = 7 * 86_400
+MOST_SECONDS = 2**32  # since before 1970, which is everything
 
 
 class NodePage(Page):
@@ -25,13 +25,13 @@ class NodePage(Page):
 class NodeQuery(ListQuery):
     """The nodes to list."""
 
-    since_seconds: Annotated[int, Field(ge=1, le=WEEK_SECONDS, description="how far to look back")] = 3600
+    since_seconds: Annotated[int, Field(ge=1, le=MOST_SECONDS, description="how far to look back")] = 3600
 
 
 @router.get("")
 def list_nodes(query: Annotated[NodeQuery, Query()], request: Request, store: StoreOf) -> NodePage:
     """Nodes with samples of the last hour, or of `since_seconds`, by name."""
     [after] = place_of(query.cursor, str) or [""]
-    states = fleet(store, time.time_ns() - query.since_seconds * 1_000_000_000, after=after, limit=query.limit)
+    states = fleet(store, max(0, time.time_ns() - query.since_seconds * 1_000_000_000), after=after, limit=query.limit)
     cursor = cursor_of(states[-1].node) if len(states) == query.limit else None
     return NodePage(nodes=list(states), next=cursor, next_url=next_url(request, cursor))

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
+from pydantic import Field
 
 from crosswind.api.dependencies import ClientOf, StoreOf
 from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
@@ -10,8 +11,10 @@ from crosswind.api.routes.step_rows import StepRow, StepsQuery, step_rows
 from crosswind.api.wire import Id, Name, refuse_unknown_query
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.explanations import Comparison, Explanation
-from crosswind.data.schema.answers.runs import ListedRun, MeasuredRun
-from crosswind.data.schema.run import RunState
+from crosswind.data.schema.answers.runs import ListedRun, MeasuredRun, RunReport
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import listed
+from crosswind.data.store.store import Store
 from crosswind.models.energy.measured import energy_of_run
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], dependencies=[Depends(refuse_unknown_query)])
@@ -37,21 +40,27 @@ class RunQuery(ListQuery):
     system: Name | None = None
     state: RunState | None = None
     job_id: Name | None = None
+    id_end: Annotated[Name | None, Field(description="the end of their ids")] = None
+
+    @property
+    def conditions(self) -> RunFilter:
+        """The conditions for the catalog."""
+        return RunFilter(self.workload, self.system, self.state, self.job_id, self.id_end)
 
 
 @router.get("")
 def list_runs(query: Annotated[RunQuery, Query()], request: Request, store: StoreOf) -> RunPage:
     """Return runs, newest first."""
-    conditions = RunFilter(query.workload, query.system, query.state, query.job_id)
+    runs, cursor = part_of(query, store)
+    return RunPage(runs=[listed(run) for run in runs], next=cursor, next_url=next_url(request, cursor))
+
+
+def part_of(query: RunQuery, store: Store) -> tuple[list[Run], str | None]:
+    """Return the runs of this part of the list, and the cursor of the next part."""
     with store.catalog.read() as session:
-        runs = session.runs.find(conditions, before=place_of(query.cursor, int, str), limit=query.limit)
+        runs = session.runs.find(query.conditions, before=place_of(query.cursor, int, str), limit=query.limit)
     last = runs[-1] if len(runs) == query.limit else None
-    cursor = cursor_of(last.started_ns or 0, last.run_id) if last else None
-    return RunPage(
-        runs=[ListedRun(**vars(run), run_seconds=run.seconds) for run in runs],
-        next=cursor,
-        next_url=next_url(request, cursor),
-    )
+    return runs, cursor_of(last.started_ns or 0, last.run_id) if last else None
 
 
 @router.get("/{run_id}")
@@ -61,6 +70,12 @@ def get_run(run_id: Id, client: ClientOf) -> MeasuredRun:
         run = session.runs.get(run_id)
     energy = energy_of_run(client.store, run, client.intensity())
     return MeasuredRun(**vars(run), run_seconds=run.seconds, energy=energy)
+
+
+@router.get("/{run_id}/report")
+def get_report(run_id: Id, client: ClientOf) -> RunReport:
+    """Return one run with the outcome of its steps, its ranks, who came last to collectives, and its energy."""
+    return client.run_report(run_id)
 
 
 @router.get("/{run_id}/steps")

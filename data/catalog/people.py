@@ -42,6 +42,11 @@ class People:
         rows.add_those_not_there(self._connection, tables.pseudonyms, fresh)
         return pseudonyms
 
+    def pseudonym(self, name: str) -> str | None:
+        """The pseudonym that this name would have; None where nobody has one yet. Nothing is noted."""
+        stored = rows.fetch(self._connection, tables.secrets, name=KEY)
+        return None if stored is None else f"u-{_digest(bytes.fromhex(stored['value']), name)}"
+
     def names(self, pseudonyms: Collection[str]) -> Mapping[str, str]:
         """Whose pseudonyms these are, where that is known."""
         table = tables.pseudonyms

@@ -22,12 +22,13 @@ PROCESS = ("node", "pid", "started_ns")  # of a rank: a process with another of 
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Conditions that the wanted runs meet; None asks for all."""
+    """Conditions that the wanted runs meet; None asks for all. `id_end` is the end of their ids."""
 
     workload: str | None = None
     system: str | None = None
     state: RunState | None = None
     job_id: str | None = None
+    id_end: str | None = None
 
 
 ANY_RUN = RunFilter()
@@ -206,8 +207,10 @@ def _certainty(run: Run) -> tuple[bool, int]:
 def _filtered(wanted: RunFilter) -> Select[Any]:
     query = select(tables.runs)
     for name, value in vars(wanted).items():
-        if value is not None:
+        if value is not None and name != "id_end":
             query = query.where(tables.runs.c[name] == value)
+    if wanted.id_end is not None:
+        query = query.where(tables.runs.c.run_id.endswith(wanted.id_end, autoescape=True))
     return query
 
 

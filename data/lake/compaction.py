@@ -103,6 +103,11 @@ def compact(
     return done
 
 
+def days_of(lake: Lake) -> int:
+    """Return how many days of sets a compaction looks at, one after another."""
+    return sum(len(list(days(lake.root / f"set={name}"))) for name in lake.sets())
+
+
 def _check_locks(root: Path, mounts: Path) -> None:
     mount = mount_of(root, mounts)
     if not mount.has_locks_of_all:

@@ -1,18 +1,22 @@
 """Outcomes of each run, computed from its steps."""
 
 import json
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
 from crosswind.data.catalog.runs import ANY_RUN, RunFilter
 from crosswind.data.lake.steps_summary import time_of
+from crosswind.data.schema.answers.runs import ListedRun, RunOutcome
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.steps import PHASES
 from crosswind.data.store.store import Store
 
 WARM_UP_STEPS = 3  # the first steps allocate, compile and connect; they are measured but not compared
 EVERY_RUN = 100_000
+DIGITS = 12  # of outcomes: sums of several threads differ beyond them from one query to the next
 
 _SUMMARY = """
 with per_step as (
@@ -45,6 +49,23 @@ def summaries(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
     identity = rows.astype(types).infer_objects()
     outcome = store.lake.frame(_summary_sql(), [WARM_UP_STEPS, [run.run_id for run in runs]], within=time_of(runs))
     return identity.merge(outcome, on="run_id", how="left")
+
+
+def listed(run: Run) -> ListedRun:
+    """Return the run as it is listed."""
+    return ListedRun(**vars(run), run_seconds=run.seconds)
+
+
+def outcomes(store: Store, runs: Sequence[Run]) -> tuple[RunOutcome, ...]:
+    """Return the runs, in the order given, with the outcomes of their steps."""
+    rows = summaries(store, runs).drop(columns=list(_identity_columns())).to_dict("records")
+    return tuple(_outcome(run, row) for run, row in zip(runs, rows, strict=True))
+
+
+def _outcome(run: Run, row: dict[Any, float]) -> RunOutcome:
+    values: dict[str, Any] = {name: None if math.isnan(value) else round(value, DIGITS) for name, value in row.items()}
+    values["steps"] = None if values["steps"] is None else int(values["steps"])
+    return RunOutcome(**vars(listed(run)), cohort=cohort_key(run), **values)
 
 
 def all_runs(store: Store, wanted: RunFilter = ANY_RUN, *, limit: int = EVERY_RUN) -> list[Run]:

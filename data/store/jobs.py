@@ -58,6 +58,7 @@ _PLACED = f"({', '.join(_PLACE)})"
 _AMONG = "job_id in (select unnest(?))"
 _Row = dict[str, Any]
 _Rows = Callable[[str, Sequence[object]], list[_Row]]
+NO_FACTS: Mapping[str, str] = {}
 LOOKED_AT = 4  # accounts for each job that is wanted: most jobs are reported less often
 
 
@@ -67,6 +68,19 @@ def job_table(jobs: Sequence[Job], *, reported_ns: int) -> pa.Table:
     columns["nodes"] = [",".join(job.nodes) for job in jobs]
     columns["fields"] = [json.dumps(dict(job.fields), ensure_ascii=False) if job.fields else None for job in jobs]
     return to_table(JOB, {"ts_ns": list(range(reported_ns, reported_ns + len(jobs))), **columns})
+
+
+@dataclass(frozen=True)
+class JobFilter:
+    """Conditions that the wanted jobs meet; None asks for all."""
+
+    name: str | None = None
+    system: str | None = None
+    user: str | None = None
+    state: str | None = None
+
+
+ANY_JOB = JobFilter()
 
 
 @dataclass(frozen=True)
@@ -118,9 +132,13 @@ class Jobs:
         sql = f"{_settled(among)} where name = $1 order by {_PLACED} desc limit {int(limit)}"
         return self._jobs(self._answer(lambda rows: rows(sql, [name, system])))[::-1]
 
-    def find(self, *, before: tuple[int, str, str] | None = None, limit: int) -> list[Job]:
+    def find(self, wanted: JobFilter = ANY_JOB, *, before: tuple[int, str, str] | None = None, limit: int) -> list[Job]:
         """Jobs, newest first; `before` is the (started_ns or 0, system, job_id) of the last one seen."""
-        return self._jobs(self._answer(lambda rows: _first_jobs(rows, before, limit)))
+        facts = {name: value for name, value in vars(wanted).items() if value is not None}
+        if wanted.user is not None:
+            with self._catalog.read() as session:
+                facts["user"] = session.people.pseudonym(wanted.user) or wanted.user
+        return self._jobs(self._answer(lambda rows: _first_jobs(rows, before, limit, facts)))
 
     def newest_spans(self, *, limit: int) -> list[JobSpan]:
         """Return where and when the newest jobs ran, newest first; those of which it is not known are left out."""
@@ -174,14 +192,22 @@ def _settled(where: str) -> str:
     return f"from ({settled('job', FACTS, where=where)})"
 
 
-def _first_jobs(rows: _Rows, before: tuple[int, str, str] | None, limit: int) -> list[_Row]:
-    """The newest jobs by when they started: accounts first, without those that another one replaced."""
-    where = "true" if before is None else f"coalesce(started_ns, 0) <= $1 and {_PLACED} < ($1, $2, $3)"
+def _first_jobs(
+    rows: _Rows, before: tuple[int, str, str] | None, limit: int, facts: Mapping[str, str] = NO_FACTS
+) -> list[_Row]:
+    """The newest jobs by when they started: accounts first, without those that another one replaced.
+
+    A job with these facts has an account with each of them, which need not be the one of its start.
+    """
+    conditions = [f'job_id in (select job_id from job where "{name}" = ?)' for name in facts]  # noqa: S608
+    conditions += [] if before is None else [f"coalesce(started_ns, 0) <= ? and {_PLACED} < (?, ?, ?)"]
+    where = " and ".join(conditions) or "true"
+    parameters = [*facts.values(), *(() if before is None else (before[0], *before))]
     looked_at = LOOKED_AT * limit
     while True:
         sql = f"select {', '.join(_PLACE)} from job where {where} order by {_PLACED} desc limit {int(looked_at)}"  # noqa: S608
-        first = [tuple(row.values()) for row in rows(sql, before or ())]
-        jobs = _jobs_at(rows, set(first))
+        first = [tuple(row.values()) for row in rows(sql, parameters)]
+        jobs = [job for job in _jobs_at(rows, set(first)) if facts.items() <= job.items()]
         if len(jobs) >= limit or len(first) < looked_at:
             return jobs[:limit]
         looked_at *= LOOKED_AT

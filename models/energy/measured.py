@@ -40,8 +40,11 @@ class Measured:
 def energy_of_run(store: Store, run: Run, intensity: CarbonIntensity | None) -> MeasuredEnergy | None:
     """The energy that meters showed of one run; None where they cover less than 90 % of its time on any node."""
     measured = measured_energy(store, [run]).get(run.run_id)
-    if measured is None:
-        return None
+    return None if measured is None else energy_of(measured, intensity)
+
+
+def energy_of(measured: Measured, intensity: CarbonIntensity | None) -> MeasuredEnergy:
+    """Return what was measured as an answer, with its carbon where the intensity is known."""
     return MeasuredEnergy(
         measured.energy.joules,
         measured.energy.origin,

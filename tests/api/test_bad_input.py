@@ -73,7 +73,7 @@ def fingerprint(store: Store) -> str:
         ("/v1/runs?workload=", "query.workload"),
         ("/v1/runs?workload=a%00b", "query.workload"),
         (f"/v1/runs?workload={LARGE}", "query.workload"),
-        ("/v1/runs?page=2", "'page' is unknown: expected cursor, job_id, limit, state, system, workload"),
+        ("/v1/runs?page=2", "'page' is unknown: expected cursor, id_end, job_id, limit, state, system, workload"),
         ("/v1/runs?limit=1&limit=2", "'limit' is given twice"),
         ("/v1/runs/r0?verbose=1", "'verbose' is unknown: this resource has none"),
         ("/v1/runs?cursor=nonsense", "cursor 'nonsense'"),

@@ -75,7 +75,7 @@ def test_the_api_describes_itself_as_openapi_3_1(client: TestClient) -> None:
     assert described["openapi"].startswith("3.1")
     assert {"/v1/runs", "/v1/runs/{run_id}/steps", "/v1/studies/{study_id}/trials:suggest"} <= set(described["paths"])
     names = [parameter["name"] for parameter in described["paths"]["/v1/runs"]["get"]["parameters"]]
-    assert sorted(names) == ["cursor", "job_id", "limit", "state", "system", "workload"]
+    assert sorted(names) == ["cursor", "id_end", "job_id", "limit", "state", "system", "workload"]
 
 
 def test_the_guide_names_every_resource_and_metric(client: TestClient) -> None:

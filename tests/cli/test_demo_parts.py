@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from crosswind.cli.main import main
-from crosswind.cli.progress import Progress
+from crosswind.cli.progress import Parts
 from crosswind.cli.verbs.demo.disturbance import CpuTime, Disturbance, disturbance_between
 from crosswind.cli.verbs.demo.loop import Checked, DemoResult, Explained
 from crosswind.cli.verbs.demo.plan import CONFIGURATION, RUNS, STRENGTHS, PlannedRun, command, planned_runs
@@ -134,7 +134,7 @@ def test_the_summary_says_where_it_was_wrong_and_why_it_did_not_predict() -> Non
 
 def test_progress_says_a_line_a_part_where_there_is_no_terminal() -> None:
     stream = io.StringIO()
-    with Progress(2, stream=stream) as progress:
+    with Parts(2, stream=stream) as progress:
         progress.start("first")
         progress.done("took 3 s")
         progress.start("second")

@@ -55,7 +55,7 @@ def test_only_the_named_verb_has_arguments() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "arguments are required: VERB"),
+        (("--json",), "arguments are required: VERB"),
         (("fly",), "invalid choice: 'fly'"),
         (("runs", "--limit", "many"), "invalid int value: 'many'"),
         (("runs", "--limit", "0"), "--limit 0: expected 1 or more"),
@@ -103,11 +103,12 @@ def test_a_store_that_cannot_be_made_is_try_later(
 
 @pytest.mark.parametrize(("verb", "extra"), [("ingest", "server"), ("lab", "lab")])
 def test_without_the_servers_modules_a_verb_says_what_to_install(tmp_path: Path, verb: str, extra: str) -> None:
+    words = [verb, "faults"] if verb == "lab" else [verb]
     (tmp_path / "sqlalchemy.py").write_text(
         "raise ModuleNotFoundError(\"No module named 'sqlalchemy'\", name='sqlalchemy')"
     )
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    done = subprocess.run([*PROGRAM, verb], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([*PROGRAM, *words], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"crosswind: {verb} needs sqlalchemy: pip install 'crosswind[{extra}]'\n"
 

@@ -6,7 +6,7 @@ import pytest
 from tests.models.registry.models import poor, train, trained
 
 from crosswind.cli.main import main
-from crosswind.cli.verbs.models import train as train_here
+from crosswind.cli.verbs.models.actions import train as train_here
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.store.store import Store
 from crosswind.models.baseline import Ewma

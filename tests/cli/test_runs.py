@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from crosswind.cli.main import main
+from crosswind.cli.text.run_table import short
 from crosswind.dashboards.wording import NONE
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.run import Run, RunState
@@ -20,7 +21,8 @@ MS = 1_000_000
 @pytest.fixture
 def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
     monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path))
-    monkeypatch.delenv("CROSSWIND_DATABASE", raising=False)
+    for name in ("CROSSWIND_DATABASE", "CROSSWIND_SERVER"):
+        monkeypatch.delenv(name, raising=False)
 
     def ask(*words: str) -> str:
         assert main(["runs", *words]) == 0
@@ -122,3 +124,51 @@ def test_rates_tell_luck_in_converging_from_the_systems_pace(tmp_path: Path, ask
     ]
     [rate] = json.loads(ask("--rates", "--json"))
     assert (rate["runs"], rate["progress_cov_ratio"]) == (3, 0.5)
+
+
+LONG = {f"option_{number:02}": number for number in range(20)}
+
+
+@pytest.fixture
+def long_configurations(tmp_path: Path) -> None:
+    """Two runs of twenty parameters, of which the learning rate alone differs."""
+    with Store.open(tmp_path) as store, store.catalog.write() as session:
+        for number, rate in enumerate((0.1, 0.25)):
+            configuration = {**LONG, "rate": rate}
+            session.runs.merge(Run(f"r{number}", "toy", "lab", RunState.COMPLETED, 2, configuration, started_ns=number))
+
+
+@pytest.mark.usefixtures("long_configurations")
+def test_a_long_configuration_is_cut_and_what_differs_comes_first(ask: Ask) -> None:
+    for line, rate in zip(ask().splitlines()[1:], ("0.25", "0.1"), strict=True):
+        configuration = line[line.index("rate=") :]
+        assert configuration.startswith(f"rate={rate} option_00=0 option_01=1 ")
+        assert len(configuration) <= 60
+        shown = configuration.count("=")
+        assert configuration.endswith(f" +{21 - shown}")
+
+
+@pytest.mark.usefixtures("long_configurations")
+def test_columns_are_those_that_were_asked_for_and_whole(ask: Ask) -> None:
+    heading, second, _ = ask("--columns", "run,config.rate,tag.none,system,configuration").splitlines()
+    assert heading.split() == ["run", "rate", "none", "system", "configuration"]
+    assert second.split()[:4] == ["r1", "0.25", NONE, "lab"]
+    assert second.endswith("option_19=19 rate=0.25")
+
+
+@pytest.mark.parametrize("columns", ["", "run,speed", "config.", "run,,state"])
+def test_a_column_that_is_none_is_named(
+    columns: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path))
+    wrong = next(name for name in columns.split(",") if name not in ("run", "state"))
+    assert main(["runs", "--columns", columns]) == 2
+    assert f"--columns {wrong!r}: expected some of run, workload, state" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [(100, "b=2 a=1 c=3"), (11, "b=2 a=1 c=3"), (10, "b=2 a=1 +1"), (6, "b=2 +2"), (5, "b=2 …")],
+)
+def test_as_many_parameters_are_shown_as_fit(width: int, shown: str) -> None:
+    assert short({"a": 1, "b": 2, "c": 3}, frozenset({"b"}), width) == shown

@@ -1,6 +1,7 @@
 """The demo as a user runs it: the real command line, DDP ranks, uvicorn and Chromium."""
 
 import json
+import os
 import re
 import signal
 import socket
@@ -16,6 +17,8 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage
 from scipy.stats import binom
+from tests.docs.examples import Example, Shell, examples_in
+from tests.docs.test_readme import IN_A_DEMO, README
 
 CROSSWIND = Path(sys.executable).with_name("crosswind")
 OPTIONS = {"--runs": "4", "--trials": "1", "--port": "0", "--seed": "3"}
@@ -27,6 +30,7 @@ class Demo:
     """A demo that serves its pages: what it printed, and what the pages knew while it measured."""
 
     url: str
+    home: Path
     printed: str
     runs_at_first: int
     runs_in_between: int
@@ -47,8 +51,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
             in_between = runs_at(url)
             drain = threading.Thread(target=process.stderr.read)
             drain.start()
-            printed = until(process.stdout, "It took")
-            yield Demo(url, printed, at_first, in_between)
+            printed = until(process.stdout, " stragglers")  # the last of the commands that go on with its runs
+            yield Demo(url, home, printed, at_first, in_between)
         finally:
             process.send_signal(signal.SIGINT)
             try:
@@ -108,6 +112,26 @@ def test_a_whole_demo_names_most_injected_causes_and_raises_few_false_alarms(tmp
 def test_the_summary_predicts_checks_and_tunes(demo: Demo) -> None:
     assert re.search(r"(inside|outside) the interval|not predicted", demo.printed), demo.printed
     assert "Tuned in 1 trials" in demo.printed
+
+
+def test_the_commands_that_it_ends_with_go_on_with_its_runs(demo: Demo, tmp_path: Path) -> None:
+    commands = demo.printed.partition("To go on with these runs:\n")[2]
+    assert f"export CROSSWIND_HOME={demo.home}\n" in commands
+    path = f"{CROSSWIND.parent}:{os.environ['PATH']}"
+    environment = {"PATH": path, "HOME": str(tmp_path), "CROSSWIND_NODE": socket.gethostname()}
+    done = subprocess.run(["bash", "-ec", commands], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "byte-transformer" in done.stdout
+    assert "unexplained" in done.stdout
+
+
+def test_the_readmes_next_commands_work_in_its_store(demo: Demo, tmp_path: Path) -> None:
+    shell = Shell(tmp_path, {"CROSSWIND_HOME": str(demo.home)})
+    commands = [example.command for example in examples_in(README) if example.command.startswith(IN_A_DEMO)]
+    assert len(commands) >= 3
+    for command in commands:
+        printed = shell.ask(Example(f"{command} || echo failed", "", 1))
+        assert "failed" not in printed.splitlines(), f"{command}: {printed}"
 
 
 @pytest.mark.parametrize("page_path", ["runs", "variability", "slowest run"])

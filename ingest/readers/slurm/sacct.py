@@ -18,7 +18,19 @@ from crosswind.ingest.readers.slurm.sacct_remarks import Remarks
 
 COLUMNS = (
     *("JobIDRaw", "JobID", "User", "Account", "Partition", "QOS", "Submit", "Eligible", "Start", "End", "ElapsedRaw"),
-    *("State", "ExitCode", "NNodes", "NCPUS", "NodeList", "AllocTRES", "ReqTRES", "TotalCPU", "MaxRSS", "AveRSS"),
+    *(
+        "TimelimitRaw",
+        "State",
+        "ExitCode",
+        "NNodes",
+        "NCPUS",
+        "NodeList",
+        "AllocTRES",
+        "ReqTRES",
+        "TotalCPU",
+        "MaxRSS",
+        "AveRSS",
+    ),
     *("TRESUsageInTot", "TRESUsageOutTot", "MaxDiskRead", "MaxDiskWrite", "ConsumedEnergyRaw"),
     "JobName",  # last, and the only free text of users, so that a | in it is unambiguous
 )

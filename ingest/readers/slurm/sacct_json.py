@@ -141,11 +141,13 @@ def _fields(
 ) -> dict[str, str]:
     """Return further facts under sacct's names; none that may identify the user, as paths and comments do."""
     eligible = slurm.number("time/eligible", slurm.inside(record, "time", "eligible"))
+    limit_minutes = slurm.number("time/limit", slurm.inside(record, "time", "limit"))
     texts = {
         "JobID": _shown_id(record),
         "State": state,
         "QOS": slurm.text("qos", record.get("qos")),
         "Eligible": str(eligible) if eligible else "",
+        "TimelimitRaw": str(limit_minutes) if limit_minutes else "",
         "AllocTRES": slurm.resources_text(allocated),
         "ReqTRES": slurm.resources_text(requested),
         "Reason": slurm.text("state/reason", slurm.inside(record, "state", "reason")),

@@ -22,8 +22,8 @@ PAIR = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(\S*)")
 USER = re.compile(r"(.+)\([0-9]{1,10}\)")
 NEEDED = (
     *("JobId", "ArrayJobId", "ArrayTaskId", "HetJobId", "HetJobOffset", "UserId", "Account", "QOS", "JobState"),
-    *("ExitCode", "RunTime", "SubmitTime", "EligibleTime", "StartTime", "EndTime", "Partition", "NodeList"),
-    *("NumNodes", "NumCPUs", "TRES", "ReqTRES", "AllocTRES", "Reason", "Restarts"),
+    *("ExitCode", "RunTime", "SubmitTime", "EligibleTime", "StartTime", "EndTime", "TimeLimit", "Partition"),
+    *("NodeList", "NumNodes", "NumCPUs", "TRES", "ReqTRES", "AllocTRES", "Reason", "Restarts"),
 )
 NOTHING = ("(null)", "N/A", "None", "Unknown")
 FIRST_CHARACTERS = 4096  # in which a job's name and user are; names are shorter than 1024
@@ -125,7 +125,7 @@ def _elapsed(pairs: Mapping[str, str]) -> float | None:
 
 def _fields(pairs: Mapping[str, str]) -> dict[str, str]:
     """Return further facts; none that may identify the user, as paths and comments do."""
-    kept = {name: pairs.get(name, "") for name in ("QOS", "TRES", "ReqTRES", "AllocTRES", "Reason")}
+    kept = {name: pairs.get(name, "") for name in ("QOS", "TimeLimit", "TRES", "ReqTRES", "AllocTRES", "Reason")}
     kept["JobID"] = _shown_id(pairs)
     kept["Restarts"] = pairs.get("Restarts", "").removeprefix("0")
     return {name: text for name, text in kept.items() if text}

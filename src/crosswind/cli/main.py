@@ -12,6 +12,7 @@ from importlib import import_module
 from keyword import iskeyword
 from typing import Protocol, cast
 
+from crosswind import __version__
 from crosswind.data.schema.errors import ProjectError, UnavailableError
 from crosswind.settings import Settings
 
@@ -52,6 +53,8 @@ VERBS = (
     Verb("nodes", "which nodes' samples arrive, and how their agents fare"),
     Verb("runs", "list the stored runs"),
     Verb("show", "one run: its outcome, steps and ranks"),
+    Verb("jobs", "list the scheduler's jobs: time asked and used, energy"),
+    Verb("job", "one job: time asked and used, efficiency, energy, its runs and their verdicts"),
     Verb("check", "measure the nodes of an allocation before a job: which are slow, and --exclude for them"),
     Verb("explain", "why a run was slow"),
     Verb("compare", "by what one run took longer than another: causes that sum to the difference"),
@@ -68,7 +71,9 @@ VERBS = (
     Verb("tune", "find a good configuration in a handful of runs: crosswind tune exec STUDY -- CMD {parameter}"),
     Verb("lab", "train on hosts of this machine under known faults: run, faults, export, clean"),
     Verb("serve", "serve pages and API"),
+    Verb("deploy", "the files that install the agent on nodes: settings, Slurm's prolog and epilog, a systemd unit"),
     Verb("doctor", "what works here, what does not, and how to get it"),
+    Verb("completion", "print what completes verbs and options in a shell: bash, zsh or fish"),
 )
 WRONG_INPUT, BROKEN, TRY_LATER, INTERRUPTED = 2, 1, 75, 130
 
@@ -78,9 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     verb = next((word for word in words if not word.startswith("-")), None)
     try:
-        arguments = build_parser(verb).parse_args(words)
-        module = load(next(candidate for candidate in VERBS if candidate.name == verb))
-        return module.execute(arguments, Settings.from_environment())
+        return _execute(words, verb) if words else _greet()
     except UnavailableError as error:
         return _fail(error, TRY_LATER)
     except ProjectError as error:
@@ -96,20 +99,44 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def build_parser(verb: str | None = None) -> argparse.ArgumentParser:
     """The parser of every verb; only the named one is loaded, because others may need heavy modules."""
+    return _parser({verb} if verb else set())
+
+
+def build_whole_parser() -> argparse.ArgumentParser:
+    """The parser of every verb with the arguments of all of them."""
+    return _parser({command.name for command in VERBS})
+
+
+def _parser(loaded: set[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="crosswind",
         description="Why a distributed training run was slow, how long the next one will take, and what to run.",
         epilog="`crosswind VERB --help` says more; `crosswind demo` shows it all in two minutes.",
     )
+    parser.add_argument("--version", action="version", version=f"crosswind {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for command in VERBS:
         subparser = verbs.add_parser(
             command.name, help=command.help, description=f"{command.help}.", allow_abbrev=False
         )
-        if command.name == verb:
+        if command.name in loaded:
             load(command).configure(subparser)
             subparser.add_argument("--json", action="store_true", help="print one JSON value for machines")
     return parser
+
+
+def _execute(words: Sequence[str], verb: str | None) -> int:
+    arguments = build_parser(verb).parse_args(words)
+    module = load(next(candidate for candidate in VERBS if candidate.name == verb))
+    return module.execute(arguments, Settings.from_environment())
+
+
+def _greet() -> int:
+    from crosswind.cli.text.first_steps import first_steps  # noqa: PLC0415 - no verb needs it
+    from crosswind.cli.text.output import say  # noqa: PLC0415
+
+    say(first_steps(Settings.from_environment()))
+    return 0
 
 
 def load(verb: Verb) -> VerbModule:

@@ -7,11 +7,16 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
+from crosswind.client.protocol import HOUR_SECONDS, LISTED
+from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
 from crosswind.data.schema.answers.checks import SystemChecks
 from crosswind.data.schema.answers.effects import CounterRanking, Interference
 from crosswind.data.schema.answers.explanations import Comparison, Explanation, Waits
+from crosswind.data.schema.answers.jobs import JobReport, ListedJob
+from crosswind.data.schema.answers.nodes import NodeState
 from crosswind.data.schema.answers.predictions import Outcome, RunPrediction
+from crosswind.data.schema.answers.runs import ListedRun, RunOutcome, RunReport
 from crosswind.data.schema.answers.stragglers import (
     RANKED_RUNS,
     REGRESSION_RUNS,
@@ -25,6 +30,8 @@ from crosswind.data.schema.answers.weather import HOURS_MAX, Remaining, SystemWe
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.question import LikeRun, Price, Question, Scales
 from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.job_usage import listed_job
+from crosswind.data.store.jobs import JobFilter
 from crosswind.data.store.store import Store
 from crosswind.settings import Settings
 
@@ -114,6 +121,68 @@ class Local:
         from crosswind.models.tuner.service.catalog import CatalogStudyService
 
         return CatalogStudyService(self.store.catalog, find_prior_studies=StoredPriorStudies(self.store))
+
+    def runs(
+        self,
+        workload: str | None = None,
+        system: str | None = None,
+        *,
+        state: RunState | None = None,
+        id_end: str | None = None,
+        limit: int = LISTED,
+    ) -> tuple[ListedRun, ...]:
+        """As `Client.runs`."""
+        from crosswind.data.store.features import listed
+
+        with self.store.catalog.read() as session:
+            newest = session.runs.find(RunFilter(workload, system, state, id_end=id_end), limit=limit)
+        return tuple(map(listed, newest))
+
+    def run_outcomes(
+        self,
+        workload: str | None = None,
+        system: str | None = None,
+        *,
+        state: RunState | None = None,
+        limit: int = LISTED,
+    ) -> tuple[RunOutcome, ...]:
+        """As `Client.run_outcomes`."""
+        from crosswind.data.store.features import outcomes
+
+        with self.store.catalog.read() as session:
+            newest = session.runs.find(RunFilter(workload, system, state), limit=limit)
+        return outcomes(self.store, newest)
+
+    def run_report(self, run_id: str) -> RunReport:
+        """As `Client.run_report`."""
+        from crosswind.models.reports.run_report import run_report
+
+        return run_report(self.store, run_id, self.intensity())
+
+    def jobs(
+        self,
+        name: str | None = None,
+        system: str | None = None,
+        *,
+        user: str | None = None,
+        state: str | None = None,
+        limit: int = LISTED,
+    ) -> tuple[ListedJob, ...]:
+        """As `Client.jobs`."""
+        wanted = JobFilter(name, system, user, state)
+        return tuple(map(listed_job, self.store.jobs.find(wanted, limit=limit)))
+
+    def job(self, job_id: str, system: str | None = None) -> JobReport:
+        """As `Client.job`."""
+        from crosswind.models.reports.job_report import job_report
+
+        return job_report(self.store, job_id, system, explain=self.explain_runs, intensity=self.intensity())
+
+    def nodes(self, since_seconds: int = HOUR_SECONDS, *, limit: int | None = None) -> tuple[NodeState, ...]:
+        """As `Client.nodes`."""
+        from crosswind.data.store.fleet import fleet
+
+        return fleet(self.store, max(0, time.time_ns() - since_seconds * 1_000_000_000), limit=limit)
 
     def predict(
         self, question: Question | LikeRun, outcome: Outcome | None = None, *, limit_seconds: float | None = None

@@ -7,7 +7,10 @@ from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, Wal
 from crosswind.data.schema.answers.checks import SystemChecks
 from crosswind.data.schema.answers.effects import CounterRanking, Interference
 from crosswind.data.schema.answers.explanations import Comparison, Explanation, Waits
+from crosswind.data.schema.answers.jobs import JobReport, ListedJob
+from crosswind.data.schema.answers.nodes import NodeState
 from crosswind.data.schema.answers.predictions import Outcome, RunPrediction
+from crosswind.data.schema.answers.runs import ListedRun, RunOutcome, RunReport
 from crosswind.data.schema.answers.stragglers import (
     RANKED_RUNS,
     REGRESSION_RUNS,
@@ -19,7 +22,11 @@ from crosswind.data.schema.answers.stragglers import (
 from crosswind.data.schema.answers.studies import Disturbance
 from crosswind.data.schema.answers.weather import HOURS_MAX, Remaining, SystemWeather
 from crosswind.data.schema.question import LikeRun, Price, Question, Scales
+from crosswind.data.schema.run import RunState
 from crosswind.models.tuner.service.service import StudyService
+
+LISTED = 20  # rows of a list, unless more are asked for
+HOUR_SECONDS = 3600
 
 
 class Client(Protocol):
@@ -32,6 +39,53 @@ class Client(Protocol):
     @property
     def studies(self) -> StudyService:
         """The service that hands out the trials of studies."""
+        ...
+
+    def runs(
+        self,
+        workload: str | None = None,
+        system: str | None = None,
+        *,
+        state: RunState | None = None,
+        id_end: str | None = None,
+        limit: int = LISTED,
+    ) -> tuple[ListedRun, ...]:
+        """The newest runs, the newest first; `id_end` is the end of their ids."""
+        ...
+
+    def run_outcomes(
+        self,
+        workload: str | None = None,
+        system: str | None = None,
+        *,
+        state: RunState | None = None,
+        limit: int = LISTED,
+    ) -> tuple[RunOutcome, ...]:
+        """The newest runs and the times of their steps, the newest first."""
+        ...
+
+    def run_report(self, run_id: str) -> RunReport:
+        """One run: its outcome, ranks, latecomers and energy."""
+        ...
+
+    def jobs(
+        self,
+        name: str | None = None,
+        system: str | None = None,
+        *,
+        user: str | None = None,
+        state: str | None = None,
+        limit: int = LISTED,
+    ) -> tuple[ListedJob, ...]:
+        """The newest scheduler jobs, the newest first; `state` is the scheduler's word, such as TIMEOUT."""
+        ...
+
+    def job(self, job_id: str, system: str | None = None) -> JobReport:
+        """One job: time asked and used, efficiency, energy, and its runs with their verdicts; None: the only system."""
+        ...
+
+    def nodes(self, since_seconds: int = HOUR_SECONDS, *, limit: int | None = None) -> tuple[NodeState, ...]:
+        """Nodes with samples of the last so many seconds, and the state of their agents, by name; None: all."""
         ...
 
     def predict(

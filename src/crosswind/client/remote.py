@@ -8,12 +8,16 @@ from typing import Any, Self, TypeVar
 
 from crosswind.client.decoding import decode
 from crosswind.client.http import Server, segment
+from crosswind.client.protocol import HOUR_SECONDS, LISTED
 from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
 from crosswind.data.schema.answers.checks import SystemChecks
 from crosswind.data.schema.answers.effects import CounterRanking, Interference
 from crosswind.data.schema.answers.explanations import Comparison, Explanation, Waits
+from crosswind.data.schema.answers.jobs import JobReport, ListedJob
+from crosswind.data.schema.answers.nodes import NodeState
 from crosswind.data.schema.answers.predictions import Outcome, RunPrediction
+from crosswind.data.schema.answers.runs import ListedRun, RunOutcome, RunReport
 from crosswind.data.schema.answers.stragglers import (
     RANKED_RUNS,
     REGRESSION_RUNS,
@@ -25,7 +29,9 @@ from crosswind.data.schema.answers.stragglers import (
 from crosswind.data.schema.answers.studies import Disturbance
 from crosswind.data.schema.answers.weather import HOURS_MAX, Remaining, SystemWeather
 from crosswind.data.schema.question import LikeRun, Price, Question, Scales
+from crosswind.data.schema.run import RunState
 
+ROWS_MAX = 500  # of one part of a list
 PEERS_MAX = 10_000  # that a server lists at most
 T = TypeVar("T")
 
@@ -41,6 +47,56 @@ class Remote:
     def studies(self) -> RemoteStudyService:
         """The server's studies."""
         return RemoteStudyService(self._server.url, token=self._token)
+
+    def runs(
+        self,
+        workload: str | None = None,
+        system: str | None = None,
+        *,
+        state: RunState | None = None,
+        id_end: str | None = None,
+        limit: int = LISTED,
+    ) -> tuple[ListedRun, ...]:
+        """As GET /v1/runs."""
+        query = {"workload": workload, "system": system, "state": state, "id_end": id_end}
+        return self._list(ListedRun, "/v1/runs", query, limit)
+
+    def run_outcomes(
+        self,
+        workload: str | None = None,
+        system: str | None = None,
+        *,
+        state: RunState | None = None,
+        limit: int = LISTED,
+    ) -> tuple[RunOutcome, ...]:
+        """As GET /v1/run-outcomes."""
+        query = {"workload": workload, "system": system, "state": state}
+        return self._list(RunOutcome, "/v1/run-outcomes", query, limit)
+
+    def run_report(self, run_id: str) -> RunReport:
+        """As GET /v1/runs/{run_id}/report."""
+        return self._get(RunReport, f"{_run(run_id)}/report")
+
+    def jobs(
+        self,
+        name: str | None = None,
+        system: str | None = None,
+        *,
+        user: str | None = None,
+        state: str | None = None,
+        limit: int = LISTED,
+    ) -> tuple[ListedJob, ...]:
+        """As GET /v1/jobs."""
+        query = {"name": name, "system": system, "user": user, "state": state}
+        return self._list(ListedJob, "/v1/jobs", query, limit)
+
+    def job(self, job_id: str, system: str | None = None) -> JobReport:
+        """As GET /v1/jobs/{job_id}."""
+        return self._get(JobReport, f"/v1/jobs/{segment(job_id)}", system=system)
+
+    def nodes(self, since_seconds: int = HOUR_SECONDS, *, limit: int | None = None) -> tuple[NodeState, ...]:
+        """As GET /v1/nodes."""
+        return self._list(NodeState, "/v1/nodes", {"since_seconds": since_seconds}, limit)
 
     def predict(
         self, question: Question | LikeRun, outcome: Outcome | None = None, *, limit_seconds: float | None = None
@@ -142,6 +198,25 @@ class Remote:
 
     def _get(self, kind: type[T], path: str, **query: object | None) -> T:
         return self._decoded(kind, self._server.get(path, query))
+
+    def _list(self, kind: type[T], path: str, query: Mapping[str, object], limit: int | None) -> tuple[T, ...]:
+        """Return the first rows of a list, None for all, part by part."""
+        rows: list[T] = []
+        cursor: object = None
+        while limit is None or len(rows) < limit:
+            left = ROWS_MAX if limit is None else min(ROWS_MAX, limit - len(rows))
+            part = self._server.get(path, {**query, "limit": left, "cursor": cursor})
+            rows += self._rows(kind, part)
+            if (cursor := part.get("next")) is None:
+                break
+        return tuple(rows)
+
+    def _rows(self, kind: type[T], part: Mapping[str, Any]) -> list[T]:
+        """Return the rows of a part of a list: its only field that is one."""
+        lists = [value for value in part.values() if isinstance(value, list)]
+        if len(lists) != 1:
+            raise self._server.malformed(ValueError(f"{', '.join(part)}, expected one list"))
+        return [self._decoded(kind, row) for row in lists[0]]
 
     def _post(self, kind: type[T], path: str, body: Mapping[str, Any]) -> T:
         return self._decoded(kind, self._server.post(path, body))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.schema.job import Job
+from crosswind.data.store.jobs import JobFilter
 from crosswind.data.store.store import Store
 
 FULL = Job(
@@ -187,3 +188,36 @@ def test_users_stand_in_the_lake_by_pseudonyms(store: Store) -> None:
     assert list(stored.isna()) == [False, False, True]
     assert not any(b"ada" in path.read_bytes() for path in store.home.rglob("*.parquet"))
     assert [job.user for job in store.jobs.find(limit=9)] == [None, "bob", "ada"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "job_ids"),
+    [
+        (JobFilter(name="train"), ["3", "1"]),
+        (JobFilter(user="ada"), ["2", "1"]),
+        (JobFilter(user="nobody"), []),
+        (JobFilter(state="FAILED"), ["3"]),
+        (JobFilter(name="train", user="ada"), ["1"]),
+        (JobFilter(system="alps"), []),
+        (JobFilter(), ["3", "2", "1"]),
+    ],
+)
+def test_jobs_are_narrowed_by_what_they_are_now(store: Store, wanted: JobFilter, job_ids: list[str]) -> None:
+    store.jobs.put(Job("lab", "3", "train", "bob", state="RUNNING", started_ns=30))
+    store.jobs.put(
+        Job("lab", "1", "train", "ada", state="COMPLETED", started_ns=10, ended_ns=20),
+        Job("lab", "2", "relax", "ada", state="RUNNING", started_ns=20),
+        Job("lab", "3", state="FAILED", started_ns=30, ended_ns=40),  # without its name and user
+    )
+    assert [job.job_id for job in store.jobs.find(wanted, limit=5)] == job_ids
+    assert [job.job_id for job in store.jobs.find(wanted, limit=1)] == job_ids[:1]
+    assert store.jobs.find(JobFilter(state="RUNNING"), limit=1) == [store.jobs.get("lab", "2")]
+
+
+def test_narrowed_jobs_are_paged(store: Store) -> None:
+    store.jobs.put(*[Job("lab", str(number), "ab"[number % 2], started_ns=number) for number in range(1, 9)])
+    wanted, seen, before = JobFilter(name="a"), [], None
+    while page := store.jobs.find(wanted, before=before, limit=3):
+        seen += [job.job_id for job in page]
+        before = (page[-1].started_ns or 0, page[-1].system, page[-1].job_id)
+    assert seen == ["8", "6", "4", "2"]

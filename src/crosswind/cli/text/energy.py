@@ -46,8 +46,13 @@ def measured_words(energy: MeasuredEnergy) -> str:
     """Return the measured energy of a run: `1.2 kWh, measured by pm_counters; 510 W a node`."""
     covered = "" if energy.coverage >= 1 else f" over {percent(energy.coverage)} of the time"
     words = f"measured by {energy.meter}{covered}; {number(energy.node_watts)} W a node"
-    unit = unit_of(energy.joules)
-    return f"{number(energy.joules / JOULES[unit])} {unit}{_rest(energy)}, {words}"
+    return f"{joules_words(energy.joules)}{_rest(energy)}, {words}"
+
+
+def joules_words(joules: float) -> str:
+    """Return an energy in the unit that suits it: `1.2 kWh`."""
+    unit = unit_of(joules)
+    return f"{number(joules / JOULES[unit])} {unit}"
 
 
 def _rest(energy: EnergyForecast | MeasuredEnergy) -> str:

@@ -1,18 +1,24 @@
 """Questions that the store can answer now, for people."""
 
+from typing import TYPE_CHECKING
+
 from crosswind.cli.text.output import say
 from crosswind.dashboards.wording import count
-from crosswind.data.store.capabilities import Kept, capabilities
+
+if TYPE_CHECKING:  # heavy
+    from crosswind.data.store.capabilities import Kept
 
 
-def say_capabilities(kept: Kept) -> None:
+def say_capabilities(kept: "Kept") -> None:
     """Print the amounts stored, and for each kind of question whether it can be answered, and why."""
+    from crosswind.data.store.capabilities import capabilities  # noqa: PLC0415 - heavy
+
     say(_stored(kept))
     for capability in capabilities(kept):
         say(f"  {capability.name}: {'yes' if capability.is_possible else 'no'}: {capability.because}")
 
 
-def _stored(kept: Kept) -> str:
+def _stored(kept: "Kept") -> str:
     parts = []
     if kept.runs:
         cohorts = count(kept.cohorts, "cohort")

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from crosswind.cli.arguments import configure_server
+from crosswind.cli.progress import Progress, stopwatch
 from crosswind.cli.quantities import above_zero
 from crosswind.cli.text.check import exclude_line, text
 from crosswind.cli.text.output import say, say_json
@@ -65,7 +66,8 @@ def _checked(arguments: argparse.Namespace, settings: Settings) -> int:
     began_ns = time.time_ns()
     peers = meet(arguments.wait, silence_seconds=arguments.seconds + SLACK_SECONDS)
     try:
-        checked = check(peers, names, folder, arguments.seconds)
+        with Progress("measuring", arguments.seconds, unit="s", look=stopwatch()):
+            checked = check(peers, names, folder, arguments.seconds)
     finally:
         peers.close()
     if checked is None:

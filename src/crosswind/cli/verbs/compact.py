@@ -3,12 +3,16 @@
 import argparse
 import sys
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
+from crosswind.cli.progress import Progress
 from crosswind.cli.text.output import say, say_json
-from crosswind.data.lake.compaction import Compacted, compact
 from crosswind.data.schema.errors import ConflictError, UnavailableError
-from crosswind.data.store.store import Store
 from crosswind.settings import Settings
+
+if TYPE_CHECKING:  # heavy
+    from crosswind.data.lake.compaction import Compacted
+    from crosswind.data.lake.lake import Lake
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -18,11 +22,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Does it; 1 when a file could not be read. Raises: UnavailableError, also while another process does it."""
+    from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
+
     with Store.open(settings.home, database=settings.database) as store:
-        try:
-            done = compact(store.lake)
-        except ConflictError as error:
-            raise UnavailableError(str(error)) from error
+        done = _compacted(store.lake)
     if arguments.json:
         say_json(asdict(done))
     else:
@@ -30,7 +33,22 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     return 1 if done.problems else 0
 
 
-def _print(done: Compacted) -> None:
+def _compacted(lake: "Lake") -> "Compacted":
+    from crosswind.data.lake.compaction import compact, days_of  # noqa: PLC0415 - heavy
+
+    with Progress("compacting", days_of(lake), unit="days of a set") as progress:
+
+        def count_day() -> bool:
+            progress.advance()
+            return False
+
+        try:
+            return compact(lake, is_over=count_day)
+        except ConflictError as error:
+            raise UnavailableError(str(error)) from error
+
+
+def _print(done: "Compacted") -> None:
     say(f"{done.files_before} files became {done.files_after}; {done.rows} rows were rewritten.")
     if done.summaries:
         say(f"Summaries of {done.summaries} runs were brought up to date.")

@@ -2,10 +2,12 @@
 
 import argparse
 
+from crosswind.cli.arguments import configure_server
+from crosswind.cli.progress import Progress
 from crosswind.cli.text.explanation import bar
 from crosswind.cli.text.output import printable, say_answer
-from crosswind.cli.verbs.show import run_named
-from crosswind.client.local import Local
+from crosswind.client.connection import connect
+from crosswind.client.run_names import run_named
 from crosswind.dashboards.wording import seconds
 from crosswind.data.schema.answers.explanations import Comparison
 from crosswind.data.schema.words import words
@@ -16,12 +18,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
     for name in ("first", "second"):
         parser.add_argument(name, metavar=name.upper(), help="run id, the end of one, or `latest`")
+    configure_server(parser)
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Compares them."""
-    with Local.open(settings) as client:
-        first, second = (run_named(client.store, name).run_id for name in (arguments.first, arguments.second))
+    with connect(arguments.server, settings=settings) as client, Progress("comparing"):
+        first, second = (run_named(client, name).run_id for name in (arguments.first, arguments.second))
         comparison = client.compare(first, second)
     say_answer(comparison, _text, as_json=arguments.json)
     return 0

@@ -6,6 +6,7 @@ from functools import partial
 from math import isnan
 
 from crosswind.cli.arguments import configure_server
+from crosswind.cli.progress import Progress
 from crosswind.cli.quantities import whole
 from crosswind.cli.text.output import printable, say_answer, table
 from crosswind.client.connection import connect
@@ -26,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the counters that go with slow runs."""
-    with connect(arguments.server, settings=settings) as client:
+    with connect(arguments.server, settings=settings) as client, Progress("comparing counters"):
         answer = client.counters(arguments.workload, arguments.system or settings.system)
     say_answer(answer, partial(counters_text, limit=arguments.limit), as_json=arguments.json)
     return 0

@@ -5,8 +5,6 @@ import argparse
 from crosswind.cli.text.output import say_json
 from crosswind.cli.verbs import ingest
 from crosswind.cli.verbs.capabilities import say_capabilities
-from crosswind.data.store.capabilities import capabilities, kept_in
-from crosswind.data.store.store import Store
 from crosswind.settings import Settings
 
 
@@ -19,6 +17,9 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print what is stored; exit codes are those of `crosswind ingest`."""
     if arguments.paths:
         return ingest.execute(arguments, settings)
+    from crosswind.data.store.capabilities import capabilities, kept_in  # noqa: PLC0415 - heavy
+    from crosswind.data.store.store import Store  # noqa: PLC0415
+
     with Store.open(settings.home, database=settings.database) as store:
         kept = kept_in(store)
     if arguments.json:

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from crosswind.cli.arguments import configure_server, local
+from crosswind.cli.progress import Progress
 from crosswind.cli.quantities import whole
 from crosswind.cli.text.output import printable, say_answer, table
 from crosswind.cli.verbs.counters import heading
@@ -35,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the neighbours that go with slow runs."""
-    with connect(arguments.server, settings=settings) as client:
+    with connect(arguments.server, settings=settings) as client, Progress("comparing neighbours"):
         answer = _answer(client, arguments, arguments.system or settings.system)
     say_answer(answer, partial(interference_text, limit=arguments.limit), as_json=arguments.json)
     return 0

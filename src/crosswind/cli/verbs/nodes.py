@@ -6,16 +6,17 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from crosswind.cli.arguments import configure_server
 from crosswind.cli.moment import moment_of
 from crosswind.cli.text.output import say, say_json, table
+from crosswind.client.connection import connect
 from crosswind.dashboards.wording import NONE, number, percent, seconds
 from crosswind.data.schema.answers.nodes import NodeState
-from crosswind.data.store.fleet import AGENT, fleet
-from crosswind.data.store.store import Store
 from crosswind.settings import Settings
 
 HEADINGS = ("node", "last sweep", "sweeps", "late p99", "missed", "lost", "core", "memory", "clock", "up", "down")
 DOWN_HEADINGS = ("down", "nodes", "which", "why")
+EVER_SECONDS = 2**32  # since before 1970
 NAMED = 3  # nodes of a source that is down; the others are counted
 REASON = 100  # letters of why
 
@@ -24,15 +25,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
     help_text = "how far to look back: 90s, 5m, 1h, 2d, or a date such as 2026-11-01 (default 1h)"
     parser.add_argument("--since", default="1h", metavar="TIME", help=help_text)
+    configure_server(parser)
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Lists them."""
     now_ns = time.time_ns()
-    since_ns = moment_of(arguments.since, now_ns / 1e9) * 1_000_000_000
-    with Store.open(settings.home, database=settings.database) as store:
-        states = sorted(fleet(store, since_ns), key=lambda state: state.last_sweep_ns, reverse=True)
-        has_samples = AGENT in store.lake.sets()
+    since_seconds = max(1, int(now_ns / 1e9) - moment_of(arguments.since, now_ns / 1e9))
+    with connect(arguments.server, settings=settings) as client:
+        states = sorted(client.nodes(since_seconds), key=lambda state: state.last_sweep_ns, reverse=True)
+        has_samples = bool(states or client.nodes(EVER_SECONDS, limit=1))
     if arguments.json:
         say_json([asdict(state) for state in states])
     elif states:

@@ -3,6 +3,7 @@
 import argparse
 
 from crosswind.cli.arguments import configure_server
+from crosswind.cli.progress import Progress
 from crosswind.cli.quantities import whole
 from crosswind.cli.text.output import printable, say_answer
 from crosswind.client.connection import connect
@@ -26,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the lasting changes."""
-    with connect(arguments.server, settings=settings) as client:
+    with connect(arguments.server, settings=settings) as client, Progress("looking for changes"):
         answer = client.regressions(arguments.system, arguments.workload, runs=arguments.runs)
     say_answer(answer, regressions_text, as_json=arguments.json)
     return 0

@@ -60,7 +60,7 @@ def store_or_keep(settings: Settings) -> str:
     if importlib.util.find_spec("pyarrow") is None:
         return f"kept in {settings.spool}: crosswind ingest stores it where crosswind[server] is installed"
     try:
-        from crosswind.cli.verbs.ingest import store_spool  # noqa: PLC0415 - a compute node has no store to load
+        from crosswind.cli.verbs.ingest.taking import store_spool  # noqa: PLC0415 - a compute node has no store to load
 
         loaded = store_spool(settings)
     except Exception as error:  # noqa: BLE001 - the program's exit code is ours, whatever becomes of the store

@@ -7,13 +7,13 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from crosswind.api import server
-from crosswind.api.settings import ServerSettings
 from crosswind.cli.text.output import say, say_json
-from crosswind.data.store.store import Store
 from crosswind.settings import Settings
+
+if TYPE_CHECKING:  # heavy
+    from crosswind.api.settings import ServerSettings
 
 PORT = 8321
 
@@ -31,6 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Serve until stopped."""
+    from crosswind.api.settings import ServerSettings  # noqa: PLC0415 - heavy
+
     wanted = ServerSettings(
         host=arguments.host,
         port=arguments.port,
@@ -43,8 +45,11 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     return serve(settings, wanted, as_json=arguments.json)
 
 
-def serve(settings: Settings, wanted: ServerSettings, *, as_json: bool = False) -> int:
+def serve(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False) -> int:
     """Serve a store, and print its URL once the port is bound; end the process if threads still work after that."""
+    from crosswind.api import server  # noqa: PLC0415 - heavy
+    from crosswind.data.store.store import Store  # noqa: PLC0415
+
     before = set(threading.enumerate())
 
     def ready(url: str) -> None:

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from crosswind.cli.arguments import configure_server, local
+from crosswind.cli.progress import Progress
 from crosswind.cli.quantities import above_zero, whole
 from crosswind.cli.text.output import printable, say, say_answer, say_json, table
 from crosswind.cli.text.replay import replay_text
@@ -66,11 +67,12 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 def _show_ranking(client: Client, arguments: argparse.Namespace) -> None:
     scope, size = (arguments.system, arguments.workload), {"runs": arguments.runs, "limit": arguments.limit}
-    if arguments.topology:
-        here = local(client, "--topology")
-        answer = here.stragglers(*scope, **size, switches=switches_of(Path(arguments.topology)))
-    else:
-        answer = client.stragglers(*scope, **size)
+    with Progress("comparing peers"):
+        if arguments.topology:
+            here = local(client, "--topology")
+            answer = here.stragglers(*scope, **size, switches=switches_of(Path(arguments.topology)))
+        else:
+            answer = client.stragglers(*scope, **size)
     say_answer(answer, ranking_text, as_json=arguments.json)
 
 

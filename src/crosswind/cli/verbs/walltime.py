@@ -3,6 +3,7 @@
 import argparse
 
 from crosswind.cli.arguments import configure_run, question_of
+from crosswind.cli.progress import Progress
 from crosswind.cli.quantities import above_zero, zero_or_more
 from crosswind.cli.text.output import notice, say, say_json
 from crosswind.cli.text.prediction import basis_lines, line
@@ -32,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the limit to request."""
     question = question_of(arguments, settings)
-    with connect(arguments.server, settings=settings, notice=notice) as client:
+    with connect(arguments.server, settings=settings, notice=notice) as client, Progress("predicting"):
         answer = client.advise_walltime(question, arguments.confidence, startup_seconds=arguments.startup)
     if arguments.json:
         say_json(answer)

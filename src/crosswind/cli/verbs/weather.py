@@ -4,6 +4,7 @@ import argparse
 from functools import partial
 
 from crosswind.cli.arguments import configure_server
+from crosswind.cli.progress import Progress
 from crosswind.cli.text.output import printable, say_answer, table
 from crosswind.client.connection import connect
 from crosswind.dashboards.wording import count, moment, percent, times, utc
@@ -25,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the system's weather."""
-    with connect(arguments.server, settings=settings) as client:
+    with connect(arguments.server, settings=settings) as client, Progress("fitting the forecast"):
         answer = client.weather(arguments.system or settings.system, arguments.workload, hours=arguments.hours)
     say_answer(answer, partial(weather_text, hourly=arguments.workload is not None), as_json=arguments.json)
     return 0

@@ -96,7 +96,13 @@ def test_scontrol_has_everything_of_a_job() -> None:
         started_ns=(EPOCH + 90) * SECOND,
         ended_ns=(EPOCH + 91) * SECOND,
         elapsed_seconds=1.0,
-        fields={"JobID": "6_2", "QOS": "normal", "TRES": "cpu=1,node=1,billing=1", "Reason": "NonZeroExitCode"},
+        fields={
+            "JobID": "6_2",
+            "QOS": "normal",
+            "TimeLimit": "00:10:00",
+            "TRES": "cpu=1,node=1,billing=1",
+            "Reason": "NonZeroExitCode",
+        },
     )
     assert report.notes == ["time_zone: 40 times have no zone and were read as UTC"]
 

@@ -53,7 +53,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 def _measure(arguments: argparse.Namespace, own: Settings, began: float) -> None:
     from crosswind.cli.verbs.demo.loop import DemoLoop  # noqa: PLC0415 - heavy
-    from crosswind.cli.verbs.demo.summary import summary  # noqa: PLC0415
+    from crosswind.cli.verbs.demo.summary import next_commands, summary  # noqa: PLC0415
     from crosswind.data.store.store import Store  # noqa: PLC0415
 
     seed = int(time.time()) if arguments.seed is None else arguments.seed
@@ -63,4 +63,5 @@ def _measure(arguments: argparse.Namespace, own: Settings, began: float) -> None
         say_json(result)
     else:
         say(f"\n{summary(result)}\n")
-        say(f"It took {result.seconds:.0f} s (seed {seed}); the store is {own.home}.")
+        say(f"It took {result.seconds:.0f} s (seed {seed}); the store is {own.home}. To go on with these runs:")
+        say("\n".join(f"  {command}" for command in next_commands(own.home, result)))

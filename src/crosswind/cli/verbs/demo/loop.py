@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from crosswind.cli.progress import Progress
+from crosswind.cli.progress import Parts
 from crosswind.cli.verbs.demo.disturbance import CpuTime, Disturbance, disturbance_between
 from crosswind.cli.verbs.demo.plan import (
     CONFIGURATION,
@@ -126,7 +126,7 @@ class DemoLoop:
         if not find_spec("torch"):
             raise UnavailableError("the demo trains with PyTorch: pip install 'crosswind[torch]'")
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # as torchrun sets it
-        with Progress(len(self._plan) + self._trials + 4) as progress:
+        with Parts(len(self._plan) + self._trials + 4) as progress:
             self._begin_with_samples(progress)
             recorded = [self._record(progress, run) for run in self._plan]
             self._check(progress)
@@ -139,7 +139,7 @@ class DemoLoop:
             tuned = self._tune(progress, fresh.step_seconds) if self._trials else None
         return DemoResult(self._seed, time.monotonic() - began, explained, checked, tuned)
 
-    def _begin_with_samples(self, progress: Progress) -> None:
+    def _begin_with_samples(self, progress: Parts) -> None:
         """Store the runs of the fault lab, and train models on them: a server does that too, and would disturb runs."""
         progress.start("loading runs of the fault lab, training models on them")
         with suppress(ConflictError):  # an earlier demo in this store loaded those of an earlier version
@@ -158,7 +158,7 @@ class DemoLoop:
         with self._store.catalog.read() as session:
             return bool(session.operations.find(TRAIN, states=OPEN))
 
-    def _check(self, progress: Progress) -> None:
+    def _check(self, progress: Parts) -> None:
         """Measure this node as before a job; that it cannot be measured keeps nothing else from going on."""
         progress.start("checking this node")
         words = [sys.executable, "-m", "crosswind.cli.main", "check", f"--seconds={CHECK_SECONDS:g}", "--json"]
@@ -182,7 +182,7 @@ class DemoLoop:
         except InvalidInputError as error:  # no run was recorded to the end, and it says so
             return None, str(error)
 
-    def _record(self, progress: Progress, run: PlannedRun, what: str = "") -> Recorded:
+    def _record(self, progress: Parts, run: PlannedRun, what: str = "") -> Recorded:
         progress.start(what or f"training run, injected: {run.injected}")
         recorded = self._launch(CONFIGURATION, {"injected": run.injected}, steps=STEPS, fault=run.fault)
         disturbed = f", disturbed by: {recorded.disturbance}" if recorded.disturbance else ""
@@ -208,7 +208,7 @@ class DemoLoop:
             run = session.runs.get(run_id)
         return float(summaries(self._store, [run])["step_p50_seconds"].iloc[0])
 
-    def _tune(self, progress: Progress, default_step_seconds: float) -> Tuned:
+    def _tune(self, progress: Parts, default_step_seconds: float) -> Tuned:
         """Suggest, run, complete; the objective is seconds per 1000 samples, compared with the run just checked."""
         study = Study(
             study_id=new_ulid(),

@@ -1,13 +1,19 @@
 """Results of the demo, as a terminal shows them."""
 
+import os
+import shlex
+import shutil
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from crosswind.cli.text.explanation import explanation_text
 from crosswind.cli.text.output import table
 from crosswind.cli.text.prediction import answer_text
 from crosswind.cli.verbs.demo.disturbance import LARGEST_SHARE
-from crosswind.cli.verbs.demo.loop import Checked, DemoResult, Explained, Tuned
-from crosswind.dashboards.wording import NONE, configuration_words, seconds
+from crosswind.cli.verbs.demo.loop import WORKLOAD, Checked, DemoResult, Explained, Tuned
+from crosswind.cli.verbs.demo.plan import CONFIGURATION, RANKS
+from crosswind.dashboards.wording import NONE, configuration_words, scalar, seconds
 from crosswind.models.next_run.quantiles import distribution
 
 HEADINGS = ("run", "injected", "verdict", "cause named", "sure", "step time", "expected", "right")
@@ -25,6 +31,30 @@ def summary(result: DemoResult) -> str:
     if result.tuned:
         parts.append(_tuned_text(result.tuned))
     return "\n\n".join(parts)
+
+
+def next_commands(home: Path, result: DemoResult) -> list[str]:
+    """Return what to type to ask more about the demo's runs, in a shell of this folder."""
+    crosswind, slowest = _program(), max(result.explained, key=_excess_ratio)
+    configuration = " ".join(f"--config {name}={scalar(value)}" for name, value in CONFIGURATION.items())
+    elsewhere = [name for name in ("CROSSWIND_DATABASE", "CROSSWIND_SERVER") if os.environ.get(name)]
+    return [
+        *([f"unset {' '.join(elsewhere)}"] if elsewhere else []),
+        f"export CROSSWIND_HOME={shlex.quote(str(home))}",
+        f"{crosswind} runs",
+        f"{crosswind} explain {slowest.run_id[-6:]}",
+        f"{crosswind} predict --workload {WORKLOAD} --ranks {RANKS} {configuration}",
+        f"{crosswind} stragglers",
+    ]
+
+
+def _program() -> str:
+    """Return the command as this shell has it."""
+    if shutil.which("crosswind"):
+        return "crosswind"
+    program = Path(sys.executable).with_name("crosswind")
+    here = Path.cwd()
+    return shlex.quote(str(program.relative_to(here) if program.is_relative_to(here) else program))
 
 
 def score_line(explained: Sequence[Explained]) -> str:

@@ -1,9 +1,11 @@
-"""`crosswind models`: trained models and their versions; which one answers; a new one."""
+"""Actions of `crosswind models`: lists of models and their versions, promotion, rollback, training."""
 
 import argparse
 from collections.abc import Mapping
 
+from crosswind.cli.progress import Progress, stopwatch
 from crosswind.cli.text.output import say, say_json, table
+from crosswind.cli.verbs.models import USAGE
 from crosswind.dashboards.wording import NONE, percent, utc
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.model import ModelRecord, ModelState
@@ -12,23 +14,12 @@ from crosswind.data.store.store import Store
 from crosswind.models.registry.evidence import skill_of
 from crosswind.models.registry.registry import Registry
 from crosswind.models.registry.trainer import Trainer
-from crosswind.models.training.operations import Runner
+from crosswind.models.training.operations import TRAIN, Runner
 from crosswind.models.training.trainers import TRAINERS
 from crosswind.settings import Settings
 
 HEADINGS = ("model", "version", "state", "made", "rows", "validated", "loss", "best baseline", "skill", "note")
-USAGE = "[NAME] | promote NAME VERSION | rollback NAME | train NAME"
 FAILED = 1
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the verb's arguments."""
-    parser.add_argument(
-        "words", nargs="*", metavar="WORD", help=f"{USAGE}: nothing lists every model, a name its versions"
-    )
-    parser.add_argument(
-        "--because", metavar="REASON", help="why: needed by rollback, and to promote what does not beat the baselines"
-    )
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -59,7 +50,8 @@ def train(store: Store, name: str, trainers: Mapping[str, Trainer] = TRAINERS, *
     """
     runner = Runner(store, trainers)
     operation = runner.ask(name)
-    done = runner.run_next(operation.operation_id)
+    with Progress(f"training {name}", _usual_seconds(store, name), unit="s", look=stopwatch()):
+        done = runner.run_next(operation.operation_id)
     if done is None:
         raise UnavailableError(f"operation {operation.operation_id} trains {name} in another process: wait for it")
     if as_json:
@@ -67,6 +59,14 @@ def train(store: Store, name: str, trainers: Mapping[str, Trainer] = TRAINERS, *
     else:
         say(_outcome(name, done))
     return 0 if done.state is OperationState.DONE else FAILED
+
+
+def _usual_seconds(store: Store, name: str) -> float | None:
+    """Return how long the newest training of this model took; None where none is known."""
+    with store.catalog.read() as session:
+        trainings = [done for done in session.operations.find(TRAIN) if done.arguments["name"] == name]
+    spans = ((done.started_ns, done.ended_ns) for done in trainings if done.state is OperationState.DONE)
+    return next(((ended - started) * 1e-9 for started, ended in spans if started and ended), None)
 
 
 def _all(store: Store) -> list[ModelRecord]:

@@ -1,4 +1,4 @@
-"""`crosswind ingest`: stores the spool, or other tools' files, exactly once."""
+"""Ingestion: spools and other tools' files into the store, exactly once."""
 
 import argparse
 from collections.abc import Iterable
@@ -7,7 +7,8 @@ from pathlib import Path
 
 from crosswind.cli.text.output import printable, say, say_json
 from crosswind.cli.verbs.capabilities import say_capabilities
-from crosswind.cli.verbs.ingest_preview import Looking, refuse_pipe
+from crosswind.cli.verbs.ingest.preview import Looking, refuse_pipe
+from crosswind.cli.verbs.ingest.progress import ingesting
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError
 from crosswind.data.store.capabilities import capabilities, kept_in
 from crosswind.data.store.store import Store
@@ -26,21 +27,11 @@ from crosswind.settings import Settings
 NAMED = 20  # unknown files, by name
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the verb's arguments."""
+def formats_words() -> str:
+    """Return the formats by name, and the command that exports Slurm's accounting best."""
     formats = ", ".join(f"{reader.name} ({reader.description})" for reader in READERS)
     export = " ".join(sacct_command("2026-01-01"))
-    parser.epilog = f"Formats: {formats}. Slurm's accounting is exported by: {export}"
-    parser.add_argument(
-        "paths", nargs="*", metavar="PATH", help="files, folders, spools or URLs of files (default: this spool)"
-    )
-    parser.add_argument("--format", help="the files' format (default: detected from their content)")
-    parser.add_argument("--map", metavar="FILE", help="of tables: which column is what, in which unit (docs/tables.md)")
-    parser.add_argument("--dry-run", action="store_true", help="show what the files would become, and store nothing")
-    parser.add_argument("--system", help="the system that the files are about (default: this one)")
-    parser.add_argument("--workload", default="", help="of runs whose files name none")
-    parser.add_argument("--node", default="", help="of samples whose files name none")
-    parser.add_argument("--time-zone", default="UTC", metavar="NAME", help="of times that name none (default: UTC)")
+    return f"Formats: {formats}. Slurm's accounting is exported by: {export}"
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -51,9 +42,10 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.dry_run:
         return _dry_run(Looking(context, reader), arguments, settings)
     with Store.open(settings.home, database=settings.database) as store:
-        taking = _Taking(store, context, reader)
-        for path in arguments.paths or [str(settings.spool)]:
-            taking.take(path)
+        taking, paths = _Taking(store, context, reader), arguments.paths or [str(settings.spool)]
+        with ingesting(paths, taking.loaded):
+            for path in paths:
+                taking.take(path)
         kept = kept_in(store) if taking.loaded.reports else None  # spools come all the time and add no kind of question
     if arguments.json:
         say_json(_as_json(taking) | ({"kept": kept, "possible": list(capabilities(kept))} if kept else {}))
