@@ -27,18 +27,21 @@ from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate.validation import LeaveGroupOut
 
 PARTS = 12  # of submitters, of accelerator families
+RUNS_EACH = 5  # of a configuration, the first: filling a store with all 16,755 takes more than a minute
 LARGE = 64
 WORSE = 1.1  # times the errors of the classes with features made by hand, at most
 DATA_LINE = "MLPerf training and HPC rounds, closed division, medians of the successful runs of a configuration"
-# Of the classes with features made by hand, as they were measured before questions went through the client.
+# Of the classes with features made by hand, measured before questions went through the client: every run of a
+# configuration counted, its round's date was asked too, and coverage is of medians; without BERT's `train_samples`.
 BEFORE: Mapping[str, Mapping[str, float]] = {
-    "leave_one_submitter_out": {"mape": 0.207, "median_ape": 0.075},
-    "leave_accelerator_family_out": {"mape": 0.325, "median_ape": 0.193},
-    "at_most_64_to_more": {"mape": 0.402, "median_ape": 0.352},
-    "rounds_2.0_to_2.1": {"mape": 0.0, "median_ape": 0.0},
-    "rounds_3.0_to_3.1": {"mape": 0.0, "median_ape": 0.0},
-    "rounds_4.0_to_4.1": {"mape": 0.211, "median_ape": 0.0},
+    "leave_one_submitter_out": {"mape": 0.205, "median_ape": 0.078, "coverage_90": 0.901},
+    "leave_accelerator_family_out": {"mape": 0.332, "median_ape": 0.202, "coverage_90": 0.888},
+    "rounds_2.0_to_2.1": {"mape": 0.244, "median_ape": 0.113, "coverage_90": 0.929},
+    "rounds_3.0_to_3.1": {"mape": 0.134, "median_ape": 0.117, "coverage_90": 0.989},
+    "rounds_4.0_to_4.1": {"mape": 0.203, "median_ape": 0.076, "coverage_90": 0.863},
+    "at_most_64_to_more": {"mape": 0.406, "median_ape": 0.377, "coverage_90": 0.946},
 }
+ERRORS = ("mape", "median_ape")
 CLASSES = "before: classes by hand"
 UNASKED = "its logs do not say on how many processes it ran"
 Mask = NDArray[np.bool_]
@@ -79,13 +82,13 @@ class Submissions:
     def _part(self, training: Mask, asked: Mask) -> Scores:
         names = self.table.index.to_numpy(dtype=str)
         questions = [self.asked[name] for name in names[asked] if name in self.asked]
-        with filled([self.files[name] for name in names[training]]) as client:
+        with filled([self.files[name] for name in names[training]], train=Outcome.RUN) as client:
             scores = ask(client, questions, Outcome.RUN)
         return replace(scores, refused=(*scores.refused, *([UNASKED] * (int(asked.sum()) - len(questions)))))
 
 
 def _questions(stored: pd.DataFrame, all_runs: pd.DataFrame) -> dict[str, Asked]:
-    """What asks for the first run of each configuration, and the seconds of all of its runs."""
+    """Return the question about the first run of each configuration, and the seconds of all of its runs."""
     place = [all_runs["submitter_dir"] + " " + all_runs["acc_family"], all_runs["benchmark"]]
     times = [all_runs[name].astype("int64") * 10**6 for name in ("run_start_ms", "run_stop_ms")]
     config_of = dict(zip(zip(*place, *times, strict=True), all_runs["config_id"], strict=True))
@@ -134,7 +137,7 @@ def _row(task: str, submissions: Submissions, masks: Masks) -> Row:
     scores, before = submissions.scores(masks), BEFORE[task]
     others = {name: figures(errors(make, submissions.table, masks)) for name, make in BASELINES.items()}
     ours = scores.figures()
-    close = all(ours[name] <= WORSE * value for name, value in before.items())
+    close = all(ours[name] <= WORSE * before[name] for name in ERRORS)
     asked = "each error at most 1.1 times that of the classes, and coverage of 90 % within its noise"
     holds = close and scores.covers and not scores.refused
     return Row(task, f"{task}: {DATA_LINE}", _count(masks), ours, asked, holds, {CLASSES: before, **others})
@@ -155,14 +158,14 @@ def _later_row(task: str, submissions: Submissions, first: float, end: float) ->
     )
 
 
-def _repeats_row(all_runs: pd.DataFrame, table: pd.DataFrame, folder: Path) -> Row:
+def _repeats_row(all_runs: pd.DataFrame, folder: Path) -> Row:
     """The last run of each configuration that ran twice at least, from all that were no last run."""
     ordered = all_runs.sort_values("run_start_ms")
     last = ordered.duplicated("config_id") & ~ordered.duplicated("config_id", keep="last")
     folder.mkdir()
     with filled(write(ordered[last], folder).values()) as client:
         questions = [Asked(row.question, (row.seconds,)) for row in ran(client, Outcome.RUN).itertuples()]
-    with filled(write(ordered[~last], folder).values()) as client:
+    with filled(write(ordered[~last], folder).values(), train=Outcome.RUN) as client:
         scores = ask(client, questions, Outcome.RUN)
     medians = ordered[~last].groupby("config_id")["ttt_min"].median().reindex(ordered["config_id"][last])
     naive = np.abs(medians.to_numpy() / ordered["ttt_min"][last].to_numpy() - 1)
@@ -182,7 +185,7 @@ def _count(masks: Masks) -> int:
 
 
 def _rows(folder: Path) -> Iterator[Row]:
-    all_runs = runs()
+    all_runs = runs().sort_values("run_start_ms").groupby("config_id").head(RUNS_EACH)
     submissions = Submissions.of(all_runs, folder)
     table = submissions.table
     yield _row("leave_one_submitter_out", submissions, leaving_out(table, "site"))
@@ -191,7 +194,7 @@ def _rows(folder: Path) -> Iterator[Row]:
     yield _later_row("rounds_3.0_to_3.1", submissions, 2022.85, 2024.0)
     yield _later_row("rounds_4.0_to_4.1", submissions, 2024.0, 2025.0)
     yield _row(f"at_most_{LARGE}_to_more", submissions, larger(table))
-    yield _repeats_row(all_runs, table, folder / "repeats")
+    yield _repeats_row(all_runs, folder / "repeats")
 
 
 def rows() -> list[Row]:

@@ -80,14 +80,14 @@ def _logged(row: "pd.Series[Any]") -> Iterable[tuple[str, object]]:
     values["submission_benchmark"] = values["submission_benchmark"] or row["benchmark"]
     left_out = OUTCOMES | OUTCOMES_OF.get(row["benchmark"], frozenset())
     ordered = [*FIRST, *(name for name in values if name not in {*FIRST, *left_out})]
-    return ((name, _plain(values[name])) for name in ordered if not pd.isna(values[name]))
+    return ((name, _plain(values[name])) for name in ordered if not pd.isna(values.get(name)))
 
 
 def _described(row: "pd.Series[Any]") -> dict[str, object]:
     """The system's description, `systems/NAME.json` of a submission, which its batch scripts echo."""
     texts = {name.removeprefix(DESCRIPTION): row[name] for name in row.index if name.startswith(DESCRIPTION)}
-    known = {name: _plain(value) for name, value in texts.items() if not pd.isna(value)}
-    return known | {"number_of_nodes": int(row["n_nodes"]), "accelerators_per_node": int(row["acc_per_node"])}
+    present = {name: _plain(value) for name, value in texts.items() if not pd.isna(value)}
+    return present | {"number_of_nodes": int(row["n_nodes"]), "accelerators_per_node": int(row["acc_per_node"])}
 
 
 def _plain(value: object) -> object:

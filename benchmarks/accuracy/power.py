@@ -104,7 +104,9 @@ def _write(runs: pd.DataFrame, readings: pd.DataFrame, folder: Path) -> pd.DataF
     for place, row in enumerate(runs.to_dict("records")):
         of_nodes = of_run[tuple(row[name] for name in RUN)]
         of_nodes = of_nodes[of_nodes["meter"].str.startswith("node_")]
-        names = {str(meter): f"{row['benchmark']}-{row['n_nodes_metered']}-{meter}" for meter in of_nodes["meter"].unique()}
+        names = {
+            str(meter): f"{row['benchmark']}-{row['n_nodes_metered']}-{meter}" for meter in of_nodes["meter"].unique()
+        }
         log = folder / f"{place}.txt"
         log.write_text("".join(_result(row, sorted(names.values()))))
         logs.append((row["submitter_dir"], log, _write_readings(of_nodes, names, folder / str(place))))

@@ -103,7 +103,7 @@ def _rows_with(tables: Mapping[str, Measured], runs: int) -> Iterator[Row]:
         yield replace(row, holds=holds, baselines={"before: class by hand": {"mape": before}, **row.baselines})
 
 
-def _row(gpu: str, column: str, runs: int, scores: Mapping[str, Mapping[str, float]], n_rows: int) -> Row:
+def _row(gpu: str, column: str, runs: int, scores: Mapping[str, Mapping[str, float]], n_rows: int) -> Row:  # noqa: PLR0917
     ours = scores["ours"]
     what = "epoch time" if column == "seconds" else "power"
     return Row(
