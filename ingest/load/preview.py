@@ -62,10 +62,10 @@ class Preview:
         return {"report": self.report, **counts, "rows": dict(self.rows), "examples": self.example_runs}
 
 
-def preview(path: Path, shown: str, reader: Reader, context: Context) -> Preview:
+def preview(path: Path, reader: Reader, report: Report, context: Context) -> Preview:
     """Read a file as `load_file` does, and store nothing. Raises: MalformedError, UnavailableError."""
-    outcome = Preview(Report(shown, reader.name))
-    for record in reader.read(path, outcome.report, context):
+    outcome = Preview(report)
+    for record in reader.read(path, report, context):
         outcome.take(record)
     outcome.rows += Counter()  # without sets of no rows
     return outcome

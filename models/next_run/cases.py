@@ -12,12 +12,14 @@ from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import all_runs, cohort_key, summaries
 from crosswind.data.store.jobs import JOB
 from crosswind.data.store.run_facts import facts_of_runs
+from crosswind.data.store.run_tags import node_count_of
 from crosswind.data.store.store import Store
 from crosswind.models.conditions.conditions import conditions_before
 from crosswind.models.conditions.moment import Moment
 from crosswind.models.spread import PREDICTIVE
 
 RUNS_MAX = 20_000  # the newest; older ones say little about the next
+CONDITIONS_MAX = 4000  # twice as many as spreads are learned from
 COLUMNS = (
     *("run_id", "cohort", "workload", "system", "world_size", "node_count", "nodes", "configuration"),
     *("facts", "started_ns", "ended_ns", "seconds"),
@@ -53,13 +55,16 @@ def together(some: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
 def conditions_of(store: Store, outcome: Outcome, rows: pd.DataFrame) -> pd.DataFrame | None:
     """Return the conditions before each of these runs began, one row a run; None for jobs.
 
-    Without an agent's samples, only the neighbours are known, from the catalog.
+    Those of runs older than the newest CONDITIONS_MAX are unknown. Without an agent's samples, only the neighbours are
+    known, from the catalog.
     """
     if outcome is Outcome.JOB or rows.empty:
         return None
-    columns = zip(rows["started_ns"], rows["nodes"], rows["system"], rows["run_id"], strict=True)
+    newest = rows[-CONDITIONS_MAX:]
+    columns = zip(newest["started_ns"], newest["nodes"], newest["system"], newest["run_id"], strict=True)
     moments = [Moment(int(began), tuple(nodes), str(system), str(run_id)) for began, nodes, system, run_id in columns]
-    return conditions_before(store, moments, names=PREDICTIVE)
+    conditions = conditions_before(store, moments, names=PREDICTIVE).set_axis(newest.index)
+    return conditions.reindex(rows.index)
 
 
 def jobs_revision(store: Store) -> tuple[int, int]:
@@ -83,7 +88,7 @@ def finest_outcome(store: Store, workload: str, system: str) -> Outcome:
 
 
 def _case(run: Run, facts: Facts) -> tuple[object, ...]:
-    count = len(run.nodes) or facts.node_count
+    count = node_count_of(run) or facts.node_count
     identity = (run.run_id, cohort_key(run), run.workload, run.system, run.world_size, count, run.nodes)
     return (*identity, dict(run.configuration), facts, run.started_ns, run.ended_ns)
 

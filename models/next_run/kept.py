@@ -16,6 +16,7 @@ from crosswind.models.registry.archive import BYTES_MAX, read_model, write_model
 
 FOLDER = "models"  # below the store's home, as the registry's
 KEPT = "fitted"  # in it: no model of the registry has this name
+EVERY = "*"  # in place of a workload: the model has learned from all runs, and answers about any
 RECIPE = 1  # raised whenever a fit of the same runs gives another model
 STALE_SHARE = 0.05  # of the runs that a model learned from: with more new ones, it is fitted again
 
@@ -26,9 +27,9 @@ class Kept:
 
     model: NextRunModel
     name: str | None  # in the registry; None was fitted for a question
-    workload: str  # empty: none that ran
+    workload: str  # EVERY: all; empty: none that ran
     promoted: str | None  # name in the registry of the model that was promoted then
-    own_runs: tuple[int, int]  # revision of the workload's runs that it has seen
+    own_runs: tuple[int, int]  # revision of the workload's runs that it has seen, or of all
     stored: int  # runs of all workloads when it was fitted
     learned: int  # those of them that it learned from
     recipe: int = RECIPE

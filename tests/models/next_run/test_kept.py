@@ -81,15 +81,29 @@ def test_a_damaged_file_is_fitted_again_and_replaced(store: Store, content: byte
     assert file.stat().st_size > len(content)
 
 
+def test_one_fit_answers_about_every_workload(store: Store) -> None:
+    for number in range(60, 66):
+        put(store, f"b{number}", 5.0, place=number, workload="bert")
+    Asker(store).predictor.answer(RAN)
+    bert = Asker(store)
+    assert bert.predictor.answer(replace(RAN, workload="bert")).cohort_runs == 6
+    assert bert.heard == []
+    assert len(kept_files(store)) == 1
+
+
 def test_a_file_of_another_workload_does_not_answer(store: Store) -> None:
     for number in range(60, 66):
         put(store, f"b{number}", 5.0, place=number, workload="bert")
     Asker(store).predictor.answer(RAN)
-    Asker(store).predictor.answer(replace(RAN, workload="bert"))
-    one, other = kept_files(store)
-    one.write_bytes(other.read_bytes())
+    of_all = kept_files(store)
+    put(store, "r66", 8.0, place=66)
+    put(store, "b67", 5.0, place=67, workload="bert")
     for workload in ("gpt", "bert"):
-        assert Asker(store).predictor.answer(replace(RAN, workload=workload)).workload == workload
+        Asker(store).predictor.answer(replace(RAN, workload=workload))
+    one, other = (file for file in kept_files(store) if file not in of_all)
+    one.write_bytes(other.read_bytes())
+    for workload, runs in (("gpt", 16), ("bert", 7)):
+        assert Asker(store).predictor.answer(replace(RAN, workload=workload)).cohort_runs == runs
 
 
 def test_a_folder_that_cannot_be_written_keeps_nobody_from_an_answer(store: Store) -> None:

@@ -12,6 +12,7 @@ from tests.ingest.readers.tables.reading import read, runs_of
 from tests.needs import needs_data
 
 from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.question import DEGREE_NAMES
 from crosswind.data.schema.run import Run, RunState
 from crosswind.ingest.reader.reader import Context
@@ -203,6 +204,45 @@ def test_a_table_in_our_words_needs_no_map(tmp_path: Path) -> None:
     assert (run.workload, run.world_size, run.seconds) == ("x", 4, 5.0)
     assert run.configuration == {"batch": 8}
     assert (run.tags["owner"], run.tags["energy_joules"], run.tags["node_count"]) == ("ada", "100", "2")
+
+
+FACTS = """
+table: runs
+workload: w
+seconds: s
+facts: {accelerator: gpu, accelerators_per_node: n, accelerator_memory_bytes: mem, cuda: {value: 12.4}}
+"""
+
+
+def test_columns_may_be_facts_about_system_and_software(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("w,s,gpu,n,mem\nx,5,NVIDIA A40,8,48e9\nx,6,N/A,,\n")
+    first, second = runs_of(path, FACTS)
+    assert first.facts == Facts(
+        accelerator="NVIDIA A40", accelerators_per_node=8, accelerator_memory_bytes=48e9, cuda="12.4"
+    )
+    assert second.facts == Facts(cuda="12.4")
+    path.write_text("workload,seconds,fact.accelerator,fact.node_count,batch\nx,5,MI300X,2,8\n")
+    [own] = runs_of(path, None)
+    assert (own.facts, own.configuration) == (Facts(accelerator="MI300X", node_count=2), {"batch": 8})
+
+
+def test_a_cell_that_is_no_fact_is_refused_with_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("w,s,gpu,n,mem\nx,5,A40,2.5,\nx,5,A40,many,\nx,6,A40,2,\n")
+    records, report = read(path, FACTS)
+    assert [record.facts.accelerators_per_node for record in records if isinstance(record, Run)] == [2]
+    assert [skipped.reason for skipped in report.quoted] == [
+        "fact accelerators_per_node is 2.5, expected a whole number from 0 to 10000000",
+        "accelerators_per_node is 'many'; expected a number with a decimal point",
+    ]
+
+
+def test_a_name_that_is_no_fact_is_refused_by_the_map(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("w,s,gpu\nx,5,A40\n")
+    with pytest.raises(MalformedError, match="facts: 'accelerater' is no fact; did you mean accelerator"):
+        read(path, FACTS.replace("accelerator: gpu", "accelerater: gpu"))
 
 
 def test_mean_step_times_are_steps_after_the_warm_up(tmp_path: Path) -> None:

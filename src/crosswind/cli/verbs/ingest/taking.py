@@ -66,8 +66,10 @@ def _reader_of(arguments: argparse.Namespace) -> Reader | None:
 
 
 def _dry_run(looking: Looking, arguments: argparse.Namespace, settings: Settings) -> int:
-    for path in arguments.paths or [str(settings.spool)]:
-        looking.look(path)
+    paths = arguments.paths or [str(settings.spool)]
+    with ingesting(paths, looking.loaded):
+        for path in paths:
+            looking.look(path)
     if arguments.json:
         say_json(looking.as_json())
     else:
