@@ -94,7 +94,7 @@ def capabilities(kept: Kept) -> Iterator[Capability]:
     yield Capability(
         "phases of steps",
         kept.timed_runs > 0,
-        f"{kept.timed_runs} runs have a step timeline, {kept.told_runs} of them with the last rank to arrive at collectives"
+        f"{kept.timed_runs} runs have a step timeline, {kept.told_runs} with the last rank at each collective"
         if kept.timed_runs
         else "no run has a step timeline: crosswind run -- CMD, or the probe, records one",
     )
