@@ -4,12 +4,15 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation
 from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.words import words
 
 NONE = "\u2013"  # shown where a value is missing; never a zero
 MINUS = "\u2212"
 SMALLEST = 1e-4  # below it a number is written with an exponent
 NEGLIGIBLE = 1e-3  # of an interval's largest part: less is shown as 0
+SUREST = 0.99  # above which only draws without end would tell certainties apart
 NOTHING_SECONDS = 1e-10  # what sums of times leave of zero
 MINUTE, HOUR = 60, 3600
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "\u00b5s"), (1e-9, "ns"))
@@ -84,6 +87,21 @@ def percent(ratio: float | None) -> str:
         return NONE
     hundredfold = ratio * 100
     return f"{hundredfold:.0f} %" if abs(hundredfold) >= 9.95 else f"{hundredfold:.2g} %"
+
+
+def cause_words(explanation: Explanation) -> str:
+    """The cause of a run; an unknown one with its place: `unknown, on rank 1, in compute`."""
+    if explanation.cause != UNKNOWN:
+        return NONE if explanation.cause is None else words(explanation.cause)
+    rank = "" if explanation.culprit_rank is None else f", on rank {explanation.culprit_rank}"
+    return f"{UNKNOWN}{rank}, in {explanation.phase}"
+
+
+def certainty(ratio: float | None) -> str:
+    """A share of redrawn evidence as percent, rounded down: another draw may always differ."""
+    if ratio is None or not math.isfinite(ratio):
+        return NONE
+    return "over 99 %" if ratio > SUREST else f"{math.floor(100 * ratio)} %"
 
 
 def times(ratio: float | None) -> str:

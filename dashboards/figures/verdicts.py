@@ -18,6 +18,7 @@ class Look:
 LOOKS = {
     Verdict.SLOW: Look("slow", VERMILION, "triangle-up"),
     Verdict.PERHAPS_SLOW: Look("perhaps slow", ORANGE, "diamond"),
+    Verdict.ONE_RANK_DELAYS: Look("one rank delays", ORANGE, "square"),
     Verdict.NORMAL: Look("normal", GREEN, "circle"),
     Verdict.INSUFFICIENT_EVIDENCE: Look("no verdict", PEER, "circle-open"),
 }

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from crosswind.dashboards.figures.chart import Table, label, paper
 from crosswind.dashboards.palette import BLUE, GREEN, INK, MUTED, ORANGE, PEER, VERMILION, hatched
 from crosswind.dashboards.wording import axis_unit, estimate, percent, seconds
-from crosswind.data.schema.answers.explanations import Explanation, Interval
+from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation, Interval
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.words import opening, words
 
@@ -170,7 +170,7 @@ def waterfall(explanation: Explanation) -> Waterfall:
             f"explanation of run {explanation.run_id!r} sums to {starts[-1]} s, expected {measured} s"
         )
     drops = (
-        Drop(cause, start, interval, cause == explanation.cause)
+        Drop(cause, start, interval, cause == (UNEXPLAINED if explanation.cause == UNKNOWN else explanation.cause))
         for (cause, interval), start in zip(parts, starts[:-1], strict=True)
     )
     return Waterfall(expected, measured, tuple(drops))

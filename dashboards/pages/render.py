@@ -113,6 +113,8 @@ def _environment() -> Environment:
         number=wording.number,
         seconds=wording.seconds,
         percent=wording.percent,
+        certainty=wording.certainty,
+        cause_words=wording.cause_words,
         times=wording.times,
         signed=wording.signed,
         quantity=wording.quantity,

@@ -14,7 +14,7 @@ from crosswind.dashboards.figures.steps import step_ribbon
 from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.queries import NodeSource, cohort_band, node_samples, peers_of
-from crosswind.data.schema.answers.explanations import Explanation
+from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation
 from crosswind.data.schema.run import Rank, Run
 from crosswind.data.store.features import WARM_UP_STEPS, cohort_key, steps_of
 from crosswind.data.store.store import Store
@@ -115,6 +115,8 @@ def _leads(run: Run, explanation: Explanation) -> tuple[Lead, ...]:
         (CHECKS, urlencode({"system": run.system}), "what checks of the nodes measured before jobs"),
     )
     named = LEADS.get(explanation.cause or "")
+    if explanation.cause == UNKNOWN and explanation.culprit_rank is not None:
+        named = STRAGGLERS
     leads = [Lead(f"{page}?{query}", question, page == named) for page, query, question in pages]
     return tuple(sorted(leads, key=lambda lead: not lead.is_of_cause))
 

@@ -247,6 +247,8 @@ def _sentence(rows: list[RunRow], *, is_part: bool) -> str:
     if not judged:
         return unjudged.strip()
     unjudged = (f" {perhaps} perhaps {'was' if perhaps == 1 else 'were'}." if perhaps else "") + unjudged
+    delayed = sum(row.explanation.verdict is Verdict.ONE_RANK_DELAYS for row in judged)
+    unjudged = (f" One rank delays {count(delayed, 'run')}." if delayed else "") + unjudged
     here = f"the {count(len(judged), 'run')} shown" if is_part else count(len(judged), "run")
     if not slow:
         return f"None of {here} was slow.{unjudged}"

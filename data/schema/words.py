@@ -10,5 +10,9 @@ def words(name: str) -> str:
 
 def opening(name: str) -> str:
     """The same at the beginning of a sentence: `slow_input` reads `Slow input`."""
-    text = words(name)
+    return capital(words(name))
+
+
+def capital(text: str) -> str:
+    """A text with its first letter in capitals."""
     return text[:1].upper() + text[1:]

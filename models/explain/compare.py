@@ -14,14 +14,18 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.words import opening, words
 from crosswind.data.store.store import Store
+from crosswind.models.explain.actions import WATCH
 from crosswind.models.explain.cohort.columns import COLUMNS
 from crosswind.models.explain.cohort.read import read_segments
 from crosswind.models.explain.cohort.reference import TIME, Reference
 from crosswind.models.explain.cohort.segments import Segments
-from crosswind.models.explain.explain import FEWEST_SEGMENTS, WATCH, interval, shares_of
+from crosswind.models.explain.explain import FEWEST_SEGMENTS
+from crosswind.models.explain.shares import excess_of, shares_of, unexplained_of
 from crosswind.models.explain.significance import SMALLEST_SHARE
-from crosswind.models.explain.split import UNEXPLAINED, resampled, split
+from crosswind.models.explain.split import resampled, split
 
+RECORDED = ("argument.", "environment.", "git.")  # tags by which runs of one cohort may differ
+COMMANDS = ("launcher", "collectives")
 SAID = 0.005  # of the faster run's time a step, below which a difference is not worth a word
 
 
@@ -63,10 +67,10 @@ def compare(slower: Segments, faster: Segments, *, differing: Mapping[str, tuple
         slower_seconds=slower.time * steps,
         faster_seconds=usual * len(faster.values),
         more_steps_seconds=usual * (steps - len(faster.values)),
-        difference=interval(parts.excess, parts.replicates["excess"], steps),
+        difference=excess_of(parts, steps),
         shares=shares,
         also=_also(shares, usual * steps),
-        unexplained=interval(parts.shares[UNEXPLAINED], parts.replicates[UNEXPLAINED], steps),
+        unexplained=unexplained_of(parts, steps),
         differing=differing,
     )
     return replace(comparison, sentence=_sentence(comparison, usual))
@@ -112,5 +116,6 @@ def _differing(slower: Run, faster: Run) -> dict[str, tuple[str, str]]:
 def _facts(run: Run) -> dict[str, str]:
     facts = {"system": run.system, "world_size": str(run.world_size), "nodes": ", ".join(run.nodes)}
     facts |= {f"config.{name}": str(value) for name, value in run.configuration.items()}
+    facts |= {name: value for name, value in run.tags.items() if name.startswith(RECORDED) or name in COMMANDS}
     facts |= {f"software.{name}": str(value) for name, value in run.software.items()}
     return facts | {f"fact.{name}": str(value) for name, value in run.facts.given.items()}

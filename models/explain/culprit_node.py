@@ -1,11 +1,13 @@
 """Choice of the node to look at: the culprit's, or the one whose links show most of the cause."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
+from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.explanations import Explanation
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
@@ -16,6 +18,25 @@ from crosswind.models.explain.evidence.node_rates import rates_during
 
 CLEAR_RATIO = 1.5  # of a node's share to the next one's
 EXCLUDE = "--exclude=NODE"
+LOOKED_AT_RUNS = 1000  # newest of the system, among whose nodes another one is sought
+NOTHING_ELSE = "Have that node tested: it is the only one, so no job can go elsewhere."
+
+
+def with_node(store: Store, run: Run, explanation: Explanation) -> Explanation:
+    """Return the explanation with its node; nobody is advised to leave out the only one. Raises: MalformedError."""
+    explanation = at_node(explanation, culprit_node(store, run, explanation))
+    if "--exclude=" in explanation.next_action and _is_only_node(store, run):
+        kept = [said for said in re.split(r"(?<=\.) ", explanation.next_action) if "--exclude=" not in said]
+        return replace(explanation, next_action=" ".join(kept) or NOTHING_ELSE)
+    return explanation
+
+
+def _is_only_node(store: Store, run: Run) -> bool:
+    """Return whether no run of the system ran on a node that this one did not; False where nodes are unknown."""
+    with store.catalog.read() as session:
+        runs = session.runs.find(RunFilter(system=run.system), limit=LOOKED_AT_RUNS)
+    nodes = {node for other in (run, *runs) for node in other.nodes}
+    return len(nodes) == 1
 
 
 def at_node(explanation: Explanation, node: str | None) -> Explanation:

@@ -1,40 +1,95 @@
 """The sentence of an explanation."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from crosswind.data.schema.answers.explanations import Verdict
-from crosswind.data.schema.words import opening, words
+from crosswind.data.schema.answers.explanations import UNKNOWN, Interval, StepChange, Verdict
+from crosswind.data.schema.words import capital, opening, words
 from crosswind.models.explain.causes import BY_NAME
 from crosswind.models.explain.causes.cause import milliseconds
 from crosswind.models.explain.cohort.columns import OF_ALL_RANKS
 from crosswind.models.explain.significance import Finding
 from crosswind.models.explain.split import Split
+from crosswind.models.explain.within.lag import SETTLED, Lag
 
 MORE_STEPS = 1.05  # times the usual number, above which they are worth a sentence
 ALL = 1.1  # of an excess, which is as much as all of it: something else went a little quicker
+UNKNOWN_PHASE = "compute"  # all other phases have a cause that claims what is left of them
+BY_ITSELF = "as runs of this cohort are at times by themselves"
+OPENED = {
+    Verdict.SLOW: "Slow",
+    Verdict.PERHAPS_SLOW: "Perhaps slow",
+    Verdict.ONE_RANK_DELAYS: "One rank delays it",
+}
+DELAYED = "One rank delays a run of usual time"
+USUAL = 0.1  # of the expected time, up to which an excess is none
 
 
-def sentence(
-    parts: Split, named: Sequence[Finding], *, verdict: Verdict, culprit: int | None, ranks: Sequence[int]
-) -> str:
-    """Return how slow a run was and its causes; `culprit`: the first one's rank, if any; `ranks`: of the rows."""
-    ratios = 1 + np.quantile(parts.replicates["excess"], (0.05, 0.95)) / parts.expected_time
-    low, high = np.maximum(ratios, 0.0)  # where a cohort's runs differ by more than all of their time
-    times = f"{1 + parts.excess / parts.expected_time:.3g}x the expected step time [{low:.3g}-{high:.3g}]"
+@dataclass(frozen=True)
+class Place:
+    """The ranks that rows are of, the rank of the first cause, and its lag; None where it is of all ranks."""
+
+    ranks: Sequence[int]
+    culprit: int | None = None
+    lag: Lag | None = None
+
+
+def sentence(parts: Split, named: Sequence[Finding], *, verdict: Verdict, place: Place) -> str:
+    """Return how slow a run was and its causes."""
+    times = _times(parts)
     if verdict is Verdict.NORMAL:
         return f"Not slow: {times}, within what this cohort usually shows."
-    if verdict is Verdict.PERHAPS_SLOW:
-        times = f"{times}, as runs of this cohort are at times by themselves"
-    slow = "Perhaps slow" if verdict is Verdict.PERHAPS_SLOW else "Slow" if parts.excess > 0 else "Slow for its pace"
+    is_usual = parts.excess <= USUAL * parts.expected_time
+    if verdict is not Verdict.SLOW and not is_usual:
+        times = f"{times}, {BY_ITSELF}"
+    opened = f"{DELAYED if verdict is Verdict.ONE_RANK_DELAYS and is_usual else OPENED[verdict]}: {times}"
     if not named:
-        return f"{slow}: {times}; no cause has enough evidence."
+        return f"{opened}; no cause has enough evidence."
+    if place.lag is None:
+        return f"{opened}. {causes(parts, named, place)}"
+    late = lag_sentence(place.lag, len(place.ranks))
+    if verdict is Verdict.ONE_RANK_DELAYS:
+        return f"{opened}; {late}"
+    return f"{opened}. {causes(parts, named, place)} {capital(late)}"
+
+
+def causes(parts: Split, named: Sequence[Finding], place: Place) -> str:
+    """Return the causes and what they took."""
     first, *others = named
-    place = "" if culprit is None else f" on rank {culprit}"
-    text = f"{slow}: {times}. {opening(first.cause)}{place} {_cost(first, parts)}."
-    further = [f"{words(finding.cause)}{_on(finding, ranks)} {_cost(finding, parts)}" for finding in others]
+    where = "" if place.culprit is None else f" on rank {place.culprit}"
+    if first.cause == UNKNOWN:
+        where = f",{where}, in {UNKNOWN_PHASE}," if where else f", in {UNKNOWN_PHASE},"
+    text = f"{opening(first.cause)}{where} {_cost(first, parts)}."
+    further = [f"{words(finding.cause)}{_on(finding, place.ranks)} {_cost(finding, parts)}" for finding in others]
     return f"{text} Also: {'; '.join(further)}." if further else text
+
+
+def lag_sentence(lag: Lag, ranks: int) -> str:
+    """Return how much later than its peers a rank arrives, and why."""
+    whose = "its peer" if ranks == 2 else "the median of its peers"
+    when = "before each collective" if lag.late_ratio >= SETTLED else f"before {lag.late_ratio:.0%} of the collectives"
+    since = "" if lag.since_step is None else f" since step {lag.since_step}"
+    late = f"rank {lag.rank} spends {milliseconds(lag.late_seconds)} more than {whose} {when}{since}"
+    if lag.cause == UNKNOWN:
+        return f"{late}; no counter says why."
+    share = lag.parts.shares[lag.cause] / lag.cost
+    return f"{late}; {words(lag.cause)} took {min(share, 1):.0%} of that."
+
+
+def change_sentence(change: StepChange) -> str:
+    """Return since when a run's steps take longer than before."""
+    until = "" if change.last_step is None else f" to {change.last_step}"
+    since, before = milliseconds(change.since_seconds), milliseconds(change.before_seconds)
+    ratio = change.since_seconds / change.before_seconds
+    return f"since step {change.first_step}{until} a step takes {since}, {before} before ({ratio:.3g}x)"
+
+
+def formula_words(formulas: Interval, time: float) -> str:
+    """Return what formulas expect of a step, and what it took."""
+    band = f"{milliseconds(formulas.value)} [{milliseconds(formulas.low)} to {milliseconds(formulas.high)}]"
+    return f"formulas expect {band} a step, it took {milliseconds(time)}"
 
 
 def more_steps(steps: int, usual: int | None, seconds: float) -> str:
@@ -46,9 +101,17 @@ def more_steps(steps: int, usual: int | None, seconds: float) -> str:
 
 def is_of_a_rank(cause: str, parts: Split) -> bool:
     """Return whether the cause is on one rank; none of those that keep the collectives is the last rank's."""
+    if cause == UNKNOWN:
+        return False
     columns = BY_NAME[cause].columns
     own = [name for name in columns if name not in OF_ALL_RANKS]
     return "fabric" not in columns and any(parts.measured[name] > parts.expected[name] for name in own)
+
+
+def _times(parts: Split) -> str:
+    ratios = 1 + np.quantile(parts.replicates["excess"], (0.05, 0.95)) / parts.expected_time
+    low, high = np.maximum(ratios, 0.0)  # where a cohort's runs differ by more than all of their time
+    return f"{1 + parts.excess / parts.expected_time:.3g}x the expected step time [{low:.3g}-{high:.3g}]"
 
 
 def _on(finding: Finding, ranks: Sequence[int]) -> str:

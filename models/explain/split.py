@@ -15,6 +15,7 @@ from crosswind.models.explain.evidence.step_columns import PHASES
 REPLICATES = 400
 BLOCK = 5  # segments that are drawn together: neighbours share their weather
 UNEXPLAINED = "unexplained"
+MEASURABLE = 1e-6  # seconds a segment: less is what clocks and rounding leave, and counts as nothing
 # Orders in which causes may claim.
 ORDERS = (tuple(BY_NAME), tuple(sorted(BY_NAME, key=lambda name: name not in LINK_EVIDENCE)))
 
@@ -34,13 +35,19 @@ class Split:
 
     @property
     def excess(self) -> float:
-        """Measured - expected, the sum of all phases."""
-        return sum(self.measured[name] - self.expected[name] for name in PHASES)
+        """Measured - expected, the sum of all phases; 0 where it is too small to be measured."""
+        excess = sum(self.measured[name] - self.expected[name] for name in PHASES)
+        return excess if abs(excess) >= MEASURABLE else 0.0
 
     @property
     def expected_time(self) -> float:
         """The cohort's time of a segment: the sum of its phases."""
         return sum(self.expected[name] for name in PHASES)
+
+    @property
+    def measured_time(self) -> float:
+        """The run's time of a segment."""
+        return self.expected_time + self.excess
 
 
 def split(means: Floats, reference: Reference, *, seed: int = 0, again: Floats | None = None) -> Split:
@@ -50,17 +57,36 @@ def split(means: Floats, reference: Reference, *, seed: int = 0, again: Floats |
     the usual values of the cohort's runs, resampled, and the deviation of one of them. `again`, shape (REPLICATES,
     len(COLUMNS)), are replicates of measured - expected in their place.
     """
-    random = np.random.default_rng(seed)
     if again is None:
-        expected = usual_again(reference.means, REPLICATES, random) + reference.deviations(REPLICATES, random)
-        again = means - expected
+        again = means - expected_again(reference, seed=seed)
     replicates = Excess(dict(zip(COLUMNS, again.T, strict=True)), reference.spread)
     return Split(
         measured=dict(zip(COLUMNS, map(float, means), strict=True)),
         expected=dict(zip(COLUMNS, map(float, reference.usual), strict=True)),
-        shares={name: float(values[0]) for name, values in shared(means[None, :], reference).items()},
+        shares=_measurable({name: float(values[0]) for name, values in shared(means[None, :], reference).items()}),
         replicates=_shared(replicates) | {"excess": _total(replicates)},
     )
+
+
+def expected_again(reference: Reference, *, seed: int = 0) -> Floats:
+    """Return replicates of what is expected of a run, shape (REPLICATES, len(COLUMNS)); no run takes less than 0."""
+    random = np.random.default_rng(seed)
+    expected = usual_again(reference.means, REPLICATES, random) + reference.deviations(REPLICATES, random)
+    return expected if reference.is_of_ranks else np.maximum(expected, 0.0)
+
+
+def _measurable(shares: Mapping[str, float]) -> dict[str, float]:
+    """Return shares without those that are too small to be measured, of the same sum; the largest one takes the rest.
+
+    Where no cause is left, all of the excess stays unexplained.
+    """
+    whole = sum(shares.values())
+    kept = {name: shares[name] if shares[name] >= MEASURABLE else 0.0 for name in BY_NAME}
+    rest = (whole if abs(whole) >= MEASURABLE else 0.0) - sum(kept.values())
+    largest = max(kept, key=lambda name: kept[name])
+    if abs(rest) >= MEASURABLE or not kept[largest]:
+        return kept | {UNEXPLAINED: rest}
+    return kept | {largest: kept[largest] + rest, UNEXPLAINED: 0.0}
 
 
 def shared(means: Floats, reference: Reference) -> dict[str, Floats]:

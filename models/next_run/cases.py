@@ -12,6 +12,7 @@ from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import all_runs, cohort_key, summaries
 from crosswind.data.store.jobs import JOB
 from crosswind.data.store.run_facts import facts_of_runs
+from crosswind.data.store.run_tags import node_count_of
 from crosswind.data.store.store import Store
 from crosswind.models.conditions.conditions import conditions_before
 from crosswind.models.conditions.moment import Moment
@@ -87,7 +88,7 @@ def finest_outcome(store: Store, workload: str, system: str) -> Outcome:
 
 
 def _case(run: Run, facts: Facts) -> tuple[object, ...]:
-    count = len(run.nodes) or facts.node_count
+    count = node_count_of(run) or facts.node_count
     identity = (run.run_id, cohort_key(run), run.workload, run.system, run.world_size, count, run.nodes)
     return (*identity, dict(run.configuration), facts, run.started_ns, run.ended_ns)
 

@@ -89,7 +89,7 @@ def test_order_is_by_any_column_with_the_unknown_last(lab: Store, sort: str, exp
     ("query", "expected"),
     [
         ({"state": "sleeping"}, "state='sleeping': expected one of running"),
-        ({"verdict": "bad"}, "verdict='bad': expected one of slow, perhaps_slow, normal"),
+        ({"verdict": "bad"}, "verdict='bad': expected one of slow, perhaps_slow, one_rank_delays, normal"),
         ({"sort": "colour"}, "sort='colour': expected one of verdict, -verdict"),
         ({"limit": "0"}, "limit='0': expected a whole number from 1 to 200"),
         ({"limit": "1e3"}, "limit='1e3': expected a whole number"),

@@ -11,7 +11,7 @@ from tests.docs.examples import PROMPT, ROOT, Example, Shell, examples_in, write
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 RECORDED = ROOT / "tests" / "ingest" / "recorded"
 GIVEN = {  # what a newcomer has
-    "sacct.txt": RECORDED / "sacct" / "slurm-22.05.txt",
+    "sacct.txt": RECORDED / "sacct" / "with-limits.txt",
     "logs/llama2.txt": RECORDED / "megatron" / "llama2.txt",
 }
 NOT_TYPED = ("pip install", "eval ")  # it is installed, and nobody presses Tab

@@ -10,10 +10,23 @@ from crosswind.data.schema.answers.fields import about
 class Verdict(StrEnum):
     """The verdict that an explanation comes to."""
 
-    SLOW = "slow"
-    PERHAPS_SLOW = "perhaps_slow"  # longer than expected by a tenth, as runs of its cohort are at times by themselves
+    SLOW = "slow"  # slower than expected: the interval of the excess lies above zero
+    PERHAPS_SLOW = "perhaps_slow"  # longer than expected, as runs of its cohort are at times by themselves
+    ONE_RANK_DELAYS = "one_rank_delays"  # not slower than expected, and yet one rank keeps the others waiting
     NORMAL = "normal"
     INSUFFICIENT_EVIDENCE = "insufficient_evidence"
+
+
+class Expectation(StrEnum):
+    """The origin of the expected time."""
+
+    COHORT = "cohort"  # the other runs of its cohort
+    OTHER_RANKS = "other_ranks"  # the run's other ranks, which do the same work
+    OWN_STEPS = "own_steps"  # the run's own earlier steps
+    FORMULAS = "formulas"  # of the step time, from the configuration alone
+
+
+UNKNOWN = "unknown"  # in the place of a cause: time that nothing measured says anything about
 
 
 @dataclass(frozen=True)
@@ -32,6 +45,29 @@ class CauseShare:
     cause: str
     seconds: Interval
     evidence: str
+
+
+@dataclass(frozen=True)
+class RankLag:
+    """A rank that the others of its run wait for; ranks of one run are each other's peers."""
+
+    rank: int
+    phase: str = field(metadata=about("in which it spends most of that time"))
+    seconds: Interval = field(metadata=about("mean of a step, more than the median of the other ranks"))
+    late_ratio: float = field(metadata=about("share of steps in which it is late by at least half as much"))
+    since_step: int | None = field(metadata=about("null: from the first step that is compared"))
+    cause: str = field(metadata=about("with the most evidence; `unknown` where no counter explains it"))
+    is_usual: bool = field(metadata=about("whether the other runs of the cohort show the same"))
+
+
+@dataclass(frozen=True)
+class StepChange:
+    """The step from which on a run's own steps took longer than all before; seconds are medians of a step."""
+
+    first_step: int
+    last_step: int | None = field(metadata=about("null: up to the end"))
+    before_seconds: float
+    since_seconds: float
 
 
 @dataclass(frozen=True)
@@ -55,9 +91,13 @@ class Explanation:
     excess: Interval | None = None
     shares: tuple[CauseShare, ...] = ()
     unexplained: Interval | None = None
-    cause: str | None = None
+    cause: str | None = field(
+        default=None, metadata=about("`unknown` where most of the excess is in a place but nothing says why")
+    )
     also: tuple[str, ...] = field(default=(), metadata=about("further causes that stand out, the largest first"))
-    confidence: float | None = field(default=None, metadata=about("share of replicates with this main cause"))
+    confidence: float | None = field(
+        default=None, metadata=about("share of redrawn evidence with this main cause, never 1")
+    )
     culprit_rank: int | None = field(
         default=None, metadata=about("null also where the cause slows all ranks, as links do")
     )
@@ -69,6 +109,14 @@ class Explanation:
     )
     missing: tuple[str, ...] = field(
         default=(), metadata=about("what nobody recorded, and what cannot be explained without it")
+    )
+    failure: str | None = field(default=None, metadata=about("of a run that failed: which process first, and of what"))
+    expected_from: Expectation | None = field(default=None, metadata=about("null where nothing was expected"))
+    phase: str | None = field(default=None, metadata=about("of an `unknown` cause"))
+    lag: RankLag | None = field(default=None, metadata=about("null where no rank keeps the others waiting"))
+    change: StepChange | None = field(default=None, metadata=about("null where its own steps became no slower"))
+    formula_seconds: Interval | None = field(
+        default=None, metadata=about("of a step, by formulas; null where the configuration describes no network")
     )
 
 

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError
+from crosswind.data.schema.facts import COUNTS, NUMBERS, Facts, text_fact
 from crosswind.data.schema.trial import Parameter
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.scalars import REAL, TRUTHS, scalar_of, storable
@@ -99,6 +100,20 @@ class Cells:
     def texts(self, name: str, row: Row) -> dict[str, str]:
         """Return a group of facts as texts."""
         return {key: storable(_plain_text(cell)) for key, cell in self._group(name, row)}
+
+    def facts(self, row: Row) -> Facts:
+        """Return the facts about system and software; words that say nothing are none. Raises: MalformedError."""
+        stated: dict[str, object] = {}
+        for name, cell in self._group("facts", row):
+            if name in NUMBERS:
+                number = _number(name, cell)
+                stated[name] = int(number) if name in COUNTS and float(number).is_integer() else number
+            else:
+                stated[name] = text_fact(_plain_text(cell))
+        try:
+            return Facts.of(stated)
+        except InvalidInputError as error:
+            raise MalformedError(str(error)) from error
 
     def _group(self, name: str, row: Row) -> Iterator[tuple[str, object]]:
         for key, source in self.table_map.groups.get(name, {}).items():

@@ -71,9 +71,9 @@ VTRAIN = Layout(
             "heads": "attention heads",
             "layers": "# layers",
             "sequence": "sequence length",
-            "tensor": "tensor parallelism",
-            "data": "data parallelism",
-            "pipeline": "pipeline parallelism",
+            "tensor_parallel": "tensor parallelism",
+            "data_parallel": "data parallelism",
+            "pipeline_parallel": "pipeline parallelism",
         },
     },
 )
@@ -105,9 +105,12 @@ def _of_own_runs(own: Collection[str]) -> TableMap:
     if "energy_joules" in own:
         words["energy"] = "energy_joules"
     tags = {name.removeprefix("tag."): name for name in sorted(own) if name.startswith("tag.")}
-    others = sorted(set(own) - set(OWN_RUNS) - {"energy_joules", *tags.values()})
+    facts = {name.removeprefix("fact."): name for name in sorted(own) if name.startswith("fact.")}
+    others = sorted(set(own) - set(OWN_RUNS) - {"energy_joules", *tags.values(), *facts.values()})
     if tags:
         words["tags"] = tags
+    if facts:
+        words["facts"] = facts
     if others:
         words["configuration"] = {name.removeprefix("config."): name for name in others}
     return TableMap.of({"table": "runs", **words}, "layout of runs")

@@ -96,6 +96,7 @@ class RunRows:
             ended_ns=ended_ns,
             software=self.cells.texts("software", row),
             tags={"imported_from": "table"} | time_from | tags | self.cells.texts("tags", row),
+            facts=self.cells.facts(row),
         )
 
     def _times(self, line: int, row: Row) -> tuple[int, int | None, dict[str, str]]:

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.facts import NAMES
 from crosswind.data.schema.trial import Parameter
 from crosswind.ingest.readers.tables.units import ENERGIES, POWERS, SPELLED, TIMES
 from crosswind.ingest.readers.trackers.yaml_file import mapping_in
@@ -37,7 +38,7 @@ KINDS: Mapping[str, Mapping[str, Fact]] = {
         **dict.fromkeys(("start", "end", "seconds", "step_seconds"), IN_SECONDS),
         "energy": Fact(units=ENERGY),
         "power": Fact(units=("W", *POWER)),
-        **dict.fromkeys(("configuration", "software", "tags"), Fact(GROUP)),
+        **dict.fromkeys(("configuration", "software", "tags", "facts"), Fact(GROUP)),
     },
     "steps": {
         **COMMON,
@@ -111,6 +112,7 @@ class TableMap:
         }
         groups = {name: parser.group(name, words[name]) for name in fields if name in words and name not in facts}
         _check_objective(path, facts.get("objective"))
+        _check_facts(path, groups.get("facts", {}))
         text = json.dumps({str(name): value for name, value in words.items()}, sort_keys=True, default=str)
         return cls(path, kind, facts, groups, delimiter, direction == DIRECTIONS[1], text)
 
@@ -217,6 +219,12 @@ def _check_objective(path: str, objective: Source | None) -> None:
     if objective and not (name and name.isidentifier()):
         expected = "a name such as step_p50_seconds: {column: NAME, name: step_p50_seconds, unit: ms}"
         raise MalformedError(f"{path}: objective is called {name!r:.60}; expected {expected}")
+
+
+def _check_facts(path: str, names: Iterable[str]) -> None:
+    for name in names:
+        if name not in NAMES:
+            raise MalformedError(f"{path}: facts: {name!r:.60} is no fact; {_expected(name, NAMES)}")
 
 
 def _is_one(words: Mapping[object, object], fields: Mapping[str, Fact], name: str) -> bool:

@@ -11,7 +11,7 @@ from crosswind.models.explain.evidence.indicators import Indicator, InSegments, 
 from crosswind.models.explain.evidence.step_columns import OTHER_THREADS, PHASES, THREAD
 
 PARTS = {"name": str, "next_action": str, "columns": tuple, "indicators": tuple}
-RESERVED = ("excess", "unexplained")  # names of other shares
+RESERVED = ("excess", "unexplained", "unknown")  # names of other shares
 SHAPE = (3,)
 
 

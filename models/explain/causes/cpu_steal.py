@@ -20,7 +20,7 @@ class CpuSteal:
 
     name = "cpu_steal"
     next_action = (
-        "Ask for a guest with cores of its own (no overcommit, or a dedicated host); leave this one out of the next "
+        "Ask for a guest with cores of its own (no overcommit, or a dedicated host). Leave this one out of the next "
         "job: #SBATCH --exclude=NODE."
     )
     columns = ("stolen",)

@@ -27,7 +27,7 @@ class HeatThrottling:
 
     name = "heat_throttling"
     next_action = (
-        "Have that node's cooling looked at (fans, dust, inlet temperature), and leave it out until then: "
+        "Have that node's cooling looked at (fans, dust, inlet temperature). Leave it out until then: "
         "#SBATCH --exclude=NODE."
     )
     columns = ("heat_throttled",)

@@ -71,7 +71,7 @@ class SlowNode:
 
     name = "slow_node"
     next_action = (
-        "Leave the node out (#SBATCH --exclude=NODE; crosswind stragglers names it) and have it tested: clocks, memory "
+        "Leave the node out (#SBATCH --exclude=NODE; crosswind stragglers names it). Have it tested: clocks, memory "
         "channels, firmware settings."
     )
     columns = ("slow_node",)

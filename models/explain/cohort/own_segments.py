@@ -11,7 +11,7 @@ Analysis", OSDI 2025.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,8 @@ class OwnSegments:
     segment (of all, where they are many), NaN for a single rank. `of_ranks` has shape (n_ranks, len(OWN_COLUMNS)): the
     means of every rank, whoever arrived last; no rows for a single rank. `work` is the mean compute of each rank
     without its wait for a core, seconds. `samples` are the COMPARED_SAMPLES. `count` is how many segments the run had,
-    of a condensed one more than its rows.
+    of a condensed one more than its rows. `steps` are the numbers of the steps, `behind` the seconds by which the last
+    rank arrived after the next one, of shape (n_segments,), or empty of a condensed run and for a single rank.
     """
 
     run_id: str
@@ -47,6 +48,8 @@ class OwnSegments:
     work: Mapping[int, float]
     samples: Mapping[str, float]
     count: int
+    steps: Floats = field(default_factory=lambda: np.empty(0))
+    behind: Floats = field(default_factory=lambda: np.empty(0))
 
 
 def own_segments(run_id: str, rows: Rows, sampled: Mapping[str, float]) -> OwnSegments | None:
@@ -72,6 +75,8 @@ def own_segments(run_id: str, rows: Rows, sampled: Mapping[str, float]) -> OwnSe
         work=dict(zip(ranks.astype(int).tolist(), work.tolist(), strict=True)),
         samples={one.column: sampled.get(one.column, np.nan) for one in COMPARED_SAMPLES},
         count=count,
+        steps=times.steps,
+        behind=np.empty(0) if is_single else _behind(times),
     )
 
 
@@ -84,7 +89,9 @@ def condensed(own: OwnSegments) -> OwnSegments:
     order = np.argsort(own.culprits, kind="stable")
     ranks, first = np.unique(own.culprits[order], return_index=True)
     values = np.add.reduceat(own.values[order], first, axis=0) * (len(ranks) / len(own.values))
-    return replace(own, values=values, culprits=ranks, peers=np.empty((0, values.shape[1])))
+    nothing = np.empty(0)
+    peers = np.empty((0, values.shape[1]))
+    return replace(own, values=values, culprits=ranks, peers=peers, steps=nothing, behind=nothing)
 
 
 def _segment_times(numbers: Floats, grid: Mapping[str, Floats]) -> SegmentTimes | None:
@@ -106,7 +113,8 @@ def _segment_times(numbers: Floats, grid: Mapping[str, Floats]) -> SegmentTimes 
     columns["fabric"] = grid["comm_seconds"][1:][follows]
     columns |= {name: grid[column][1:][follows] for name, column in THREAD.items()}
     last = {name: np.take_along_axis(column, culprit[:, None], axis=1)[:, 0] for name, column in columns.items()}
-    return SegmentTimes(columns, last, culprit, float(np.median(sum(last[name] for name in PHASES))))
+    usual = float(np.median(sum(last[name] for name in PHASES)))
+    return SegmentTimes(columns, last, culprit, usual, numbers[1:][follows])
 
 
 def _marked_late(grid: Mapping[str, Floats], tail: Floats, follows: NDArray[np.bool_]) -> bool:
@@ -118,6 +126,13 @@ def _marked_late(grid: Mapping[str, Floats], tail: Floats, follows: NDArray[np.b
     early = (grid[DURATION][1:] - tail[1:] + tail[:-1])[follows]
     late = early + (marked[:-1] - marked[1:])[follows]
     return bool(np.ptp(late, axis=1).sum() < np.ptp(early, axis=1).sum())
+
+
+def _behind(times: SegmentTimes) -> Floats:
+    """Return the seconds by which the last rank arrived after the next one, shape (n_segments,)."""
+    local = np.sum([times.of_ranks[name] for name in LOCAL_PHASES], axis=0)
+    two = np.partition(local, -2, axis=1)[:, -2:]
+    return np.asarray(two[:, 1] - two[:, 0])
 
 
 def _peers(times: SegmentTimes, constant: Mapping[str, float]) -> Floats:

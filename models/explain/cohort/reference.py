@@ -48,6 +48,11 @@ class Reference:
         """Number of runs that it comes from."""
         return len(self.means) / self.per_run
 
+    @property
+    def is_of_ranks(self) -> bool:
+        """Return whether it is of contrasts between ranks, which have signs."""
+        return self.per_run > 1
+
     def deviations(self, count: int, random: np.random.Generator) -> Floats:
         """Draw deviations of undisturbed runs from the usual values, shape (count, len(COLUMNS)); NaN as in `usual`.
 

@@ -1,7 +1,7 @@
 """Segments of a run with all evidence: its own, and that of its peers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class Segments:
     work: Mapping[int, float] = field(default_factory=dict)
     of_ranks: Floats = field(default_factory=lambda: np.empty((0, len(COLUMNS))))
     count: int = 0
+    steps: Floats = field(default_factory=lambda: np.empty(0))
+    behind: Floats = field(default_factory=lambda: np.empty(0))
 
     @property
     def time(self) -> float:
@@ -50,6 +52,31 @@ class Segments:
     def means(self) -> Floats:
         """Mean of every column over the segments, shape (len(COLUMNS),)."""
         return np.asarray(self.values.mean(axis=0))
+
+    def without(self, column: str) -> "Segments":
+        """Return the same segments with nothing in one column."""
+        place = COLUMNS.index(column)
+        values, of_ranks = self.values.copy(), self.of_ranks.copy()
+        values[:, place], of_ranks[:, place] = 0.0, 0.0
+        return replace(self, values=values, of_ranks=of_ranks)
+
+    @property
+    def numbers(self) -> list[int]:
+        """Numbers of the ranks, in the order of `of_ranks`."""
+        return sorted(self.work) or list(range(self.ranks))
+
+    def signs(self, rank: int) -> Floats:
+        """Return 1 where this rank arrived last, and else 0, or of two ranks -1, shape (n_segments,)."""
+        return np.where(self.culprits == rank, 1.0, -1.0 if self.ranks == 2 else 0.0)
+
+    def differences(self, rank: int) -> Floats:
+        """Return by how much the rank exceeds its peers in each segment, shape as `values`.
+
+        Where another of many ranks arrived last, it is 0. The fabric and its evidence belong to all ranks: 0, too.
+        """
+        differences = (self.values - self.peers) * self.signs(rank)[:, None]
+        differences[:, [COLUMNS.index(name) for name in OF_ALL_RANKS]] = 0.0
+        return np.asarray(differences)
 
     def contrasts(self) -> Floats:
         """Return by how much each rank exceeds the median of the others, shape (n_ranks, len(COLUMNS)).
@@ -77,6 +104,8 @@ def segments_of(own: OwnSegments, evidence: PeerEvidence) -> Segments:
         work=own.work,
         of_ranks=_widened(own.of_ranks, {**evidence.seconds, **of_ranks}),
         count=own.count,
+        steps=own.steps,
+        behind=own.behind,
     )
 
 

@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -24,13 +24,14 @@ class SegmentTimes:
     """Times of a run's segments by column: `of_ranks` of shape (n_segments, n_ranks), seconds or counts.
 
     `culprit` is the place of the rank that arrived last, shape (n_segments,); `last` are its times, shape
-    (n_segments,); `usual` is the median time of a segment, seconds.
+    (n_segments,); `usual` is the median time of a segment, seconds; `steps` are the numbers of the steps.
     """
 
     of_ranks: Mapping[str, Floats]
     last: Mapping[str, Floats]
     culprit: NDArray[np.int64]
     usual: float
+    steps: Floats = field(default_factory=lambda: np.empty(0))
 
     @property
     def work(self) -> Floats:

@@ -7,7 +7,7 @@ its run is compared with the study's other runs, which is less sure, and the sen
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from crosswind.data.schema.answers.explanations import Explanation, Verdict
+from crosswind.data.schema.answers.explanations import Expectation, Explanation
 from crosswind.data.schema.answers.studies import Disturbance, DisturbanceBasis, LostTime
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run
@@ -55,7 +55,7 @@ def disturbance_of(
         run = session.runs.get(run_id)
         other_runs = [session.runs.get(other_id) for other_id in dict.fromkeys(others) if other_id != run_id]
     explanation = explain_runs(store, [run])[run_id]
-    if explanation.verdict is not Verdict.INSUFFICIENT_EVIDENCE:
+    if explanation.expected_from is Expectation.COHORT:
         return _by_explanation(explanation, _Criteria(parameters, least))
     return _by_others(store, run, other_runs, _Criteria(parameters, least))
 

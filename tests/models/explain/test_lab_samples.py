@@ -74,7 +74,7 @@ def test_what_is_named_says_its_evidence_and_what_to_do(lab: Lab) -> None:
     named = [explanation for explanation in lab[2].values() if explanation.cause]
     assert named
     for explanation in named:
-        assert explanation.verdict in {Verdict.SLOW, Verdict.PERHAPS_SLOW}
+        assert explanation.verdict in {Verdict.SLOW, Verdict.PERHAPS_SLOW, Verdict.ONE_RANK_DELAYS}
         assert explanation.next_action
         for share in explanation.shares:
             assert "expected" in share.evidence

@@ -12,6 +12,8 @@ from tests.ingest.readers.tables.reading import read, runs_of
 from tests.needs import needs_data
 
 from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.facts import Facts
+from crosswind.data.schema.question import DEGREE_NAMES
 from crosswind.data.schema.run import Run, RunState
 from crosswind.ingest.reader.reader import Context
 
@@ -204,6 +206,45 @@ def test_a_table_in_our_words_needs_no_map(tmp_path: Path) -> None:
     assert (run.tags["owner"], run.tags["energy_joules"], run.tags["node_count"]) == ("ada", "100", "2")
 
 
+FACTS = """
+table: runs
+workload: w
+seconds: s
+facts: {accelerator: gpu, accelerators_per_node: n, accelerator_memory_bytes: mem, cuda: {value: 12.4}}
+"""
+
+
+def test_columns_may_be_facts_about_system_and_software(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("w,s,gpu,n,mem\nx,5,NVIDIA A40,8,48e9\nx,6,N/A,,\n")
+    first, second = runs_of(path, FACTS)
+    assert first.facts == Facts(
+        accelerator="NVIDIA A40", accelerators_per_node=8, accelerator_memory_bytes=48e9, cuda="12.4"
+    )
+    assert second.facts == Facts(cuda="12.4")
+    path.write_text("workload,seconds,fact.accelerator,fact.node_count,batch\nx,5,MI300X,2,8\n")
+    [own] = runs_of(path, None)
+    assert (own.facts, own.configuration) == (Facts(accelerator="MI300X", node_count=2), {"batch": 8})
+
+
+def test_a_cell_that_is_no_fact_is_refused_with_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("w,s,gpu,n,mem\nx,5,A40,2.5,\nx,5,A40,many,\nx,6,A40,2,\n")
+    records, report = read(path, FACTS)
+    assert [record.facts.accelerators_per_node for record in records if isinstance(record, Run)] == [2]
+    assert [skipped.reason for skipped in report.quoted] == [
+        "fact accelerators_per_node is 2.5, expected a whole number from 0 to 10000000",
+        "accelerators_per_node is 'many'; expected a number with a decimal point",
+    ]
+
+
+def test_a_name_that_is_no_fact_is_refused_by_the_map(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("w,s,gpu\nx,5,A40\n")
+    with pytest.raises(MalformedError, match="facts: 'accelerater' is no fact; did you mean accelerator"):
+        read(path, FACTS.replace("accelerator: gpu", "accelerater: gpu"))
+
+
 def test_mean_step_times_are_steps_after_the_warm_up(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("workload,step_seconds,steps\nx,0.5,100\n")
@@ -243,3 +284,12 @@ def test_published_iterations_of_vtrain_need_no_map(tmp_path: Path) -> None:
     packed = tmp_path / "packed.csv.gz"
     packed.write_bytes(gzip.compress(VTRAIN.read_bytes()))
     assert runs_of(packed, None)[7].run_id == runs_of(VTRAIN, None)[7].run_id
+
+
+def test_degrees_of_vtrain_have_names_that_questions_know(tmp_path: Path) -> None:
+    names = ("# GPUs", "global batch", "micro batch", "hidden size", "attention heads", "# layers", "sequence length")
+    degrees = ("tensor parallelism", "data parallelism", "pipeline parallelism")
+    table = tmp_path / "measured.csv"
+    table.write_text(f"{','.join((*names, *degrees))},iteration time (ms)\n8,32,4,1024,16,24,1024,2,2,2,219.5\n")
+    [run] = runs_of(table, None)
+    assert DEGREE_NAMES & set(run.configuration) == {"tensor_parallel", "data_parallel", "pipeline_parallel"}

@@ -13,7 +13,7 @@ from crosswind.cli.text.prediction import answer_text
 from crosswind.cli.verbs.demo.disturbance import LARGEST_SHARE
 from crosswind.cli.verbs.demo.loop import WORKLOAD, Checked, DemoResult, Explained, Tuned
 from crosswind.cli.verbs.demo.plan import CONFIGURATION, RANKS
-from crosswind.dashboards.wording import NONE, configuration_words, scalar, seconds
+from crosswind.dashboards.wording import NONE, certainty, configuration_words, scalar, seconds
 from crosswind.models.next_run.quantiles import distribution
 
 HEADINGS = ("run", "injected", "verdict", "cause named", "sure", "step time", "expected", "right")
@@ -87,7 +87,7 @@ def _row(run: Explained) -> tuple[str, ...]:
         run.plan.injected,
         str(explanation.verdict),
         explanation.cause or NONE,
-        f"{explanation.confidence:.0%}" if explanation.confidence is not None else NONE,
+        certainty(explanation.confidence),
         seconds(None if explanation.measured_seconds is None else explanation.measured_seconds / steps),
         seconds(None if explanation.expected_seconds is None else explanation.expected_seconds / steps),
         _right(run),

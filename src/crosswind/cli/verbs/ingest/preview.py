@@ -12,8 +12,9 @@ from crosswind.dashboards.wording import count, seconds, utc
 from crosswind.data.schema.errors import MalformedError, ProjectError, UnavailableError
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import History
+from crosswind.ingest.load.load import Loaded
 from crosswind.ingest.load.preview import Preview, preview
-from crosswind.ingest.reader.reader import Context, Reader
+from crosswind.ingest.reader.reader import Context, Reader, Report
 from crosswind.ingest.readers import reader_for
 from crosswind.ingest.readers.fetch import fetched, is_url
 from crosswind.ingest.readers.search import candidates_below
@@ -27,6 +28,7 @@ class Looking:
 
     context: Context
     reader: Reader | None  # for all files, where one is named
+    loaded: Loaded = field(default_factory=Loaded)  # its reports alone, which progress looks at
     previews: list[Preview] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
@@ -43,10 +45,10 @@ class Looking:
     def _file(self, path: Path, shown: str) -> None:
         try:
             reader = self.reader or reader_for(path)
-            look = preview(path, shown, reader, self.context)
-            self.previews.append(look)
-            if look.report.damage:
-                self.failures.append(f"{shown}: {look.report.damage}")
+            self.loaded.reports.append(report := Report(shown, reader.name))
+            self.previews.append(preview(path, reader, report, self.context))
+            if report.damage:
+                self.failures.append(f"{shown}: {report.damage}")
         except ProjectError as error:
             self.failures.append(str(error).replace(str(path), shown))
 
@@ -125,7 +127,12 @@ def _run(run: Run) -> str:
     facts += [] if run.world_size is None else [count(run.world_size, "rank")]
     facts += [] if run.seconds is None else [seconds(run.seconds)]
     facts += [] if run.started_ns is None or "time_from" in run.tags else [utc(run.started_ns)]
-    groups = (("configuration", run.configuration), ("software", run.software), ("tags", run.tags))
+    groups = (
+        ("configuration", run.configuration),
+        ("software", run.software),
+        ("facts", run.facts.given),
+        ("tags", run.tags),
+    )
     facts += [f"{name} {_pairs(dict(group))}" for name, group in groups if group]
     return ", ".join(facts)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from crosswind.cli.arguments import facts_of
 from crosswind.cli.text.output import printable, say, say_json
 from crosswind.cli.verbs.capabilities import say_capabilities
 from crosswind.cli.verbs.ingest.preview import Looking, refuse_pipe
@@ -37,7 +38,7 @@ def formats_words() -> str:
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Store everything that is named; exit code 2 when a file could not be read at all."""
     system, zone = arguments.system or settings.system, zone_named(arguments.time_zone)
-    context = Context(system, zone, arguments.workload, arguments.node)
+    context = Context(system, zone, arguments.workload, arguments.node, facts_of(arguments.fact))
     reader = _reader_of(arguments)
     if arguments.dry_run:
         return _dry_run(Looking(context, reader), arguments, settings)
@@ -66,8 +67,10 @@ def _reader_of(arguments: argparse.Namespace) -> Reader | None:
 
 
 def _dry_run(looking: Looking, arguments: argparse.Namespace, settings: Settings) -> int:
-    for path in arguments.paths or [str(settings.spool)]:
-        looking.look(path)
+    paths = arguments.paths or [str(settings.spool)]
+    with ingesting(paths, looking.loaded):
+        for path in paths:
+            looking.look(path)
     if arguments.json:
         say_json(looking.as_json())
     else:

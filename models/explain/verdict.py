@@ -1,0 +1,115 @@
+"""The rules of a verdict, all in one place.
+
+- *Slow* is slower than expected: by 2 % at least, with an interval of the excess above zero, and either a cause stands
+  out or the excess is a tenth and more than runs of the cohort differ by. No run that took less than expected is slow.
+- *One rank delays*: the run is not surely slower than expected, or nothing is expected of it, and yet one rank costs a
+  tenth of a step, against ranks of the cohort's runs or against its own peers.
+- *Perhaps slow*: longer than expected, as runs of its cohort are at times by themselves.
+- The cause named first is the one with the largest share. Where more of the excess is unexplained it is UNKNOWN, and
+  the causes that stand out come after it.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from crosswind.data.schema.answers.explanations import UNKNOWN, Verdict
+from crosswind.data.schema.prediction import Floats
+from crosswind.models.explain.causes import BY_NAME
+from crosswind.models.explain.cohort.reference import TIME, Reference
+from crosswind.models.explain.significance import ComparedShares, Finding, findings_of, student_spreads
+from crosswind.models.explain.split import UNEXPLAINED, Split
+from crosswind.models.explain.within.lag import Lag
+
+SMALLEST_EXCESS = 0.02  # excess / expected, below which no cause that is significant in its cohort makes a run slow
+SMALLEST_SLOWDOWN = 0.10  # of the expected time: of a run's excess without a cause, of the lag of one of its ranks
+SPREADS = 3.0  # an excess within so many of the cohort's own robust standard deviations is its usual variability
+NEXT_TO_NOTHING = 0.02  # of the excess, below which a cause is not even named after the first
+FIRST = 0.1  # of the excess, below which no cause is worth a word
+SAME = 0.5  # of a lag or of an unexplained excess, from which on the one accounts for the other
+SURELY = 0.05  # of the replicates, which an excess above zero may leave out
+
+
+def judged(
+    parts: Split, compared: ComparedShares, ranks: ComparedShares | None, *, lag: Lag | None, is_usual_lag: bool
+) -> tuple[Verdict, list[Finding]]:
+    """Return the verdict on a run against its cohort and on its ranks, and the causes, the first one first.
+
+    `is_usual_lag`: most of the cohort's runs have the same lag.
+    """
+    findings = findings_of(compared, ranks, parts.expected_time)
+    is_more = parts.excess > SMALLEST_EXCESS * parts.expected_time
+    if is_more and low(parts.replicates["excess"]) > 0:
+        if _is_significant(parts, compared.reference):
+            return Verdict.SLOW, _with_unknown(parts, _largest_first(parts, findings))
+        if findings:
+            return Verdict.SLOW, _with_unknown(parts, findings)
+    named = _with_lag(
+        [one for one in findings if _is_worth_it(one, parts, is_more=is_more)], lag, is_usual=is_usual_lag
+    )
+    if named and named[0].rank is not None:
+        return Verdict.ONE_RANK_DELAYS, named
+    if named or parts.excess > SMALLEST_SLOWDOWN * parts.expected_time:
+        return Verdict.PERHAPS_SLOW, named or _largest_first(parts, [])
+    return Verdict.NORMAL, []
+
+
+def first_of(parts: Split) -> Finding:
+    """Return the largest cause, or UNKNOWN where more is unexplained."""
+    return _with_unknown(parts, _largest_first(parts, []))[0]
+
+
+def low(replicates: Floats) -> float:
+    """Return the lower end of the 90 % interval."""
+    return float(np.quantile(replicates, SURELY))
+
+
+def is_behind_it(lag: Lag, unexplained: float) -> bool:
+    """Return whether a rank's lag, which no counter explains, accounts for an unexplained excess, seconds a segment."""
+    return lag.cause == UNKNOWN and lag.cost >= SAME * unexplained
+
+
+def _is_significant(parts: Split, reference: Reference) -> bool:
+    usual = student_spreads(reference.runs, SPREADS) * reference.spread[TIME]
+    return parts.excess > max(SMALLEST_SLOWDOWN * parts.expected_time, usual)
+
+
+def _largest_first(parts: Split, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings after the largest share, where that is larger than the unexplained part."""
+    largest = max(BY_NAME, key=lambda name: parts.shares[name])
+    if parts.shares[largest] <= max(parts.shares[UNEXPLAINED], 0.0):
+        return list(findings)
+    first = Finding(largest, parts.shares[largest], None)
+    return [first, *(finding for finding in findings if finding.cause != largest)]
+
+
+def _with_unknown(parts: Split, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings after UNKNOWN, where more of the excess is unexplained than the first of them took.
+
+    Those with next to nothing of the excess are left out.
+    """
+    unexplained = parts.shares[UNEXPLAINED]
+    if findings and findings[0].seconds >= unexplained:
+        return list(findings)
+    worth = [finding for finding in findings if finding.seconds >= NEXT_TO_NOTHING * parts.excess]
+    return [Finding(UNKNOWN, unexplained, None), *worth]
+
+
+def _is_worth_it(finding: Finding, parts: Split, *, is_more: bool) -> bool:
+    """Return whether a finding is worth a word in a run that is not surely slow.
+
+    Of one that took no more than expected it must be a rank's, and cost a tenth of the time.
+    """
+    if finding.rank is None:
+        return is_more and finding.seconds >= FIRST * parts.excess
+    return is_more or finding.seconds > SMALLEST_SLOWDOWN * parts.expected_time
+
+
+def _with_lag(findings: Sequence[Finding], lag: Lag | None, *, is_usual: bool) -> list[Finding]:
+    """Return the findings; before them the lag, where the first is not even half of it, or there is none.
+
+    A lag that is usual is no news: findings against the cohort are.
+    """
+    if lag is None or (findings and (is_usual or findings[0].seconds >= SAME * lag.cost)):
+        return list(findings)
+    return [Finding(lag.cause, lag.cost, lag.row), *(one for one in findings if one.cause != lag.cause)]
