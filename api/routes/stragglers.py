@@ -7,14 +7,8 @@ from pydantic import BaseModel, Field
 
 from crosswind.api.dependencies import ClientOf
 from crosswind.api.wire import Id, Name, refuse_unknown_query
-from crosswind.data.schema.answers.stragglers import (
-    RANKED_RUNS,
-    REGRESSION_RUNS,
-    PeerRanking,
-    Regressions,
-    RunReplay,
-    RunStragglers,
-)
+from crosswind.data.schema.answers.stragglers import PeerRanking, Regressions, RunReplay, RunStragglers
+from crosswind.data.schema.question import RANKED_RUNS, REGRESSION_RUNS
 from crosswind.data.store.features import EVERY_RUN
 
 router = APIRouter(prefix="/v1", tags=["stragglers"], dependencies=[Depends(refuse_unknown_query)])

@@ -7,7 +7,8 @@ from pydantic import BaseModel, Field
 
 from crosswind.api.dependencies import ClientOf
 from crosswind.api.wire import Name, refuse_unknown_query
-from crosswind.data.schema.answers.weather import HOURS_MAX, SystemWeather
+from crosswind.data.schema.answers.weather import SystemWeather
+from crosswind.data.schema.question import HOURS_MAX
 
 router = APIRouter(prefix="/v1/weather", tags=["weather"], dependencies=[Depends(refuse_unknown_query)])
 

@@ -11,6 +11,9 @@ from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import Configuration
 
+RANKED_RUNS = 20_000  # the newest, unless more are requested
+REGRESSION_RUNS = 5000  # the same of completed runs
+HOURS_MAX = 24  # that can be looked ahead
 RANKS_MAX = 10_000_000
 SCALES_MAX = 64
 NS_MAX = 2**63 - 1

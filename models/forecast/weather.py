@@ -6,9 +6,9 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.schema.answers.weather import HOURS_MAX
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction, monotone
+from crosswind.data.schema.question import HOURS_MAX
 from crosswind.models.forecast.backtest import RUNS_MIN, Score, backtest, candidates
 from crosswind.models.forecast.observations import HOUR_NS, Lagged, Observations, Targets, Times
 from crosswind.models.forecast.weather_models import WeatherModel

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.schema.answers.weather import HOURS_MAX, SystemWeather
+from crosswind.data.schema.answers.weather import SystemWeather
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.question import HOURS_MAX
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import all_runs, summaries
 from crosswind.data.store.store import Store

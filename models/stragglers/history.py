@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.schema.answers.stragglers import REGRESSION_RUNS
+from crosswind.data.schema.question import REGRESSION_RUNS
 from crosswind.data.schema.run import RunState
 from crosswind.data.store.features import all_runs, summaries
 from crosswind.data.store.store import Store

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.schema.answers.stragglers import REGRESSION_RUNS, Regression, Regressions
+from crosswind.data.schema.answers.stragglers import Regression, Regressions
 from crosswind.data.schema.answers.weather import LevelChange
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.question import REGRESSION_RUNS
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import EVERY_RUN, all_runs, summaries
 from crosswind.data.store.store import Store

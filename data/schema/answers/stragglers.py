@@ -5,8 +5,6 @@ from enum import StrEnum
 
 from crosswind.data.schema.answers.fields import about, fill_texts, text_of
 
-RANKED_RUNS = 20_000  # the newest, unless more are requested
-REGRESSION_RUNS = 5000  # the same of completed runs
 SLOWER = 0.05  # a peer is slow that takes longer by more than this share of its peers' time
 SURE = 0.95  # and named with at least this probability
 SAME_LENGTHS = 0.9  # correlation of forward and backward times from which on sequences are of unequal lengths

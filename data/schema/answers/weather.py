@@ -6,8 +6,6 @@ from enum import StrEnum
 from crosswind.data.schema.answers.fields import about, fill_texts, text_of
 from crosswind.data.schema.answers.predictions import Quantile
 
-HOURS_MAX = 24  # that can be looked ahead
-
 
 @dataclass(frozen=True)
 class Remaining:

@@ -17,18 +17,11 @@ from crosswind.data.schema.answers.jobs import JobReport, ListedJob
 from crosswind.data.schema.answers.nodes import NodeState
 from crosswind.data.schema.answers.predictions import Outcome, RunPrediction
 from crosswind.data.schema.answers.runs import ListedRun, RunOutcome, RunReport
-from crosswind.data.schema.answers.stragglers import (
-    RANKED_RUNS,
-    REGRESSION_RUNS,
-    PeerRanking,
-    Regressions,
-    RunReplay,
-    RunStragglers,
-)
+from crosswind.data.schema.answers.stragglers import PeerRanking, Regressions, RunReplay, RunStragglers
 from crosswind.data.schema.answers.studies import Disturbance
-from crosswind.data.schema.answers.weather import HOURS_MAX, Remaining, SystemWeather
+from crosswind.data.schema.answers.weather import Remaining, SystemWeather
 from crosswind.data.schema.carbon import CarbonIntensity
-from crosswind.data.schema.question import LikeRun, Price, Question, Scales
+from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS, LikeRun, Price, Question, Scales
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.job_usage import listed_job
 from crosswind.data.store.jobs import JobFilter

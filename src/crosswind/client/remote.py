@@ -1,35 +1,22 @@
 """Answers of a server over HTTP, by the standard library alone."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from crosswind.client.decoding import decode
 from crosswind.client.http import Server, segment
 from crosswind.client.protocol import HOUR_SECONDS, LISTED
-from crosswind.client.remote_studies import RemoteStudyService
-from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
-from crosswind.data.schema.answers.checks import SystemChecks
-from crosswind.data.schema.answers.effects import CounterRanking, Interference
-from crosswind.data.schema.answers.explanations import Comparison, Explanation, Waits
-from crosswind.data.schema.answers.jobs import JobReport, ListedJob
-from crosswind.data.schema.answers.nodes import NodeState
-from crosswind.data.schema.answers.predictions import Outcome, RunPrediction
-from crosswind.data.schema.answers.runs import ListedRun, RunOutcome, RunReport
-from crosswind.data.schema.answers.stragglers import (
-    RANKED_RUNS,
-    REGRESSION_RUNS,
-    PeerRanking,
-    Regressions,
-    RunReplay,
-    RunStragglers,
-)
-from crosswind.data.schema.answers.studies import Disturbance
-from crosswind.data.schema.answers.weather import HOURS_MAX, Remaining, SystemWeather
-from crosswind.data.schema.question import LikeRun, Price, Question, Scales
+from crosswind.data.schema import answers
+from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS, LikeRun, Price, Question, Scales
 from crosswind.data.schema.run import RunState
+
+if TYPE_CHECKING:
+    from crosswind.client.remote_studies import RemoteStudyService
 
 ROWS_MAX = 500  # of one part of a list
 PEERS_MAX = 10_000  # that a server lists at most
@@ -46,6 +33,8 @@ class Remote:
     @cached_property
     def studies(self) -> RemoteStudyService:
         """The server's studies."""
+        from crosswind.client.remote_studies import RemoteStudyService  # noqa: PLC0415 - 30 ms that few need
+
         return RemoteStudyService(self._server.url, token=self._token)
 
     def runs(
@@ -56,10 +45,10 @@ class Remote:
         state: RunState | None = None,
         id_end: str | None = None,
         limit: int = LISTED,
-    ) -> tuple[ListedRun, ...]:
+    ) -> tuple[answers.runs.ListedRun, ...]:
         """As GET /v1/runs."""
         query = {"workload": workload, "system": system, "state": state, "id_end": id_end}
-        return self._list(ListedRun, "/v1/runs", query, limit)
+        return self._list(answers.runs.ListedRun, "/v1/runs", query, limit)
 
     def run_outcomes(
         self,
@@ -68,14 +57,14 @@ class Remote:
         *,
         state: RunState | None = None,
         limit: int = LISTED,
-    ) -> tuple[RunOutcome, ...]:
+    ) -> tuple[answers.runs.RunOutcome, ...]:
         """As GET /v1/run-outcomes."""
         query = {"workload": workload, "system": system, "state": state}
-        return self._list(RunOutcome, "/v1/run-outcomes", query, limit)
+        return self._list(answers.runs.RunOutcome, "/v1/run-outcomes", query, limit)
 
-    def run_report(self, run_id: str) -> RunReport:
+    def run_report(self, run_id: str) -> answers.runs.RunReport:
         """As GET /v1/runs/{run_id}/report."""
-        return self._get(RunReport, f"{_run(run_id)}/report")
+        return self._get(answers.runs.RunReport, f"{_run(run_id)}/report")
 
     def jobs(
         self,
@@ -85,57 +74,67 @@ class Remote:
         user: str | None = None,
         state: str | None = None,
         limit: int = LISTED,
-    ) -> tuple[ListedJob, ...]:
+    ) -> tuple[answers.jobs.ListedJob, ...]:
         """As GET /v1/jobs."""
         query = {"name": name, "system": system, "user": user, "state": state}
-        return self._list(ListedJob, "/v1/jobs", query, limit)
+        return self._list(answers.jobs.ListedJob, "/v1/jobs", query, limit)
 
-    def job(self, job_id: str, system: str | None = None) -> JobReport:
+    def job(self, job_id: str, system: str | None = None) -> answers.jobs.JobReport:
         """As GET /v1/jobs/{job_id}."""
-        return self._get(JobReport, f"/v1/jobs/{segment(job_id)}", system=system)
+        return self._get(answers.jobs.JobReport, f"/v1/jobs/{segment(job_id)}", system=system)
 
-    def nodes(self, since_seconds: int = HOUR_SECONDS, *, limit: int | None = None) -> tuple[NodeState, ...]:
+    def nodes(
+        self, since_seconds: int = HOUR_SECONDS, *, limit: int | None = None
+    ) -> tuple[answers.nodes.NodeState, ...]:
         """As GET /v1/nodes."""
-        return self._list(NodeState, "/v1/nodes", {"since_seconds": since_seconds}, limit)
+        return self._list(answers.nodes.NodeState, "/v1/nodes", {"since_seconds": since_seconds}, limit)
 
     def predict(
-        self, question: Question | LikeRun, outcome: Outcome | None = None, *, limit_seconds: float | None = None
-    ) -> RunPrediction:
+        self,
+        question: Question | LikeRun,
+        outcome: answers.predictions.Outcome | None = None,
+        *,
+        limit_seconds: float | None = None,
+    ) -> answers.predictions.RunPrediction:
         """As POST /v1/predictions."""
         body = {**question.as_json(), "outcome": outcome, "limit_seconds": limit_seconds}
-        return self._post(RunPrediction, "/v1/predictions", body)
+        return self._post(answers.predictions.RunPrediction, "/v1/predictions", body)
 
     def advise_walltime(
         self, question: Question | LikeRun, confidence: float, *, startup_seconds: float | None = None
-    ) -> WalltimeAdvice:
+    ) -> answers.advice.WalltimeAdvice:
         """As POST /v1/walltime-advice."""
         body = {**question.as_json(), "confidence": confidence, "startup_seconds": startup_seconds}
-        return self._post(WalltimeAdvice, "/v1/walltime-advice", body)
+        return self._post(answers.advice.WalltimeAdvice, "/v1/walltime-advice", body)
 
-    def advise_scaling(self, question: Question | LikeRun, scales: Scales, price: Price) -> ScalingAdvice:
+    def advise_scaling(
+        self, question: Question | LikeRun, scales: Scales, price: Price
+    ) -> answers.advice.ScalingAdvice:
         """As POST /v1/scaling-advice."""
         body = {**question.as_json(), **asdict(scales), **asdict(price)}
-        return self._post(ScalingAdvice, "/v1/scaling-advice", body)
+        return self._post(answers.advice.ScalingAdvice, "/v1/scaling-advice", body)
 
-    def remaining(self, run_id: str, *, total_steps: int | None = None) -> Remaining:
+    def remaining(self, run_id: str, *, total_steps: int | None = None) -> answers.weather.Remaining:
         """As GET /v1/runs/{run_id}/remaining."""
-        return self._get(Remaining, f"{_run(run_id)}/remaining", total_steps=total_steps)
+        return self._get(answers.weather.Remaining, f"{_run(run_id)}/remaining", total_steps=total_steps)
 
-    def batch_shares(self, run_id: str, *, batch: int | None = None, now_batch: int | None = None) -> BatchShares:
+    def batch_shares(
+        self, run_id: str, *, batch: int | None = None, now_batch: int | None = None
+    ) -> answers.advice.BatchShares:
         """As GET /v1/runs/{run_id}/batch-shares."""
-        return self._get(BatchShares, f"{_run(run_id)}/batch-shares", batch=batch, now_batch=now_batch)
+        return self._get(answers.advice.BatchShares, f"{_run(run_id)}/batch-shares", batch=batch, now_batch=now_batch)
 
-    def explain(self, run_id: str) -> Explanation:
+    def explain(self, run_id: str) -> answers.explanations.Explanation:
         """As GET /v1/runs/{run_id}/explanation."""
-        return self._get(Explanation, f"{_run(run_id)}/explanation")
+        return self._get(answers.explanations.Explanation, f"{_run(run_id)}/explanation")
 
-    def waits(self, run_id: str) -> Waits:
+    def waits(self, run_id: str) -> answers.explanations.Waits:
         """As GET /v1/runs/{run_id}/waits."""
-        return self._get(Waits, f"{_run(run_id)}/waits")
+        return self._get(answers.explanations.Waits, f"{_run(run_id)}/waits")
 
-    def compare(self, first: str, second: str) -> Comparison:
+    def compare(self, first: str, second: str) -> answers.explanations.Comparison:
         """As GET /v1/runs/{run_id}/comparison."""
-        return self._get(Comparison, f"{_run(first)}/comparison", **{"with": second})
+        return self._get(answers.explanations.Comparison, f"{_run(first)}/comparison", **{"with": second})
 
     def stragglers(
         self,
@@ -144,46 +143,48 @@ class Remote:
         *,
         runs: int = RANKED_RUNS,
         limit: int | None = None,
-    ) -> PeerRanking:
+    ) -> answers.stragglers.PeerRanking:
         """As GET /v1/stragglers."""
         shown = PEERS_MAX if limit is None else limit
-        return self._get(PeerRanking, "/v1/stragglers", system=system, workload=workload, runs=runs, limit=shown)
+        return self._get(
+            answers.stragglers.PeerRanking, "/v1/stragglers", system=system, workload=workload, runs=runs, limit=shown
+        )
 
-    def run_stragglers(self, run_id: str) -> RunStragglers:
+    def run_stragglers(self, run_id: str) -> answers.stragglers.RunStragglers:
         """As GET /v1/runs/{run_id}/stragglers."""
-        return self._get(RunStragglers, f"{_run(run_id)}/stragglers")
+        return self._get(answers.stragglers.RunStragglers, f"{_run(run_id)}/stragglers")
 
-    def replay(self, run_id: str) -> RunReplay:
+    def replay(self, run_id: str) -> answers.stragglers.RunReplay:
         """As GET /v1/runs/{run_id}/replay."""
-        return self._get(RunReplay, f"{_run(run_id)}/replay")
+        return self._get(answers.stragglers.RunReplay, f"{_run(run_id)}/replay")
 
     def regressions(
         self, system: str | None = None, workload: str | None = None, *, runs: int = REGRESSION_RUNS
-    ) -> Regressions:
+    ) -> answers.stragglers.Regressions:
         """As GET /v1/regressions."""
-        return self._get(Regressions, "/v1/regressions", system=system, workload=workload, runs=runs)
+        return self._get(answers.stragglers.Regressions, "/v1/regressions", system=system, workload=workload, runs=runs)
 
     def weather(
         self, system: str | None = None, workload: str | None = None, *, hours: int = HOURS_MAX
-    ) -> SystemWeather:
+    ) -> answers.weather.SystemWeather:
         """As GET /v1/weather."""
-        return self._get(SystemWeather, "/v1/weather", system=system, workload=workload, hours=hours)
+        return self._get(answers.weather.SystemWeather, "/v1/weather", system=system, workload=workload, hours=hours)
 
-    def counters(self, workload: str | None = None, system: str | None = None) -> CounterRanking:
+    def counters(self, workload: str | None = None, system: str | None = None) -> answers.effects.CounterRanking:
         """As GET /v1/counters."""
-        return self._get(CounterRanking, "/v1/counters", workload=workload, system=system)
+        return self._get(answers.effects.CounterRanking, "/v1/counters", workload=workload, system=system)
 
-    def interference(self, workload: str | None = None, system: str | None = None) -> Interference:
+    def interference(self, workload: str | None = None, system: str | None = None) -> answers.effects.Interference:
         """As GET /v1/interference."""
-        return self._get(Interference, "/v1/interference", workload=workload, system=system)
+        return self._get(answers.effects.Interference, "/v1/interference", workload=workload, system=system)
 
-    def checks(self, system: str) -> SystemChecks:
+    def checks(self, system: str) -> answers.checks.SystemChecks:
         """As GET /v1/checks."""
-        return self._get(SystemChecks, "/v1/checks", system=system)
+        return self._get(answers.checks.SystemChecks, "/v1/checks", system=system)
 
-    def disturbance(self, study: str, run_id: str) -> Disturbance:
+    def disturbance(self, study: str, run_id: str) -> answers.studies.Disturbance:
         """As GET /v1/studies/{study_id}/runs/{run_id}/disturbance."""
-        return self._get(Disturbance, f"{self.studies.path(study)}/runs/{segment(run_id)}/disturbance")
+        return self._get(answers.studies.Disturbance, f"{self.studies.path(study)}/runs/{segment(run_id)}/disturbance")
 
     def close(self) -> None:
         """Nothing to give back: every request has a connection of its own."""

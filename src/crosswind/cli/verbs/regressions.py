@@ -8,7 +8,8 @@ from crosswind.cli.quantities import whole
 from crosswind.cli.text.output import printable, say_answer
 from crosswind.client.connection import connect
 from crosswind.dashboards.wording import count, percent, times, utc
-from crosswind.data.schema.answers.stragglers import REGRESSION_RUNS, ChangedFact, Regression, Regressions
+from crosswind.data.schema.answers.stragglers import ChangedFact, Regression, Regressions
+from crosswind.data.schema.question import REGRESSION_RUNS
 from crosswind.settings import Settings
 
 

@@ -13,15 +13,9 @@ from crosswind.cli.text.replay import replay_text
 from crosswind.client.connection import connect
 from crosswind.client.protocol import Client
 from crosswind.dashboards.wording import count, percent, seconds, times, utc
-from crosswind.data.schema.answers.stragglers import (
-    RANKED_RUNS,
-    Episode,
-    PeerRanking,
-    RankedPeer,
-    RunStragglers,
-    Slowdown,
-)
+from crosswind.data.schema.answers.stragglers import Episode, PeerRanking, RankedPeer, RunStragglers, Slowdown
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.question import RANKED_RUNS
 from crosswind.data.schema.topology import switches_of
 from crosswind.settings import Settings
 

@@ -8,7 +8,8 @@ from crosswind.cli.progress import Progress
 from crosswind.cli.text.output import printable, say_answer, table
 from crosswind.client.connection import connect
 from crosswind.dashboards.wording import count, moment, percent, times, utc
-from crosswind.data.schema.answers.weather import HOURS_MAX, HourForecast, LevelChange, SystemWeather, WorkloadWeather
+from crosswind.data.schema.answers.weather import HourForecast, LevelChange, SystemWeather, WorkloadWeather
+from crosswind.data.schema.question import HOURS_MAX
 from crosswind.settings import Settings
 
 WORSE = 1.05  # times now's ratio, from which on a later hour is named
