@@ -272,7 +272,7 @@ tags: [round, submitter]
     records, report = read(MLPERF, text)
     runs = [record for record in records if isinstance(record, Run)]
     assert len(runs) + report.skipped == 17_270
-    assert report.skipped == 0
+    assert report.skipped == 34  # rows of results without a benchmark
     assert len({run.run_id for run in runs}) == len(runs)
 
 
