@@ -4,6 +4,8 @@ from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.run import Run, RunState
 from crosswind.ingest.load.waiting_runs import WaitingRuns
 
+FACTS = Facts(accelerator="H100", node_count=2)
+
 
 def test_runs_come_back_as_they_were_in_their_order() -> None:
     runs = [
@@ -15,7 +17,8 @@ def test_runs_come_back_as_they_were_in_their_order() -> None:
             8,
             {"a": 1, "b": "x"},
             nodes=("n1", "n2"),
-            facts=Facts(accelerator="H100"),
+            tags={"t": "ü"},
+            facts=FACTS,
         )
         for number in range(5)
     ]
