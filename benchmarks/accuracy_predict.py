@@ -5,7 +5,7 @@ Rows come from `benchmarks/accuracy/`, a file a source of data; sources that are
 
 from benchmarks.accuracy.table import tell
 
-SOURCES = ("mlperf", "vtrain", "megatron", "zeus", "power", "lab_before", "lab_during", "weather")
+SOURCES = ("mlperf", "vtrain", "zeus", "power", "lab_before", "lab_during", "weather")
 
 
 def main() -> None:

@@ -20,15 +20,16 @@ import scipy.stats
 from tests.models.interference.scenes import counted, scene
 
 from benchmarks.accuracy.row import Row
+from crosswind.client.local import Local
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.answers.effects import CounterColumn
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.models.association.outcomes import Outcomes
-from crosswind.models.counters.counters import counters, ranked
+from crosswind.models.counters.counters import ranked
 from crosswind.models.interference.exposure import enough
-from crosswind.models.interference.interference import exposures_of, interference, ranking
+from crosswind.models.interference.interference import exposures_of, ranking
 
 TRIALS = int(os.environ.get("TRIALS", "200"))
 SEEDS = {"null": 11_000_000, "aggressor": 12_000_000, "weak": 13_000_000, "counters": 14_000_000}
@@ -128,14 +129,14 @@ def _runs(log_excess: Floats) -> Outcomes:
 
 
 def _lab() -> list[Row]:
-    with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder)) as store:
-        load_lab_samples(store)
-        return [_lab_neighbours(store), _lab_counters(store)]
+    with tempfile.TemporaryDirectory() as folder, Local(Store.open(Path(folder))) as client:
+        load_lab_samples(client.store)
+        return [_lab_neighbours(client), _lab_counters(client)]
 
 
-def _lab_neighbours(store: Store) -> Row:
+def _lab_neighbours(client: Local) -> Row:
     """All three workloads were put beside others; image-classifier two times of three."""
-    ranked_suspects = interference(store)
+    ranked_suspects = client.interference()
     said = [
         f"{suspect.candidate.name} beside {suspect.exposed_runs} runs: {suspect.slowdown_ratio:.2f}x "
         f"[{suspect.slowdown_low_ratio:.2f} .. {suspect.slowdown_high_ratio:.2f}], q {suspect.q:.2g}"
@@ -152,8 +153,8 @@ def _lab_neighbours(store: Store) -> Row:
     )
 
 
-def _lab_counters(store: Store) -> Row:
-    effects = counters(store)
+def _lab_counters(client: Local) -> Row:
+    effects = client.counters()
     table = ", ".join(f"{counter.shown.name} {counter.rho:+.2f}" for counter in effects.mattering[:FIRST])
     follows = sum(counter.follows_duration for counter in effects.counters) / max(len(effects.counters), 1)
     return Row(

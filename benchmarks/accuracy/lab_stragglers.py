@@ -15,13 +15,13 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from crosswind.client.local import Local
 from crosswind.data.lake.steps_summary import rank_steps
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.answers.stragglers import RunStragglers
 from crosswind.data.schema.run import Run
 from crosswind.data.store.features import WARM_UP_STEPS, all_runs
 from crosswind.data.store.store import Store
-from crosswind.models.stragglers.live import stragglers_of_run
 
 INJECTED = re.compile(r"([a-z_]+):(\d+):")
 OF_A_RANK = ("slow_rank", "slow_input", "late_checkpoint", "cpu_hog", "pause", "cpu_quota")
@@ -43,21 +43,20 @@ class Naming:
 def lab_naming(splits: tuple[str, ...] = SPLITS) -> Mapping[str, Naming]:
     """By kind of fault; `none` are the undisturbed runs, of which `nobody` is right."""
     rows: dict[str, list[tuple[bool, bool, bool, bool, float]]] = {}
-    with TemporaryDirectory() as folder, Store.open(Path(folder) / "store") as store:
-        load_lab_samples(store)
-        for run in all_runs(store):
+    with TemporaryDirectory() as folder, Local(Store.open(Path(folder) / "store")) as client:
+        load_lab_samples(client.store)
+        for run in all_runs(client.store):
             if run.tags.get("split") in splits:
                 kinds = INJECTED.findall(run.tags["injected"])
                 truth = {int(rank) for _, rank in kinds}
                 kind = "+".join(sorted(name for name, _ in kinds)) or "none"
-                rows.setdefault(kind, []).append(_one(store, run, truth))
+                rows.setdefault(kind, []).append(_one(client, run, truth))
     return {kind: _naming(verdicts) for kind, verdicts in sorted(rows.items())}
 
 
-def _one(store: Store, run: Run, truth: set[int]) -> tuple[bool, bool, bool, bool, float]:
-    stragglers = stragglers_of_run(store, run.run_id)
-    rank, noticed = _most_lost(stragglers)
-    rows = rank_steps(store.lake, run.run_id)
+def _one(client: Local, run: Run, truth: set[int]) -> tuple[bool, bool, bool, bool, float]:
+    rank, noticed = _most_lost(client.run_stragglers(run.run_id))
+    rows = rank_steps(client.store.lake, run.run_id)
     rows = rows[rows["step"] >= WARM_UP_STEPS]
     local = (rows["duration_seconds"] - rows["comm_seconds"]).groupby(rows["rank"]).mean()
     slowest = rows.groupby("rank")["duration_seconds"].mean()

@@ -27,7 +27,7 @@ ROUNDS = {
     "training_results_v4.0": 2024.4,
     "training_results_v4.1": 2024.8,
 }
-RATES = ("hp_opt_base_learning_rate", "hp_lars_opt_base_learning_rate", "hp_learning_rate", "hp_opt_lr")
+RATES = ("hp_opt_base_learning_rate", "hp_lars_opt_base_learning_rate", "hp_opt_lr")
 DEVICE_FIGURES = ("flops_16bit", "memory_bytes_per_second", "memory_bytes", "power_watts")
 NUMBERS = (
     "ranks",
@@ -65,7 +65,7 @@ def configurations(table: pd.DataFrame) -> pd.DataFrame:
     rows["published"] = first["round"].map(ROUNDS)
     rows["learning_rate"] = first[list(RATES)].astype(np.float64).bfill(axis=1).iloc[:, 0]
     rows["accumulation"] = first["hp_gradient_accumulation_steps"].clip(lower=1)
-    rows["samples"] = first["hp_train_samples"]
+    rows["samples"] = first["hp_train_samples"].where(first["benchmark"] != "bert")  # there, those that it needed
     rows["workload"] = [_workload(*entry) for entry in zip(first["benchmark"], rows["published"], strict=True)]
     rows["site"] = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in first["submitter_dir"]]
     rows = rows.join(pd.DataFrame([_device(row) for _, row in first.reset_index().iterrows()], index=first.index))

@@ -71,9 +71,9 @@ VTRAIN = Layout(
             "heads": "attention heads",
             "layers": "# layers",
             "sequence": "sequence length",
-            "tensor": "tensor parallelism",
-            "data": "data parallelism",
-            "pipeline": "pipeline parallelism",
+            "tensor_parallel": "tensor parallelism",
+            "data_parallel": "data parallelism",
+            "pipeline_parallel": "pipeline parallelism",
         },
     },
 )

@@ -13,6 +13,7 @@ from tests.needs import needs_data
 
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.facts import Facts
+from crosswind.data.schema.question import DEGREE_NAMES
 from crosswind.data.schema.run import Run, RunState
 from crosswind.ingest.reader.reader import Context
 
@@ -283,3 +284,12 @@ def test_published_iterations_of_vtrain_need_no_map(tmp_path: Path) -> None:
     packed = tmp_path / "packed.csv.gz"
     packed.write_bytes(gzip.compress(VTRAIN.read_bytes()))
     assert runs_of(packed, None)[7].run_id == runs_of(VTRAIN, None)[7].run_id
+
+
+def test_degrees_of_vtrain_have_names_that_questions_know(tmp_path: Path) -> None:
+    names = ("# GPUs", "global batch", "micro batch", "hidden size", "attention heads", "# layers", "sequence length")
+    degrees = ("tensor parallelism", "data parallelism", "pipeline parallelism")
+    table = tmp_path / "measured.csv"
+    table.write_text(f"{','.join((*names, *degrees))},iteration time (ms)\n8,32,4,1024,16,24,1024,2,2,2,219.5\n")
+    [run] = runs_of(table, None)
+    assert DEGREE_NAMES & set(run.configuration) == {"tensor_parallel", "data_parallel", "pipeline_parallel"}
