@@ -1,16 +1,19 @@
-"""Housekeeping of a server: from time to time it compacts the many files that arrived into few."""
+"""Housekeeping of a server: it stores what runs leave in its folder, and compacts many files into few now and then."""
 
 import logging
 import os
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from crosswind.data.lake.compaction import compact
 from crosswind.data.schema.errors import ConflictError, ProjectError
 from crosswind.data.store.store import Store
+from crosswind.ingest.load.incoming import take_incoming
 
 PAUSE_SECONDS = 120.0
+LOOK_SECONDS = 2.0  # between looks at what runs have left
 NICE = 10  # answers to requests go first
 END_SECONDS = 2.0
 
@@ -19,7 +22,7 @@ _log = logging.getLogger("crosswind.housekeeping")
 
 @contextmanager
 def housekeeping(store: Store, pause_seconds: float = PAUSE_SECONDS) -> Iterator[None]:
-    """Compact the store's lake within the context; at its end a compaction stops after the day in progress."""
+    """Take in and compact within the context; at its end a compaction stops after the day in progress."""
     ending = threading.Event()
     thread = threading.Thread(target=_keep, args=(store, pause_seconds, ending), name="housekeeping", daemon=True)
     thread.start()
@@ -34,20 +37,25 @@ def _keep(store: Store, pause_seconds: float, ending: threading.Event) -> None:
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
     logged: set[str] = set()
-    while not ending.wait(pause_seconds):
-        for problem in _problems(store, ending):
+    due = time.monotonic() + pause_seconds
+    while not ending.wait(min(LOOK_SECONDS, pause_seconds)):
+        problems = _problems(lambda: take_incoming(store), "storing what runs left failed")
+        if time.monotonic() >= due:
+            due = time.monotonic() + pause_seconds
+            problems += _problems(lambda: compact(store.lake, is_over=ending.is_set).problems, "compaction failed")
+        for problem in problems:
             if problem not in logged:  # once, not every time
                 logged.add(problem)
                 _log.warning("%s", problem)
 
 
-def _problems(store: Store, ending: threading.Event) -> list[str]:
+def _problems(work: Callable[[], list[str]], failure: str) -> list[str]:
     try:
-        return compact(store.lake, is_over=ending.is_set).problems
+        return work()
     except ConflictError:  # one of several servers does it
         return []
     except (ProjectError, OSError) as error:
         return [str(error)]
     except Exception:  # noqa: BLE001 - the next time is another try
-        _log.exception("compaction failed")
+        _log.exception(failure)
         return []

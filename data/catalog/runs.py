@@ -13,7 +13,7 @@ from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.run import Rank, Run, RunState
 
-CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.FAILED: 3}
+CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.STOPPED: 3, RunState.FAILED: 4}
 OUTLINE = ("run_id", "workload", "system", "state", "world_size", "started_ns", "ended_ns")
 PUT_AT_ONCE = 1000
 SYSTEM_OF = 2000  # newest runs that say which system is meant where none is named
@@ -184,7 +184,7 @@ def merge_runs(stored: Run, news: Run) -> Run:
     """Return what both records say together, whichever came first: None and empty add nothing.
 
     An end is not undone by a late start record; an exit code, seen from outside, is surer than what a rank says of
-    itself; and a rank that names its workload is surer than a command line.
+    itself; and a rank that names its workload, or its configuration, is surer than a command line.
     """
     facts = {name: value for name, value in vars(news).items() if value not in (None, "", (), {})}
     facts["state"] = news.state if _certainty(news) >= _certainty(stored) else stored.state
@@ -193,6 +193,8 @@ def merge_runs(stored: Run, news: Run) -> Run:
     facts["facts"] = news.facts.over(stored.facts)
     if stored.workload and news.command:
         facts["workload"] = stored.workload
+    if stored.configuration and news.command:
+        facts["configuration"] = stored.configuration
     if stored.started_ns is not None and news.started_ns is not None:
         facts["started_ns"] = min(stored.started_ns, news.started_ns)
     if stored.ended_ns is not None and news.ended_ns is not None:

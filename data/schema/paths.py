@@ -24,6 +24,11 @@ def spool_directory(environment: Mapping[str, str] = os.environ) -> Path:
     return store_home(environment) / "spool"
 
 
+def incoming_directory(home: Path) -> Path:
+    """The folder of a store in which finished segments wait to be stored, where nobody collects the spool."""
+    return home / "incoming"
+
+
 def _absolute(folder: str) -> Path:
     try:
         return Path(folder).expanduser().absolute()

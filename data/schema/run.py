@@ -11,11 +11,12 @@ from crosswind.data.schema.trial import Configuration
 
 
 class RunState(StrEnum):
-    """The state of a run; `lost` ran without saying how it ended (node down, kill -9)."""
+    """The state of a run; `lost` ran without saying how it ended (node down, kill -9), `stopped` was told to end."""
 
     RUNNING = "running"
     COMPLETED = "completed"
     FAILED = "failed"
+    STOPPED = "stopped"
     LOST = "lost"
 
 

@@ -11,7 +11,7 @@ from crosswind.data.catalog.runs import ANY_RUN, RunFilter
 from crosswind.data.lake.steps_summary import time_of
 from crosswind.data.schema.answers.runs import ListedRun, RunOutcome
 from crosswind.data.schema.run import Run
-from crosswind.data.schema.steps import PHASES
+from crosswind.data.schema.steps import COLLECTIVES, NOT_SEEN, PHASES
 from crosswind.data.store.store import Store
 
 WARM_UP_STEPS = 3  # the first steps allocate, compile and connect; they are measured but not compared
@@ -42,13 +42,17 @@ def summaries(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
 
     Columns: run_id workload system cohort state world_size started_ns run_seconds steps step_p05_seconds
     step_p50_seconds step_p95_seconds step_mean_seconds step_cov_ratio and one `<phase>_seconds` a phase (mean over
-    steps and ranks). A step's duration is that of its slowest rank; warm-up steps are left out.
+    steps and ranks; null for `comm` if no collective was seen). A step's duration is that of its slowest rank; warm-up
+    steps are left out.
     """
     rows = pd.DataFrame([_identity(run) for run in runs], columns=list(_identity_columns()), dtype=object)
     types = {"world_size": "Int64", "started_ns": "Int64", "run_seconds": "float64"}  # a float would round the time
     identity = rows.astype(types).infer_objects()
     outcome = store.lake.frame(_summary_sql(), [WARM_UP_STEPS, [run.run_id for run in runs]], within=time_of(runs))
-    return identity.merge(outcome, on="run_id", how="left")
+    frame = identity.merge(outcome, on="run_id", how="left")
+    unseen = [run.run_id for run in runs if run.tags.get(COLLECTIVES) == NOT_SEEN]
+    frame.loc[frame["run_id"].isin(unseen), "comm_seconds"] = float("nan")
+    return frame
 
 
 def listed(run: Run) -> ListedRun:

@@ -144,6 +144,7 @@ def _started(settings: AgentSettings) -> Iterator[_Running]:
             shipped=shipped,
         )
         agent.report = report
+        agent.last_answers_seconds = settings.last_answers_seconds
         with _shown(settings, agent):
             yield _Running(settings, agent, spool, occupancy)
 

@@ -20,7 +20,6 @@ LOG = logging.getLogger("crosswind.agent")
 FLUSH_SECONDS = 1.0  # what a power failure may cost; kill -9 costs nothing that was appended
 LOOK_SECONDS = 2.0  # between looks at whether jobs and ranks came or went
 MEASURE_SECONDS = 60.0  # between looks at the spool's size: segments are sealed once a minute, and may be thousands
-LAST_ANSWERS_SECONDS = 2.0  # how long the end waits for slow sources
 
 
 class Agent:
@@ -47,6 +46,7 @@ class Agent:
         self._interval_ns = round(interval_seconds * NANOSECONDS)
         self._occupancy = occupancy
         self._shipped = shipped
+        self.last_answers_seconds = 2.0  # for which the end waits for slow sources
         self._flushed = time.monotonic()
         self._looked = self._measured = float("-inf")
         self._own = SelfMetrics(KernelFiles())
@@ -90,11 +90,11 @@ class Agent:
             self.report = None
             self._flush()
 
-    def finish(self, timeout_seconds: float = LAST_ANSWERS_SECONDS) -> None:
+    def finish(self, timeout_seconds: float | None = None) -> None:
         """Take the late readings of slow sources, and the final state of jobs and ranks."""
         self._look(now=True)
         with self._counting_losses():
-            self.sweeper.finish(timeout_seconds)
+            self.sweeper.finish(self.last_answers_seconds if timeout_seconds is None else timeout_seconds)
 
     @contextmanager
     def _counting_losses(self) -> Iterator[None]:

@@ -57,6 +57,7 @@ class AgentSettings:
     root: Path = Path("/")
     segment_seconds: float = 60.0  # how long samples may wait before they can be shipped
     spool_bytes: int = 1024 * 1024 * 1024
+    last_answers_seconds: float = 2.0  # how long the end waits for slow sources
     ship: ShipSettings = ShipSettings()
     metrics: MetricsSettings = MetricsSettings()
     sources: Mapping[str, Mapping[str, Option]] = field(default_factory=dict)

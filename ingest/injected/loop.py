@@ -62,12 +62,13 @@ class WatchedLoop:
         self._own_thread: threading.Thread | None = None
         self._optimizer: Callable[[], Any] = lambda: None
         self._models: list[weakref.ref[Any]] = []
+        self._has_models = self._looked_for_ranks = False
         self._gap = ExitStack()  # between a step and the next demand for data
         self._is_step_open = self._is_waiting = self._is_in_gap = False
         self._batches = 0
         self._is_past_data = False
         self._fetches_every_step = True
-        self._exits: list[object] = []
+        self._exits: list[BaseException] = []
 
     def is_recorded_by_script(self) -> bool:
         """Return whether the script itself has entered `crosswind.run`."""
@@ -139,6 +140,7 @@ class WatchedLoop:
             self._leave_gap()
         probe.end_step()
         self._watch_models()
+        self._watch_collectives(optimizer)
         has_fetched = self._batches > 0
         self._begin()
         if has_fetched and self._fetches_every_step and not self._is_past_data:
@@ -150,6 +152,7 @@ class WatchedLoop:
     def model_built(self, model: object) -> None:
         """Note a data-parallel model; it is watched once it trains, when the script has set it up."""
         self._models.append(weakref.ref(model))
+        self._has_models = True
 
     def _begin(self) -> None:
         self._opened().begin_step()
@@ -168,6 +171,16 @@ class WatchedLoop:
             if (model := self._models.pop()()) is not None:
                 self._opened().watch(model)
 
+    def _watch_collectives(self, optimizer: Any) -> None:
+        """Watch from the second step on what Python launches, as FSDP and DeepSpeed do, if no DDP model reports."""
+        if self._looked_for_ranks:
+            return
+        self._looked_for_ranks = True
+        distributed = sys.modules.get("torch.distributed")
+        if not self._has_models and distributed and distributed.is_initialized() and distributed.get_world_size() > 1:
+            groups = getattr(optimizer, "param_groups", ())
+            self._opened().watch_collectives([parameter for group in groups for parameter in group["params"]])
+
     def _opened(self) -> RunProbe:
         if self._probe is None:
             self._mark()
@@ -182,19 +195,30 @@ class WatchedLoop:
     def _end(self) -> None:
         if self.is_over or os.getpid() != self.pid or self._probe is None:
             return
-        code = 1 if getattr(sys, "last_type", None) else (self._exits[-1] if self._exits else 0)
+        error = getattr(sys, "last_value", None) or self._left_by()
         self._probe.abandon_step()
-        self._probe.__exit__(SystemExit, SystemExit(code), None)
+        self._probe.__exit__(type(error) if error else None, error, None)
+
+    def _left_by(self) -> BaseException | None:
+        """Return the error that led to the last `sys.exit`, or that exit itself; None without one."""
+        last = self._exits[-1] if self._exits else None
+        if last is None or (isinstance(last, SystemExit) and not last.code):
+            return last
+        return next((error for error in reversed(self._exits) if not isinstance(error, SystemExit)), last)
 
 
-def _note_exits(codes: list[object]) -> None:
-    """Note the argument of `sys.exit` from now on: it is not available when the interpreter ends."""
+def _note_exits(exits: list[BaseException]) -> None:
+    """Note each `sys.exit` from now on, or the error that it follows: neither is there when the interpreter ends.
+
+    `torch.multiprocessing.spawn` leaves a rank that failed by `sys.exit` while it handles the error.
+    """
     original = sys.exit
 
     @functools.wraps(original)
     def leave(status: Any = None, /) -> None:
         if threading.current_thread() is threading.main_thread():
-            codes.append(status)
+            handled = sys.exception()
+            exits.append(handled if status and isinstance(handled, Exception) else SystemExit(status))
         original(status)
 
     sys.exit = leave  # type: ignore[assignment]

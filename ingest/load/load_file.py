@@ -29,7 +29,7 @@ from crosswind.ingest.load.digests import digests_of
 from crosswind.ingest.load.distinct import ChangedJobs, RowIdentity, distinct, without_stored
 from crosswind.ingest.load.load import Loaded
 from crosswind.ingest.load.waiting_runs import WaitingRuns
-from crosswind.ingest.reader.reader import Context, MappedReader, Reader, Record, Report
+from crosswind.ingest.reader.reader import Context, MappedReader, Reader, Record, Report, read_with
 
 CELLS_MAX = 4_000_000  # of a part: rows x columns; a file is never in memory as a whole
 BYTES_MAX = 1 << 27  # of a part in memory: texts may be long
@@ -129,7 +129,7 @@ def _load(reading: _Reading, loaded: Loaded) -> bool:
     predecessor = next((file for file in earlier if not file.parts and digests.starts_with(file)), None)
     taken = _taken(reading, identity, earlier, predecessor)
     try:
-        taken.read(reading.reader.read(reading.path, report, reading.context))
+        taken.read(read_with(reading.reader, reading.path, report, reading.context))
         report.notes += _strange_devices(taken.runs)
         if not taken.holds_anything:
             return False
@@ -169,9 +169,8 @@ def _taken(reading: _Reading, identity: str, earlier: list[ReadFile], predecesso
 
 def _scope(reader: Reader, context: Context) -> str:
     """Return a digest of what, besides its content, decides what a file becomes."""
-    options = {name: str(value) for name, value in vars(context).items()}
     mapping = [reader.mapping] if isinstance(reader, MappedReader) else []
-    return hashlib.sha256(json.dumps([reader.name, options, *mapping]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([reader.name, context.options, *mapping]).encode()).hexdigest()
 
 
 @dataclass

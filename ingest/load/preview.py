@@ -9,7 +9,7 @@ from crosswind.data.lake.lake import set_of
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import History, Study
-from crosswind.ingest.reader.reader import Context, Reader, Record, Report
+from crosswind.ingest.reader.reader import Context, Reader, Record, Report, read_with
 
 EXAMPLES = 3
 WORKLOADS_MAX = 1000  # counted; more are as many at least
@@ -65,7 +65,7 @@ class Preview:
 def preview(path: Path, reader: Reader, report: Report, context: Context) -> Preview:
     """Read a file as `load_file` does, and store nothing. Raises: MalformedError, UnavailableError."""
     outcome = Preview(report)
-    for record in reader.read(path, report, context):
+    for record in read_with(reader, path, report, context):
         outcome.take(record)
     outcome.rows += Counter()  # without sets of no rows
     return outcome

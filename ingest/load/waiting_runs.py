@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import IO
 
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.run import Run, RunState
 
 IN_MEMORY = 20_000
@@ -50,4 +51,4 @@ class WaitingRuns:
 def _run(line: str) -> Run:
     row = json.loads(line)
     lists = {"nodes": tuple(row["nodes"]), "command": tuple(row["command"])}
-    return Run(**{**row, **lists, "state": RunState(row["state"])})
+    return Run(**{**row, **lists, "state": RunState(row["state"]), "facts": Facts(**row["facts"])})

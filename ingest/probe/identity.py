@@ -1,19 +1,35 @@
 """The run id of this process: the same on all ranks of the run, and unique to it."""
 
 import itertools
+import json
 import os
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.run import new_ulid
+from crosswind.data.schema.trial import Configuration
 from crosswind.ingest.probe.place import Place
 
+CONFIGURATION = "CROSSWIND_CONFIGURATION"
 MEETING = "crosswind/run"
 MEETING_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Made:
+    """A rank of a run in this process: its steps, and why it failed, if it did."""
+
+    rank: int
+    steps: int
+    reason: str | None
+
+
 _recorded: Counter[str] = Counter()  # runs of this process that made steps, by their given id
+_made: list[Made] = []  # the runs of this process that are over, without those that made no step
 _meetings = itertools.count(1)  # of this process, one a run that it agreed on
 
 
@@ -31,10 +47,27 @@ def given_id(environment: Mapping[str, str] = os.environ) -> str | None:
     return f"{base}{again}-part{earlier + 1}" if earlier else f"{base}{again}"
 
 
-def note_recorded(environment: Mapping[str, str] = os.environ) -> None:
+def note_recorded(
+    rank: int, steps: int, reason: str | None = None, environment: Mapping[str, str] = os.environ
+) -> None:
     """Note that a run of this process has made steps and is over: the next one is another run."""
     if base := environment.get("CROSSWIND_RUN_ID"):
         _recorded[base] += 1
+        _made.append(Made(rank, steps, reason))
+
+
+def last_made() -> Made | None:
+    """Return what this process last made under `crosswind run`; None if it made no step."""
+    return _made[-1] if _made else None
+
+
+def given_configuration(environment: Mapping[str, str] = os.environ) -> Configuration:
+    """Return the configuration that `crosswind run` has read from its command line; empty without it."""
+    try:
+        value = json.loads(environment.get(CONFIGURATION, "{}"))
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def agreed_id(place: Place) -> str:

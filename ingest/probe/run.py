@@ -11,7 +11,7 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral, Real
 from pathlib import Path
@@ -20,20 +20,22 @@ from typing import Any, Self, TypeVar
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.facts import Facts
+from crosswind.data.schema.failure import Failure
 from crosswind.data.schema.paths import spool_directory
 from crosswind.data.schema.run import RunState
-from crosswind.data.schema.steps import LOOP_SETS
+from crosswind.data.schema.steps import COLLECTIVES, LOOP_SETS, NOT_SEEN
 from crosswind.data.schema.trial import Configuration
 from crosswind.ingest.kernel.node_facts import node_facts
 from crosswind.ingest.probe.adapters import watch
-from crosswind.ingest.probe.identity import agreed_id, given_id, note_recorded
-from crosswind.ingest.probe.place import Place, system_name
+from crosswind.ingest.probe.crash import end_state, failure_of
+from crosswind.ingest.probe.identity import agreed_id, given_configuration, given_id, note_recorded
+from crosswind.ingest.probe.place import Place, node_name, system_name
 from crosswind.ingest.probe.software_facts import software_facts
 from crosswind.ingest.probe.step import MARKED_PHASES
 from crosswind.ingest.probe.step_work import COUNTED_STEP, StepWork
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.spool.records import workload_name
-from crosswind.ingest.spool.registration import announce, directories, withdraw
+from crosswind.ingest.spool.registration import announce, directories, require_alone, withdraw
 from crosswind.ingest.spool.spool import SpoolWriter
 
 HUNG_SECONDS = 20.0  # for which the end of a run waits for a file system that hangs
@@ -41,6 +43,7 @@ DEVICE_SECONDS = 5.0  # for which it waits for a device to come past the last st
 FLUSH_SECONDS = 0.8  # the most that a kill -9 of the rank, or of its launcher when a peer dies, can lose
 MAX_CONFIGURATION_TEXT = 1000
 MAX_NAME = 100
+PACKAGES = ("torch", "numpy", "lightning", "pytorch_lightning", "transformers", "accelerate", "deepspeed", "jax")
 Item = TypeVar("Item")
 Watched = TypeVar("Watched")
 logger = logging.getLogger("crosswind")
@@ -70,9 +73,9 @@ class RunProbe:
         self._wanted_config = config
         self._configuration: dict[str, bool | int | float | str] = {}
         self._wanted_spool = None if spool is None else Path(spool)
-        self._place = Place.from_environment()
+        self._place = Place(0, 1, node_name(), None)  # until the run begins
         self._wanted_id = run_id
-        self._timeline = Timeline(self._place.rank)
+        self._timeline = Timeline(0)
         self._work = StepWork() if count_work else None
         self._writer: SpoolWriter | None = None
         self._is_disk_refusing = False
@@ -88,8 +91,7 @@ class RunProbe:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        ended_well = kind is None or (isinstance(error, SystemExit) and not error.code)
-        self._guarded(lambda: self._close(failed=not ended_well), "crosswind could not record the end of this run")
+        self._guarded(lambda: self._close(error), "crosswind could not record the end of this run")
 
     def steps(self, batches: Iterable[Item]) -> Iterator[Item]:
         """Yield the batches, one per step; getting one is the step's `input`, the loop's body the rest of the step."""
@@ -152,6 +154,17 @@ class RunProbe:
             self._guarded(lambda: watched.append(watch(thing, self._timeline)), doing)
         return watched[0] if watched else thing
 
+    def watch_collectives(self, parameters: Sequence[Any]) -> None:
+        """Report the collectives that Python launches, of whatever library; the parameters are those trained."""
+        if self._writer:
+            doing = "crosswind cannot watch the collectives of this program"
+            self._guarded(lambda: self._watch_calls(parameters), doing)
+
+    def _watch_calls(self, parameters: Sequence[Any]) -> None:
+        from crosswind.ingest.probe.torch_calls import watch_calls_over  # noqa: PLC0415 - not every program needs it
+
+        watch_calls_over(parameters, self._timeline)
+
     def record(self, **values: float) -> None:
         """Record values of this step: loss, accuracy, staleness; a tensor or array of one element counts as its value.
 
@@ -167,25 +180,27 @@ class RunProbe:
             self._timeline.record(name, float(value.item() if hasattr(value, "item") else value))
 
     def _open(self) -> None:
+        self._place = Place.of_process()
+        self._timeline.rank = self._place.rank
         run_id = self._wanted_id or given_id() or agreed_id(self._place)  # first: other ranks may wait for this one's
-        self._configuration = _scalars(self._wanted_config or {})
+        self._configuration = _scalars(self._wanted_config or {}) or dict(given_configuration())
         directory = self._wanted_spool or spool_directory()
         writer = SpoolWriter(directory, f"{run_id}-rank{self._place.rank}")
+        self._guarded(lambda: self._announce(directory, run_id), "no agent will watch this process")
+        require_alone(directory, run_id, self._place.rank)
         self.run_id = run_id
         writer.append_record("run", self._run_record() | {"state": RunState.RUNNING, "started_ns": time.time_ns()})
         writer.append_record("rank", self._rank_record() | {"started_ns": time.time_ns()})
         self._writer = writer
-        self._guarded(self._announce, "no agent will watch this process")
         self._thread = threading.Thread(target=self._write_regularly, name="crosswind-probe", daemon=True)
         self._thread.start()
         self._timeline.stops.follow(self._thread.native_id)
 
-    def _announce(self) -> None:
-        if self._writer and self.run_id:
-            for directory in directories(self._writer.directory):
-                announce(directory, run_id=self.run_id, rank=self._place.rank, node=self._place.node)
+    def _announce(self, spool: Path, run_id: str) -> None:
+        for directory in directories(spool):
+            announce(directory, run_id=run_id, rank=self._place.rank, node=self._place.node)
 
-    def _close(self, *, failed: bool) -> None:
+    def _close(self, error: BaseException | None) -> None:
         """Write the rest; a file that cannot be sealed stays open, and its run becomes lost."""
         self._stop.set()
         if self._thread:
@@ -201,17 +216,27 @@ class RunProbe:
         self._write_or_keep(writer)
         if self._work:
             self._work.end()
-        if self._wanted_id is None and self._timeline.next_number:
-            note_recorded()
-        lost = self._timeline.close()
-        tags = {f"rank{self._place.rank}_lost_rows": str(lost)} if lost else {}
-        if self._place.rank == 0 or failed:
-            state = RunState.FAILED if failed else RunState.COMPLETED
+        steps = self._timeline.next_number
+        failure = failure_of(error, self._place, steps) if error else None
+        if self._wanted_id is None and steps:
+            note_recorded(self._place.rank, steps, failure.reason if failure else None)
+        self._write_end(writer, end_state(error), failure, steps)
+        writer.close()
+
+    def _write_end(self, writer: SpoolWriter, state: RunState, failure: Failure | None, steps: int) -> None:
+        rank, tags = self._place.rank, dict[str, str]()
+        if rank == 0 and steps and self._place.world_size > 1 and not self._timeline.has_seen_collectives:
+            tags[COLLECTIVES] = NOT_SEEN
+        if lost := self._timeline.close():
+            tags[f"rank{rank}_lost_rows"] = str(lost)
+        if failure:
+            name, text = failure.tag()
+            tags[name] = text
+        if rank == 0 or state is not RunState.COMPLETED:
             ended = {"state": state, "ended_ns": time.time_ns(), "tags": _part(str(self.run_id)) | tags}
             writer.append_record("run", self._run_record() | ended)
         elif tags:
             writer.append_record("run", self._run_record() | {"state": RunState.RUNNING, "tags": tags})
-        writer.close()
 
     def _write_regularly(self) -> None:
         stops = self._timeline.stops
@@ -297,7 +322,7 @@ def _scalar(value: object) -> bool | int | float | str:
 
 def _software() -> dict[str, str]:
     versions = {"python": platform.python_version(), "kernel": platform.release()}
-    for name in ("torch", "numpy"):
-        if module := sys.modules.get(name):
-            versions[name] = str(getattr(module, "__version__", ""))
+    for name in PACKAGES:
+        if version := getattr(sys.modules.get(name), "__version__", None):
+            versions[name] = str(version)
     return versions

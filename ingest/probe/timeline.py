@@ -40,7 +40,7 @@ class Timeline:
     """Steps, collectives and recorded values of one rank, in the order they happened."""
 
     def __init__(self, rank: int) -> None:
-        self._rank = rank
+        self.rank = rank
         self._usage = ThreadUsageReader()
         self._lock = threading.RLock()  # an object collected while it is held may report its own end
         self._thread: int | None = None  # the loop's
@@ -57,6 +57,7 @@ class Timeline:
         self._undo: list[Callable[[], None]] = []
         self.stops = Stops()  # of the writer, which naps between two looks
         self.watched: dict[int, tuple[object, object]] = {}  # by its id: a watched object, and its stand-in
+        self.has_seen_collectives = False
         self.dropped_rows = 0
 
     @property
@@ -143,6 +144,7 @@ class Timeline:
         step = self._current
         if step is None or not self._is_of_the_loop():
             return None
+        self.has_seen_collectives = True
         now = time.perf_counter_ns() if utc_ns is None else utc_ns - step.to_utc
         arrival = Arrival(step, now, step.is_in_body and not step.open_phases, came=came)
         if came is None and self._device:
@@ -169,7 +171,7 @@ class Timeline:
             arrival.end = end
             arrival.size_bytes, arrival.operation, arrival.group = what
             if arrival.number is not None:  # its step is settled already
-                self._rows[COLLECTIVE.name].append(collective_row(arrival, self._rank))
+                self._rows[COLLECTIVE.name].append(collective_row(arrival, self.rank))
 
     def waited(self, came: int, end: int, what: What) -> None:
         """Note that the loop stood still for a collective from this rank's arrival `came` until `end`.
@@ -179,6 +181,7 @@ class Timeline:
         step = self._current
         if step is None or not self._is_of_the_loop():
             return
+        self.has_seen_collectives = True
         if step.awaited:  # a device times the step's phases
             if arrival := self.arrive():
                 arrival.time = came
@@ -253,7 +256,7 @@ class Timeline:
 
     def record(self, name: str, value: float) -> None:
         """Record a value of this step, or of the next one when none runs; one that is not finite is kept as unknown."""
-        row = (time.time_ns(), self._rank, self._next_number, name, value if isfinite(value) else None)
+        row = (time.time_ns(), self.rank, self._next_number, name, value if isfinite(value) else None)
         with self._lock:
             self._rows[PROGRESS.name].append(row)
 
@@ -268,12 +271,12 @@ class Timeline:
         with self._lock:
             for step in steps:
                 step.replay()
-                self._rows[STEP.name].append(step_row(step, self._rank, stops))
+                self._rows[STEP.name].append(step_row(step, self.rank, stops))
                 self._late += [arrival for arrival in numbered(step) if arrival.operation is not None]
             waiting: list[Arrival] = []
             for arrival in self._late:
                 if arrival.settle_end():
-                    self._rows[COLLECTIVE.name].append(collective_row(arrival, self._rank))
+                    self._rows[COLLECTIVE.name].append(collective_row(arrival, self.rank))
                 else:
                     waiting.append(arrival)
             self._late = waiting

@@ -1,7 +1,7 @@
 """The protocol of readers: another tool's file becomes our records, in a stream; nothing is dropped silently."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 import pyarrow as pa
 
 from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import History
@@ -73,13 +74,21 @@ def converted(
 class Context:
     """Facts that a file may not state itself, and that the caller gives.
 
-    `zone` is for times that name none, `workload` for runs and `node` for samples whose files name none.
+    `zone` is for times that name none, `workload` for runs and `node` for samples whose files name none, `facts` for
+    runs that do not state them.
     """
 
     system: str
     zone: tzinfo = UTC
     workload: str = ""
     node: str = ""
+    facts: Facts = field(default_factory=Facts)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options that were given, as texts; facts only where there are any."""
+        given = {name: str(value) for name, value in vars(self).items() if name != "facts"}
+        return given | {f"fact.{name}": str(value) for name, value in self.facts.given.items()}
 
 
 Record: TypeAlias = Job | Run | History | pa.Table  # a table carries its metric set: `data.lake.to_table`
@@ -125,3 +134,9 @@ class MappedReader(Reader, Protocol):
     def mapping(self) -> str:
         """Return the map as text, of equal maps the same."""
         ...
+
+
+def read_with(reader: Reader, path: Path, report: Report, context: Context) -> Iterator[Record]:
+    """Yield a file's records, runs with the facts that the caller gives where they state none. Raises: as `read`."""
+    for record in reader.read(path, report, context):
+        yield replace(record, facts=record.facts.over(context.facts)) if isinstance(record, Run) else record

@@ -19,6 +19,7 @@ from crosswind.ingest.ship.pack import pack, packings
 from crosswind.ingest.ship.shipped import Shipped
 from crosswind.ingest.ship.verdict import Verdict, reason_of, verdict_on
 from crosswind.ingest.spool.abandoned import is_abandoned_in
+from crosswind.ingest.spool.collected import collecting
 from crosswind.ingest.spool.plain_file import NotPlainError
 from crosswind.ingest.spool.quarantine import keep_within
 from crosswind.ingest.spool.segment_reader import opened
@@ -46,13 +47,14 @@ class Shipper:
 
     def run(self, stop: threading.Event) -> None:
         """Ship present and coming segments until `stop` is set; runs in a thread of its own."""
-        while not stop.is_set():
-            try:
-                wait = self.ship_all(stop)
-            except Exception:  # this loop is the outermost of its thread, and must outlive everything
-                log.exception("shipping from %s failed", self._spool)
-                wait = self._backoff.slowly()
-            stop.wait(wait)
+        with collecting(self._spool):
+            while not stop.is_set():
+                try:
+                    wait = self.ship_all(stop)
+                except Exception:  # this loop is the outermost of its thread, and must outlive everything
+                    log.exception("shipping from %s failed", self._spool)
+                    wait = self._backoff.slowly()
+                stop.wait(wait)
 
     def ship_all(self, stop: threading.Event | None = None) -> float:
         """Send every sealed segment. Return after how many seconds to look again."""

@@ -110,6 +110,28 @@ def announced(directory: Path, proc: Path = Path("/proc")) -> Announced:
     return Announced(tuple(ranks), stale, garbled)
 
 
+def require_alone(directory: Path, run_id: str, rank: int) -> None:
+    """Check that no other living process here has announced itself as this rank of the run before this one.
+
+    Raises: InvalidInputError saying what the processes need.
+    """
+    try:
+        ranks = announced(directory).ranks
+    except UnavailableError:
+        return
+    same = [other for other in ranks if (other.run_id, other.rank) == (run_id, rank)]
+    first = min(same, key=lambda other: (other.start_ticks, other.pid), default=None)
+    if first is None or first.pid == os.getpid():
+        return
+    for announcements in directories(directory):
+        with suppress(UnavailableError):
+            withdraw(announcements)
+    raise InvalidInputError(
+        f"rank {rank} of this run is process {first.pid} already: set RANK and WORLD_SIZE in each of its processes, "
+        "or call torch.distributed.init_process_group before the first step"
+    )
+
+
 def changed_ns(directory: Path) -> int | None:
     """Return the time of the last change of the announcements; None if there never was one."""
     try:

@@ -1,5 +1,6 @@
 """`crosswind run -- CMD`: recording a program from outside; its output, signals and exit code pass unchanged."""
 
+import json
 import logging
 import os
 import signal
@@ -27,10 +28,16 @@ from crosswind.ingest.agent.agent import run_agent
 from crosswind.ingest.agent.settings import AgentSettings
 from crosswind.ingest.injected import injected
 from crosswind.ingest.kernel.node_facts import node_facts
-from crosswind.ingest.probe.place import Place, node_name, system_name
+from crosswind.ingest.probe.identity import CONFIGURATION
+from crosswind.ingest.probe.place import job_id, node_name, system_name
 from crosswind.ingest.reader.step_lines import line_pattern
 from crosswind.ingest.spool.records import run_of, workload_name
+from crosswind.ingest.spool.redaction import redacted
 from crosswind.ingest.spool.spool import SpoolWriter
+from crosswind.ingest.wrapper.commit import CommitLookup
+from crosswind.ingest.wrapper.defining import Rule
+from crosswind.ingest.wrapper.described import Described, described
+from crosswind.ingest.wrapper.ending import Ending, Watched, ending_of
 from crosswind.ingest.wrapper.watched_output import watched_output
 
 PASSED_ON = (
@@ -39,9 +46,11 @@ PASSED_ON = (
 )
 FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGCONT)
 STOPS = (signal.SIGTSTP, signal.SIGCONT)
+TO_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 NEVER_STARTED = 127  # as shells say it
 logger = logging.getLogger("crosswind")
-TAIL_SECONDS = 0.2  # a last sweep after the program's end
+COMMIT_SECONDS = 0.1  # for which the end of a short program waits for git
+LAST_ANSWERS_SECONDS = 0.05  # for which the end of a job waits for slow sources of samples
 
 
 @dataclass(frozen=True)
@@ -51,8 +60,8 @@ class Launch:
     With `agent_seconds` None an existing agent does the sampling; with `log` the program's output goes to that file.
     With `injects`, unchanged Python ranks that train are recorded; `step_lines` names or describes the lines of the
     output that report steps. The program also sees `environment`; the run is recorded with
-    `configuration`, under `run_id` if that is given. `on_start` is called with the process, `on_signal` with every
-    signal that arrives for it.
+    `configuration`, to which `rule` adds arguments of the command, under `run_id` if that is given. `on_start` is
+    called with the process, `on_signal` with every signal that arrives for it.
     """
 
     command: tuple[str, ...]
@@ -65,6 +74,7 @@ class Launch:
     step_lines: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     configuration: Configuration = field(default_factory=dict)
+    rule: Rule | None = None  # without one, the configuration is all there is
     run_id: str | None = None
     on_start: Callable[["subprocess.Popen[bytes]"], None] | None = None
     on_signal: Callable[[int], None] | None = None
@@ -77,6 +87,9 @@ class Outcome:
     run_id: str
     exit_code: int
     seconds: float
+    state: RunState = RunState.COMPLETED
+    failure: str | None = None  # one sentence
+    no_steps: str | None = None  # why none were recorded, and what to do
 
 
 def launch(wanted: Launch) -> Outcome:
@@ -89,41 +102,50 @@ def launch(wanted: Launch) -> Outcome:
     if wanted.step_lines is not None:
         line_pattern(wanted.step_lines)
     run_id, begin = wanted.run_id or new_ulid(), time.time_ns()
-    record = _record(wanted, run_id)
+    facts = described(wanted.command, rule=wanted.rule, given=wanted.configuration)
+    record = _record(wanted, run_id, facts)
     _require_acceptable(record)
     with SpoolWriter(wanted.spool, f"{run_id}-wrapper") as writer, _sampling(wanted):
         writer.append_record("run", record | {"state": RunState.RUNNING, "started_ns": begin})
         writer.flush()
+        commit = CommitLookup(facts.folder)
         try:
-            exit_code = _run(wanted, run_id)
+            exit_code, stopped_ns = _run(wanted, run_id, facts.configuration)
         except InvalidInputError:
-            _note_end(writer, record, NEVER_STARTED)
+            _note_end(writer, record, Ending(RunState.FAILED), NEVER_STARTED)
             raise
-        _note_end(writer, record, exit_code)
-    return Outcome(run_id, exit_code, (time.time_ns() - begin) * 1e-9)
+        ending = ending_of(wanted.spool, run_id, exit_code, stopped_ns=stopped_ns, watched=_watched(wanted))
+        record["tags"] |= commit.facts(COMMIT_SECONDS)
+        _note_end(writer, record, ending, exit_code)
+    seconds = (time.time_ns() - begin) * 1e-9
+    return Outcome(run_id, exit_code, seconds, ending.state, ending.failure_words, ending.no_steps)
 
 
-def _note_end(writer: SpoolWriter, record: Mapping[str, Any], exit_code: int) -> None:
+def _note_end(writer: SpoolWriter, record: Mapping[str, Any], ending: Ending, exit_code: int) -> None:
     """Record how the program ended; its exit code is returned even if the disk refuses."""
-    state = RunState.COMPLETED if exit_code == 0 else RunState.FAILED
+    ended = {"ended_ns": time.time_ns(), "exit_code": exit_code, "state": ending.state}
     try:
-        writer.append_record("run", {**record, "ended_ns": time.time_ns(), "exit_code": exit_code, "state": state})
+        writer.append_record("run", {**record, **ended, "tags": record["tags"] | ending.tags})
         writer.close()
     except UnavailableError as error:
         logger.warning("the end of this run is not recorded: %s", error)
 
 
-def _record(wanted: Launch, run_id: str) -> dict[str, Any]:
+def _record(wanted: Launch, run_id: str, facts: Described) -> dict[str, Any]:
     return {
         "run_id": run_id,
-        "workload": wanted.workload or workload_name(_text(Path(wanted.command[0]).name)),
+        "workload": wanted.workload or workload_name(facts.name),
         "system": system_name(),
-        "job_id": Place.from_environment().job_id,
+        "job_id": job_id(),
         "nodes": [node_name()],
-        "command": [_text(word) for word in wanted.command],
-        "tags": dict(wanted.tags),
+        "command": facts.command,
+        "tags": {**facts.tags, **{name: redacted(value) for name, value in wanted.tags.items()}},
         "facts": Facts.of_valid(node_facts()).given,
-    } | ({"configuration": dict(wanted.configuration)} if wanted.configuration else {})
+    } | ({"configuration": dict(facts.configuration)} if facts.configuration else {})
+
+
+def _watched(wanted: Launch) -> Watched:
+    return Watched(wanted.command, injects=wanted.injects, reads_lines=wanted.step_lines is not None)
 
 
 def _require_acceptable(record: Mapping[str, Any]) -> None:
@@ -133,12 +155,8 @@ def _require_acceptable(record: Mapping[str, Any]) -> None:
         raise InvalidInputError(f"run: {error}") from error
 
 
-def _text(word: str) -> str:
-    """Return a word of a command line as text, which its bytes need not be."""
-    return os.fsencode(word).decode("utf-8", "replace")
-
-
-def _run(wanted: Launch, run_id: str) -> int:
+def _run(wanted: Launch, run_id: str, configuration: Configuration) -> tuple[int, int | None]:
+    """Return the program's exit code, and when it was told to end, UTC ns; None if it was not."""
     with wanted.log.open("wb") if wanted.log else nullcontext() as log, _passing_on(wanted.on_signal) as passed_on:
         ends = (log.fileno(), log.fileno()) if log else (1, 2)
         lines = (wanted.spool, run_id, wanted.step_lines) if wanted.step_lines is not None else None
@@ -146,7 +164,7 @@ def _run(wanted: Launch, run_id: str) -> int:
             stdout, stderr = output.ends if output else (log, log)
             try:
                 process = subprocess.Popen(
-                    wanted.command, env=_environment(wanted, run_id), stdout=stdout, stderr=stderr
+                    wanted.command, env=_environment(wanted, run_id, configuration), stdout=stdout, stderr=stderr
                 )
             except (OSError, ValueError) as error:
                 raise InvalidInputError(f"run: {wanted.command[0]!r} cannot be started: {error}") from error
@@ -159,13 +177,15 @@ def _run(wanted: Launch, run_id: str) -> int:
             if output:
                 passed_on.instead(output.give_up)
                 output.drain()
-    return 128 - code if code < 0 else code
+    return 128 - code if code < 0 else code, passed_on.stopped_ns
 
 
-def _environment(wanted: Launch, run_id: str) -> dict[str, str]:
+def _environment(wanted: Launch, run_id: str, configuration: Configuration) -> dict[str, str]:
     variables = {"CROSSWIND_RUN_ID": run_id, "CROSSWIND_SPOOL": str(wanted.spool)}
     if wanted.workload:
         variables["CROSSWIND_WORKLOAD"] = wanted.workload
+    if configuration:
+        variables[CONFIGURATION] = json.dumps(dict(configuration))
     seen = os.environ | wanted.environment
     return seen | variables | (injected(seen) if wanted.injects else {"CROSSWIND_INJECT": "0"})
 
@@ -178,9 +198,12 @@ class _PassedOn:
         self._process: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []
         self._otherwise: Callable[[int], None] | None = None
+        self.stopped_ns: int | None = None
 
     def take(self, number: int, _frame: FrameType | None = None) -> None:
         """Pass a signal on, unless the terminal has sent it to the program, too."""
+        if number in TO_STOP and self.stopped_ns is None:
+            self.stopped_ns = time.time_ns()
         if self._on_signal:
             self._on_signal(number)
         if self._otherwise and number not in STOPS:
@@ -242,15 +265,20 @@ def _sampling(wanted: Launch) -> Iterator[None]:
     if wanted.agent_seconds is None:
         yield
         return
-    settings = AgentSettings(wanted.spool, wanted.agent_seconds, run_directory=wanted.spool, node=node_name())
+    settings = AgentSettings(
+        wanted.spool,
+        wanted.agent_seconds,
+        run_directory=wanted.spool,
+        node=node_name(),
+        last_answers_seconds=LAST_ANSWERS_SECONDS,
+    )
     stop = threading.Event()
     thread = threading.Thread(target=_sample, args=(settings, stop), name="crosswind-agent", daemon=True)
     thread.start()
     try:
         yield
     finally:
-        time.sleep(TAIL_SECONDS)
-        stop.set()
+        stop.set()  # which takes a last sweep
         thread.join()
 
 

@@ -24,6 +24,8 @@ from crosswind.models.explain.shares import excess_of, shares_of, unexplained_of
 from crosswind.models.explain.significance import SMALLEST_SHARE
 from crosswind.models.explain.split import resampled, split
 
+RECORDED = ("argument.", "environment.", "git.")  # tags by which runs of one cohort may differ
+COMMANDS = ("launcher", "collectives")
 SAID = 0.005  # of the faster run's time a step, below which a difference is not worth a word
 
 
@@ -114,5 +116,6 @@ def _differing(slower: Run, faster: Run) -> dict[str, tuple[str, str]]:
 def _facts(run: Run) -> dict[str, str]:
     facts = {"system": run.system, "world_size": str(run.world_size), "nodes": ", ".join(run.nodes)}
     facts |= {f"config.{name}": str(value) for name, value in run.configuration.items()}
+    facts |= {name: value for name, value in run.tags.items() if name.startswith(RECORDED) or name in COMMANDS}
     facts |= {f"software.{name}": str(value) for name, value in run.software.items()}
     return facts | {f"fact.{name}": str(value) for name, value in run.facts.given.items()}

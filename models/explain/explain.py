@@ -20,6 +20,7 @@ from crosswind.models.explain.cohort.read import read_cohort
 from crosswind.models.explain.cohort.reference import FEWEST_RUNS, Reference
 from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.culprit_node import with_node
+from crosswind.models.explain.ended import with_end
 from crosswind.models.explain.gaps import gaps_of
 from crosswind.models.explain.masked_time import masked_seconds
 from crosswind.models.explain.sentence import UNKNOWN_PHASE, Place, is_of_a_rank, more_steps, sentence
@@ -59,7 +60,8 @@ def explain_runs(store: Store, runs: Sequence[Run]) -> dict[str, Explanation]:
         ]
         own = segments.get(run.run_id)
         explanation = explain(run.run_id, own, cohort, within=Within.of_run(store, run, own))
-        explanations[run.run_id] = with_node(store, run, replace(explanation, missing=gaps_of(run, own)))
+        explanation = with_end(run, replace(explanation, missing=gaps_of(run, own)))
+        explanations[run.run_id] = with_node(store, run, explanation)
     return explanations
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from crosswind.data.schema.run import Run
+from crosswind.data.schema.steps import COLLECTIVES, NOT_SEEN
 from crosswind.models.explain.causes import REFUSED
 from crosswind.models.explain.cohort.columns import COLUMNS, SAMPLED_COLUMNS
 from crosswind.models.explain.cohort.segments import Segments
@@ -17,6 +18,8 @@ def gaps_of(run: Run, segments: Segments | None) -> tuple[str, ...]:
     if run.world_size is not None and segments.ranks < run.world_size:
         recorded = f"{segments.ranks} of {run.world_size} ranks recorded steps"
         sentences.append(f"{recorded}: time lost by one of the others counts as the fabric's")
+    if run.tags.get(COLLECTIVES) == NOT_SEEN:
+        sentences.append("no collective was seen: time that ranks waited for each other counts as computing")
     if _is_missing(segments, (*THREAD,)):
         sentences.append(
             "no CPU time of the loop's thread was recorded: slow computing and contention cannot be distinguished"

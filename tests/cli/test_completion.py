@@ -1,6 +1,7 @@
 import shlex
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from tests.cli.asking import Ask, asking
@@ -57,6 +58,41 @@ def test_bash_leaves_files_and_the_users_own_program_to_itself(ask: Ask) -> None
 def test_every_shell_can_read_its_script(ask: Ask, shell: str) -> None:
     done = subprocess.run([shell, "-n"], input=script(ask, shell), text=True, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+FISH, ZSH = (is_there(shell) for shell in ("fish", "zsh"))
+LINES = [
+    ("ru", {"run", "runs"}),
+    ("runs --stat", {"--state"}),
+    ("runs --state ", {"running", "completed", "failed", "lost"}),
+    ("tune best STUDY --format y", {"yaml"}),
+    ("deploy ", {"agent", "slurm", "systemd"}),
+]
+
+
+@FISH
+@pytest.mark.parametrize(("line", "candidates"), LINES)
+def test_fish_completes_the_same(ask: Ask, tmp_path: Path, line: str, candidates: set[str]) -> None:
+    (tmp_path / "crosswind.fish").write_text(script(ask, "fish"))
+    asked = f"source {tmp_path}/crosswind.fish; complete -C 'crosswind {line}'"
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", asked], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert done.stderr == ""
+    assert {said.partition("\t")[0] for said in done.stdout.splitlines()} - {"crosswind.fish"} == candidates
+
+
+@ZSH
+@pytest.mark.parametrize(("line", "candidates"), LINES)
+def test_zsh_is_offered_the_same(ask: Ask, tmp_path: Path, line: str, candidates: set[str]) -> None:
+    """Without a terminal: zsh's own functions, which would narrow them to what is typed, print them instead."""
+    (tmp_path / "crosswind.zsh").write_text(script(ask, "zsh"))
+    words = " ".join(f"'{word}'" for word in f"crosswind {line}".split(" "))
+    asked = f"""compdef() {{ : }}; _files() {{ : }}; _describe() {{ print -rl -- "${{(P@)2}}" }}
+        source {tmp_path}/crosswind.zsh; words=({words}); CURRENT=$#words; _crosswind; true"""
+    done = subprocess.run(["zsh", "-f", "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert candidates <= {said.partition(":")[0] for said in done.stdout.splitlines()}
 
 
 def test_every_command_is_in_the_script_of_every_shell() -> None:

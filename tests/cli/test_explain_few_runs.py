@@ -22,12 +22,12 @@ from crosswind.settings import Settings
 LATE, DELAY_MS, STEPS, SINCE = 1, 200, 18, 24
 
 
-def train(home: Path, *arguments: object) -> None:
+def train(home: Path, *arguments: object, program: Path = PROGRAMS / "late_backward.py", **environment: str) -> None:
     """Record a training of two ranks under `crosswind run` into a store."""
-    program = [sys.executable, str(FORKED), "2", str(PROGRAMS / "late_backward.py"), *map(str, arguments)]
-    names = os.environ | {"CROSSWIND_HOME": str(home), "CROSSWIND_SYSTEM": "lab", "OMP_NUM_THREADS": "1"}
-    names.pop("CROSSWIND_SPOOL", None)
-    command = [sys.executable, "-m", "crosswind.cli.main", "run", "--", *program]
+    ranks = [sys.executable, str(FORKED), "2", str(program), *map(str, arguments)]
+    own = {"CROSSWIND_HOME": str(home), "CROSSWIND_SYSTEM": "lab", "OMP_NUM_THREADS": "1", **environment}
+    names = {name: value for name, value in os.environ.items() if name != "CROSSWIND_SPOOL"} | own
+    command = [sys.executable, "-m", "crosswind.cli.main", "run", "--", *ranks]
     done = subprocess.run(command, env=names, capture_output=True, text=True, check=False, timeout=LONGEST_SECONDS)
     assert done.returncode == 0, done.stderr
 
@@ -114,3 +114,26 @@ def test_a_run_that_became_slower_says_since_when(midway: Path, ask: Callable[[P
     assert (answer["verdict"], answer["expected_from"]) == ("slow", "own_steps")
     assert answer["change"]["first_step"] == answer["lag"]["since_step"] == SINCE
     assert answer["excess"]["low"] > 0
+
+
+@pytest.mark.thorough
+def test_every_run_of_a_few_has_the_rank_and_only_slower_ones_are_slow(
+    tmp_path: Path, ask: Callable[[Path], Ask]
+) -> None:
+    """Runs of one cohort: the delay comes from the environment."""
+    program = tmp_path / "toy.py"
+    source = PROGRAMS / "late_backward.py"
+    lines = ["import os, runpy, sys", f"sys.argv[1:] = ['{LATE}', os.environ['TOY_MS'], '{STEPS}']"]
+    program.write_text("\n".join([*lines, f"runpy.run_path({str(source)!r}, run_name='__main__')"]))
+    for delays in ([DELAY_MS] * 6, [0, 0, 0, DELAY_MS]):
+        home = tmp_path / f"home{len(delays)}"
+        for place, delay in enumerate(delays):
+            train(home, program=program, TOY_MS=str(delay))
+            answer = json.loads(ask(home)("explain", "--json")[1])
+            if delay:
+                assert (answer["cause"], answer["culprit_rank"], answer["phase"]) == (UNKNOWN, LATE, "compute")
+                assert "more than its peer before each collective; no counter says why" in answer["sentence"]
+                assert answer["verdict"] == ("one_rank_delays" if delays[0] else "slow")
+                assert answer["lag"]["is_usual"] is (place > 0 and bool(delays[0]))
+            else:
+                assert answer["verdict"] != "slow"

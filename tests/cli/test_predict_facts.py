@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 from tests.cli.asking import asking
 
+from crosswind.cli.main import main
+
 Verb = Callable[..., tuple[int, str, str]]
 START_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
 TERAFLOPS = {"Tesla V100-SXM2-16GB": 125, "NVIDIA A30": 165, "NVIDIA A100": 312, "H100 PCIe": 756, "NVIDIA H200": 989}
 L40S_TERAFLOPS = 362
+ELSEWHERE = ("CROSSWIND_SERVER", "CROSSWIND_TOKEN", "CROSSWIND_TOKEN_FILE", "CROSSWIND_DATABASE")
 ASKED = ("predict", "--workload", "resnet", "--ranks", "4", "--config", "global_batch_size=64", "--json")
 
 
@@ -54,18 +57,27 @@ def log(start_ms: int, seconds: float) -> str:
     return "".join(f":::MLLOG {line}\n" for line in lines)
 
 
+@pytest.fixture(scope="module")
+def home(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with the results, each site a system."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ELSEWHERE:
+            patch.delenv(name, raising=False)
+        patch.setenv("CROSSWIND_HOME", str(home))
+        for place in range(len(TERAFLOPS)):
+            logs = sorted(map(str, (results / "results").glob(f"s{place}_*")))
+            assert main(["ingest", *logs, "--system", f"site{place}"]) == 0
+    return home
+
+
 @pytest.fixture
-def verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], results: Path) -> Verb:
-    """Return the exit code and both outputs of a verb over a store with the results, each site a system."""
-    for name in ("CROSSWIND_SERVER", "CROSSWIND_TOKEN", "CROSSWIND_TOKEN_FILE", "CROSSWIND_DATABASE"):
+def verb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], home: Path) -> Verb:
+    """Return the exit code and both outputs of a verb over that store."""
+    for name in ELSEWHERE:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path / "home"))
-    ask = asking(capsys)
-    for place in range(len(TERAFLOPS)):
-        logs = sorted(map(str, (results / "results").glob(f"s{place}_*")))
-        code, _, complaint = ask("ingest", *logs, "--system", f"site{place}")
-        assert (code, complaint) == (0, "")
-    return ask
+    monkeypatch.setenv("CROSSWIND_HOME", str(home))
+    return asking(capsys)
 
 
 def median(said: str) -> float:
@@ -105,12 +117,15 @@ def test_another_device_on_a_system_that_ran_is_not_its_cohort(verb: Verb) -> No
     assert median(other) < median(own) / 2  # six times the peak
 
 
-def test_a_device_that_is_in_no_table_is_said_to_be_unknown(verb: Verb, tmp_path: Path) -> None:
+def test_a_device_that_is_in_no_table_is_said_to_be_unknown(
+    verb: Verb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, said, _ = verb(*ASKED, "--system", "new", "--fact", "accelerator=Abacus 3")
     assert (
         "accelerator Abacus 3 is not in the table of devices: its peak figures are unknown"
         in json.loads(said)["warnings"]
     )
+    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path / "home"))
     logs = tmp_path / "results" / "abacus" / "resnet"
     logs.mkdir(parents=True)
     (tmp_path / "systems").mkdir()
@@ -137,3 +152,22 @@ def test_what_is_no_fact_is_refused(verb: Verb, words: tuple[str, ...], complain
     code, _, said = verb(*ASKED, *words)
     assert code == 2
     assert complaint in said.replace("\n", " ")
+
+
+def test_facts_that_files_do_not_state_are_given_with_them(
+    verb: Verb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path / "home"))
+    table = tmp_path / "runs.csv"
+    table.write_text("workload,seconds,batch,fact.cuda\nx,5,8,12.4\n")
+    words = ("ingest", str(table), "--fact", "accelerator=NVIDIA A40", "--fact", "cuda=11.8")
+    assert "accelerator=NVIDIA A40 cuda=12.4" in verb(*words, "--dry-run")[1].replace("\n", " ")
+    for expected in ("1 batches stored", "0 batches stored"):
+        code, said, _ = verb(*words)
+        assert code == 0
+        assert said.startswith(expected)
+    [run] = json.loads(verb("runs", "--json")[1])
+    _, said, _ = verb("show", run["run_id"])
+    assert "accelerator NVIDIA A40" in said
+    assert "cuda 12.4" in said  # the file's own word comes first
+    assert verb("ingest", str(table), "--fact", "gpu=A40")[0] == 2

@@ -125,6 +125,7 @@ def test_the_commands_that_it_ends_with_go_on_with_its_runs(demo: Demo, tmp_path
     assert "unexplained" in done.stdout
 
 
+@pytest.mark.thorough
 def test_the_readmes_next_commands_work_in_its_store(demo: Demo, tmp_path: Path) -> None:
     shell = Shell(tmp_path, {"CROSSWIND_HOME": str(demo.home)})
     commands = [example.command for example in examples_in(README) if example.command.startswith(IN_A_DEMO)]

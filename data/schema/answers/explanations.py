@@ -110,6 +110,7 @@ class Explanation:
     missing: tuple[str, ...] = field(
         default=(), metadata=about("what nobody recorded, and what cannot be explained without it")
     )
+    failure: str | None = field(default=None, metadata=about("of a run that failed: which process first, and of what"))
     expected_from: Expectation | None = field(default=None, metadata=about("null where nothing was expected"))
     phase: str | None = field(default=None, metadata=about("of an `unknown` cause"))
     lag: RankLag | None = field(default=None, metadata=about("null where no rank keeps the others waiting"))

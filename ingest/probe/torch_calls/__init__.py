@@ -11,6 +11,7 @@ is unknown. On a GPU a wait is the queue's: it counts as exposed if it is in the
 in batches of sends and receives, are not reported there.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from crosswind.data.schema.errors import InvalidInputError
@@ -41,7 +42,12 @@ def watch_calls(timeline: Timeline) -> Calls:
 
 def watch_calls_of(model: Any, timeline: Timeline) -> Calls:
     """Watch all calls for a model's sake. Raises: InvalidInputError for one on another device than a CPU or GPU."""
-    device = next((parameter.device for parameter in model.parameters()), None)
+    return watch_calls_over(model.parameters(), timeline)
+
+
+def watch_calls_over(parameters: Iterable[Any], timeline: Timeline) -> Calls:
+    """Watch all calls for the sake of these parameters. Raises: as `watch_calls_of`."""
+    device = next((parameter.device for parameter in parameters), None)
     if device is not None:
         follow(device, timeline)
     return watch_calls(timeline)

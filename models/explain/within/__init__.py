@@ -35,5 +35,5 @@ class Within:
 
         Raises: MalformedError.
         """
-        own = replace(cls.of(segments), formulas=by_formulas(run))
+        own = replace(cls.of(segments), formulas=by_formulas(store, run))
         return replace(own, lag=None) if own.lag is not None and stages_of(store, run) else own

@@ -1,21 +1,33 @@
-"""The step time of a run by formulas, from its configuration and the facts of its system alone."""
+"""The step time of a run by formulas, from its configuration alone."""
 
-from crosswind.data.devices.computing import computing_device
+from crosswind.data.devices.computing import ACCELERATOR, computing_device
 from crosswind.data.devices.sheets import device_named
 from crosswind.data.schema.answers.explanations import Interval
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.question import Question
 from crosswind.data.schema.run import Run
-from crosswind.models.next_run.formulas import predicted_by_formulas
+from crosswind.data.store.run_facts import facts_of_runs
+from crosswind.data.store.store import Store
+from crosswind.models.next_run.formulas import formula_columns, network_in, predicted_by_formulas
 
 
-def by_formulas(run: Run) -> Interval | None:
-    """Return seconds of a step, with a 90 % interval; None where the configuration describes no network on a device."""
-    if device_named(computing_device(run.facts, run.configuration)) is None:
-        return None  # any other device would be a guess by a factor of a thousand
+def by_formulas(store: Store, run: Run) -> Interval | None:
+    """Return seconds of a step, with a 90 % interval; None where no network or no device of the table is described."""
+    if network_in(formula_columns(run.configuration, run.world_size or 1, None)) is None:
+        return None
+    [facts] = facts_of_runs(store, [run])
+    return formulas_of(run, facts)
+
+
+def formulas_of(run: Run, facts: Facts) -> Interval | None:
+    """Return the same for a run with these facts."""
+    device = computing_device(facts, run.configuration)
+    if device_named(device) is None:  # any other device would be a guess by a factor of a thousand
+        return None
     try:
-        ranks, nodes = run.world_size or 1, len(run.nodes) or None
-        question = Question(run.workload, run.system, run.configuration, ranks, nodes, run.facts)
+        configuration = {**run.configuration, ACCELERATOR: device}
+        question = Question(run.workload, run.system, configuration, run.world_size or 1, len(run.nodes) or None)
         predicted = predicted_by_formulas([question], is_step=True)
     except InvalidInputError:
         return None

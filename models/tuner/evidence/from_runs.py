@@ -157,6 +157,6 @@ def _is_cut_short(run: Run, job_state: str = "") -> bool:
     `job_state` is the scheduler's word, such as `PREEMPTED`; empty where it is unknown. A time limit belongs here: it
     was that of another job. Source: sbatch(1) and sacct(1), JOB STATE CODES; bash(1), EXIT STATUS.
     """
-    if run.state is RunState.LOST or job_state in STOPPED_STATES:
+    if run.state in (RunState.LOST, RunState.STOPPED) or job_state in STOPPED_STATES:
         return run.state is not RunState.COMPLETED
     return run.state is RunState.FAILED and run.exit_code in STOPPED_CODES

@@ -100,7 +100,8 @@ def _described(command: Command) -> Iterator[str]:
 
 
 def _fish_lines(command: Command) -> Iterator[str]:
-    condition = f"-n {shlex.quote(f'__crosswind_at {shlex.quote(command.path)}')}"
+    place = shlex.quote(f'__crosswind_at "{command.path}"')
+    condition = f"-n {place}"
     for word, text in command.follow.items():
         described = f" -d {shlex.quote(text)}" if text else ""
         if not word.startswith("-"):
@@ -176,5 +177,5 @@ function __crosswind_at
             set path $path $word
         end
     end
-    test (string join ' ' $path) = "$argv[1]"
+    test "$path" = "$argv[1]"
 end"""

@@ -14,6 +14,7 @@ from typing import Protocol, cast
 
 from crosswind import __version__
 from crosswind.data.schema.errors import ProjectError, UnavailableError
+from crosswind.data.schema.paths import incoming_directory
 from crosswind.settings import Settings
 
 
@@ -75,6 +76,7 @@ VERBS = (
     Verb("doctor", "what works here, what does not, and how to get it"),
     Verb("completion", "print what completes verbs and options in a shell: bash, zsh or fish"),
 )
+WITHOUT_STORE = ("run", "agent", "doctor", "lab", "demo", "deploy", "completion")  # or with one of their own
 WRONG_INPUT, BROKEN, TRY_LATER, INTERRUPTED = 2, 1, 75, 130
 
 
@@ -128,7 +130,10 @@ def _parser(loaded: set[str]) -> argparse.ArgumentParser:
 def _execute(words: Sequence[str], verb: str | None) -> int:
     arguments = build_parser(verb).parse_args(words)
     module = load(next(candidate for candidate in VERBS if candidate.name == verb))
-    return module.execute(arguments, Settings.from_environment())
+    settings = Settings.from_environment()
+    if verb not in WITHOUT_STORE:
+        take_incoming(settings)
+    return module.execute(arguments, settings)
 
 
 def _greet() -> int:
@@ -142,6 +147,18 @@ def _greet() -> int:
 def load(verb: Verb) -> VerbModule:
     """The verb's module."""
     return cast(VerbModule, import_module(verb.module))
+
+
+def take_incoming(settings: Settings) -> None:
+    """Store what `crosswind run` has left in the store's folder; a problem with that is reported, and stops nothing."""
+    if not any(incoming_directory(settings.home).glob("*.segment")):
+        return
+    try:
+        from crosswind.ingest.load.incoming import store_incoming  # noqa: PLC0415 - heavy, and seldom needed
+    except ModuleNotFoundError:  # a node without a store; the verb says so, if it needs one
+        return
+    for problem in store_incoming(settings.home, settings.database):
+        sys.stderr.write(f"crosswind: {problem}\n")
 
 
 def _advice(verb: str | None, error: ModuleNotFoundError | OSError) -> str:

@@ -1,5 +1,6 @@
 """The choice between the client of this machine and that of a server."""
 
+import logging
 import os
 from collections.abc import Callable
 
@@ -7,6 +8,7 @@ from crosswind.client.protocol import Client
 from crosswind.settings import Settings
 
 SERVER = "CROSSWIND_SERVER"
+logger = logging.getLogger("crosswind")
 
 
 def connect(
@@ -23,5 +25,9 @@ def connect(
 
         return Remote(address)
     from crosswind.client.local import Local  # noqa: PLC0415
+    from crosswind.ingest.load.incoming import store_incoming  # noqa: PLC0415
 
-    return Local.open(settings or Settings.from_environment(), notice)
+    wanted = settings or Settings.from_environment()
+    for problem in store_incoming(wanted.home, wanted.database):
+        logger.warning("%s", problem)
+    return Local.open(wanted, notice)

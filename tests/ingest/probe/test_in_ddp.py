@@ -19,6 +19,7 @@ import crosswind
 from crosswind.data.schema.run import RunState
 from crosswind.data.schema.steps import PHASES
 from crosswind.data.store.store import Store
+from crosswind.ingest.load.incoming import store_incoming
 
 STEPS = 12
 SLOW_RANK, DELAY_MS = 1, 200
@@ -35,6 +36,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     program = [sys.executable, *TRAIN, "--steps", str(STEPS), "--batch", "2", "--fault", fault]
     done = subprocess.run([*wrapper, *program], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.endswith(f"after {STEPS} steps\n")) == (0, True), done.stderr
+    assert store_incoming(home) == []
     with Store.open(home) as store:
         yield store
 

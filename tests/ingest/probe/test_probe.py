@@ -88,7 +88,7 @@ def test_steps_go_on_counting_over_epochs_and_a_left_step_is_left_out(tmp_path: 
     ("error", "state"),
     [
         (ValueError("loss is NaN"), "failed"),
-        (KeyboardInterrupt(), "failed"),
+        (KeyboardInterrupt(), "stopped"),
         (SystemExit(3), "failed"),
         (SystemExit(0), "completed"),
         (SystemExit(None), "completed"),

@@ -10,6 +10,7 @@ import pytest
 
 from crosswind.data.schema.run import RunState
 from crosswind.data.store.store import Store
+from crosswind.ingest.load.incoming import store_incoming
 
 PROGRAM = Path(__file__).parent / "adapters" / "programs" / "crash_once.py"
 
@@ -37,6 +38,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert store_incoming(home) == []
     with Store.open(home) as store:
         yield store
 

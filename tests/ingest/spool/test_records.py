@@ -71,7 +71,7 @@ def test_a_rank_record_becomes_a_rank() -> None:
         ({"workload": "w" * 201}, "expected 200 printable characters at most"),
         ({"workload": "clear\x1b[2J"}, "expected 200 printable characters at most"),
         ({"run_id": "r\x00"}, "expected 64 printable characters at most"),
-        ({"state": "sleeping"}, "state 'sleeping' is not one of running, completed, failed, lost"),
+        ({"state": "sleeping"}, "state 'sleeping' is not one of running, completed, failed, stopped, lost"),
         ({"world_size": True}, "world_size is True, expected int"),
         ({"world_size": -1}, "world_size is '-1', expected 0 to 2147483647"),
         ({"exit_code": 2**31}, "exit_code is '2147483648', expected 0 to 2147483647"),

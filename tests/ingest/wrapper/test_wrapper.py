@@ -53,7 +53,7 @@ def sampled_sets(spool: Path) -> set[str]:
         ("exit 0", 0, RunState.COMPLETED),
         ("exit 3", 3, RunState.FAILED),
         ("kill -KILL $$", 137, RunState.FAILED),
-        ("kill -TERM $$", 143, RunState.FAILED),
+        ("kill -TERM $$", 143, RunState.STOPPED),
         ("kill -SEGV $$", 139, RunState.FAILED),
     ],
 )
@@ -70,7 +70,7 @@ def test_the_run_is_recorded_with_what_was_started_where(tmp_path: Path) -> None
     outcome = launch(wanted)
     [_, ended] = runs(tmp_path)
     assert (ended.run_id, ended.workload, ended.command) == (outcome.run_id, "toy", ("sh", "-c", "sleep 0.1"))
-    assert (ended.nodes, ended.tags) == ((node_name(),), {"who": "me"})
+    assert (ended.nodes, ended.tags["who"]) == ((node_name(),), "me")
     assert ended.facts == Facts.of(node_facts())
     assert outcome.seconds >= 0.1
     [started, _] = runs(tmp_path)
@@ -104,9 +104,10 @@ def test_output_and_input_pass_untouched(tmp_path: Path) -> None:
     content = bytes(range(256)) * 4000
     done = crosswind_run(tmp_path, "sh", "-c", "cat; echo trouble >&2; exit 5", input=content)
     assert (done.returncode, done.stdout) == (5, content)
-    first, second = done.stderr.decode().splitlines()
+    first, second, third = done.stderr.decode().splitlines()
     assert first == "trouble"
     assert second.startswith("crosswind: run ")
+    assert third == "crosswind: failed: the program failed: exit code 5"
 
 
 def test_words_that_are_no_text_reach_the_program_as_they_are(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from tests.models.explain.drawn_segments import segments_from
 
 from crosswind.data.schema.answers.explanations import UNKNOWN, Expectation, Explanation, Interval, Verdict
 from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
 from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.explain import explain
 from crosswind.models.explain.within import Within
@@ -169,10 +170,11 @@ def test_formulas_say_what_to_expect_where_nothing_else_does(step_rows: Rows) ->
     assert "formulas expect 40 ms [20 ms to 80 ms] a step" in within.sentence
 
 
-def test_formulas_need_a_configuration_that_describes_the_network() -> None:
+def test_formulas_need_a_network_and_a_device_of_the_table(store: Store) -> None:
     described = {"layers": 12, "hidden": 768, "global_batch": 8, "accelerator": "A100"}
-    runs = [Run("r", "gpt", "lab", RunState.COMPLETED, 2, configuration) for configuration in (described, {"lr": 1})]
-    expected = by_formulas(runs[0])
+    others = ({"lr": 1}, {**described, "accelerator": "abacus"})
+    first, *without = (Run("r", "gpt", "lab", RunState.COMPLETED, 2, one) for one in (described, *others))
+    expected = by_formulas(store, first)
     assert expected is not None
     assert 0 < expected.low < expected.value < expected.high
-    assert by_formulas(runs[1]) is None
+    assert [by_formulas(store, run) for run in without] == [None, None]

@@ -28,7 +28,8 @@ def verdict_line(explanation: Explanation) -> str:
 
 def explanation_text(explanation: Explanation) -> str:
     """Verdict, waterfall from expected to measured, evidence, next action."""
-    lines = [verdict_line(explanation)]
+    lines = [f"{colour('✖', '31')} Failed: {explanation.failure}."] if explanation.failure else []
+    lines.append(verdict_line(explanation))
     if explanation.excess and explanation.unexplained:
         lines += ["", *_waterfall(explanation, explanation.excess, explanation.unexplained), ""]
         lines += [

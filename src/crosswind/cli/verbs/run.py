@@ -1,20 +1,44 @@
-"""`crosswind run -- CMD`: runs a program, records it, stores what was recorded."""
+"""`crosswind run -- CMD`: runs a program, records it, and leaves the record where the next verb reads it."""
 
 import argparse
-import importlib.util
 import sys
 
-from crosswind.cli.text.output import say_json
+from crosswind.cli.text.output import printable, say_json
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import RunState
+from crosswind.data.schema.trial import Configuration
+from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.reader.step_lines import FORMS
-from crosswind.ingest.wrapper.wrapper import Launch, launch
+from crosswind.ingest.spool.collected import hand_over, is_collected
+from crosswind.ingest.wrapper.command_arguments import value_of
+from crosswind.ingest.wrapper.defining import Rule
+from crosswind.ingest.wrapper.wrapper import Launch, Outcome, launch
 from crosswind.settings import Settings
+
+HAND_OVER_SECONDS = 0.15
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
     parser.add_argument("--workload", help="what is run, whatever the configuration (default: the program's name)")
     parser.add_argument("--tag", action="append", default=[], metavar="NAME=VALUE", help="a fact to keep with the run")
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of the configuration, in addition to those on the program's command line",
+    )
+    parser.add_argument(
+        "--define",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an argument (or a pattern, as data.*) that defines the configuration although the rule says no",
+    )
+    parser.add_argument(
+        "--ignore", action="append", default=[], metavar="NAME", help="one that does not, although the rule says so"
+    )
     parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="between samples of this node")
     parser.add_argument("--no-agent", action="store_true", help="do not sample this node")
     parser.add_argument("--no-inject", action="store_true", help="record only ranks that use crosswind.run themselves")
@@ -37,14 +61,35 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         agent_seconds=None if arguments.no_agent else arguments.interval,
         injects=not arguments.no_inject,
         step_lines=arguments.step_lines,
+        configuration=configuration_of(arguments.config),
+        rule=Rule(tuple(arguments.define), tuple(arguments.ignore)),
     )
     outcome = launch(wanted)
-    note = "left in the spool" if arguments.no_ingest else store_or_keep(settings)
+    place = f"left in {settings.spool}" if arguments.no_ingest else kept(settings)
     if arguments.json:
         say_json(outcome)
     else:
-        sys.stderr.write(f"crosswind: run {outcome.run_id} exit {outcome.exit_code}, {note}\n")
+        sys.stderr.write("".join(f"crosswind: {printable(line)}\n" for line in _lines(outcome, place)))
     return outcome.exit_code
+
+
+def _lines(outcome: Outcome, place: str) -> list[str]:
+    suffix = " (stopped)" if outcome.state is RunState.STOPPED else ""
+    lines = [f"run {outcome.run_id} exit {outcome.exit_code}{suffix}, {place}"]
+    if outcome.failure:
+        lines.append(f"failed: {outcome.failure}")
+    if outcome.no_steps:
+        lines.append(f"no steps recorded: {outcome.no_steps}")
+    return lines
+
+
+def configuration_of(texts: list[str]) -> Configuration:
+    """Return the parameters of `--config NAME=VALUE`. Raises: InvalidInputError."""
+    pairs = [text.partition("=") for text in texts]
+    for text, (name, equals, _) in zip(texts, pairs, strict=True):
+        if not name or not equals:
+            raise InvalidInputError(f"--config {text!r}: expected NAME=VALUE")
+    return {name: value_of(value) for name, _, value in pairs}
 
 
 def tag_of(text: str) -> tuple[str, str]:
@@ -55,15 +100,11 @@ def tag_of(text: str) -> tuple[str, str]:
     return name, value
 
 
-def store_or_keep(settings: Settings) -> str:
-    """Return what became of the spool: stored, or kept where that is not possible now."""
-    if importlib.util.find_spec("pyarrow") is None:
-        return f"kept in {settings.spool}: crosswind ingest stores it where crosswind[server] is installed"
-    try:
-        from crosswind.cli.verbs.ingest.taking import store_spool  # noqa: PLC0415 - a compute node has no store to load
-
-        loaded = store_spool(settings)
-    except Exception as error:  # noqa: BLE001 - the program's exit code is ours, whatever becomes of the store
-        return f"kept in {settings.spool}: {error}"
-    problems = "".join(f"; {problem}" for problem in loaded.problems)
-    return f"{loaded.rows} rows stored in {settings.home}{problems}"
+def kept(settings: Settings) -> str:
+    """Return where the record is now and what comes next: it is taken by a collector, or lies in the store's folder."""
+    if is_collected(settings.spool):
+        return f"collected from {settings.spool}"
+    done = hand_over(settings.spool, settings.home, node=node_name(), seconds=HAND_OVER_SECONDS)
+    if done.problem is not None:
+        return f"{done.left} files stay in {settings.spool} ({done.problem}): crosswind ingest {settings.spool}"
+    return f"kept in {settings.home}: crosswind explain, show or compare reads it"

@@ -9,7 +9,8 @@ from crosswind.client.connection import connect
 from crosswind.client.run_names import LATEST, run_named
 from crosswind.dashboards.wording import seconds
 from crosswind.data.schema.answers.runs import RunReport
-from crosswind.data.schema.steps import PHASES
+from crosswind.data.schema.failure import TAG, failure_words, failures_in
+from crosswind.data.schema.steps import NOT_SEEN, PHASES
 from crosswind.settings import Settings
 
 MOST_LATECOMERS = 3
@@ -38,13 +39,16 @@ def _text(report: RunReport) -> str:
         "configuration " + (" ".join(f"{name}={value}" for name, value in run.configuration.items()) or "-"),
         *_steps(report),
     ]
+    if failures := failures_in(run.tags):
+        lines.append(f"failed: {failure_words(failures)}")
     lines += [
         f"rank {latecomer.rank} was last to arrive in {latecomer.share:.0%} of the steps, "
         f"by {seconds(latecomer.late_seconds)} in the median of them"
         for latecomer in report.latecomers[:MOST_LATECOMERS]
     ]
     lines += [f"rank {rank.rank} on {rank.node}, pid {rank.pid}" for rank in report.ranks]
-    lines += [f"{name} {value}" for name, value in {**run.tags, **run.software, **run.facts.given}.items()]
+    tags = {name: value for name, value in run.tags.items() if not name.startswith(TAG)}
+    lines += [f"{name} {value}" for name, value in {**tags, **run.software, **run.facts.given}.items()]
     if run.command:
         lines.append("command " + " ".join(run.command))
     return "\n".join(map(printable, lines))
@@ -57,5 +61,9 @@ def _steps(report: RunReport) -> list[str]:
     variability = "" if outcome.step_cov_ratio is None else f", CoV {outcome.step_cov_ratio:.1%}"
     return [
         f"{outcome.steps} steps: p50 {seconds(outcome.step_p50_seconds)}{variability}",
-        *[f"  {phase:<10} {seconds(getattr(outcome, f'{phase}_seconds'))} a step" for phase in PHASES],
+        *[f"  {phase:<10} {_a_step(getattr(outcome, f'{phase}_seconds'))}" for phase in PHASES],
     ]
+
+
+def _a_step(value: float | None) -> str:
+    return NOT_SEEN if value is None else f"{seconds(value)} a step"

@@ -4,6 +4,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from crosswind.ingest.agent.agent import stop_on_signals
 from crosswind.ingest.ship.address import way_to
 from crosswind.ingest.ship.shipper import Shipper
 from crosswind.ingest.ship.token import ship_token
+from crosswind.ingest.spool.collected import collecting
 from crosswind.settings import Settings
 
 NOT_SPOOLS = ("lake", "rejected")  # folders of a store, in which a server works
@@ -67,8 +69,22 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         done = take_all(paths, take, settings.home)
         _print(done, as_json=arguments.json)
         return TRY_LATER if done.waiting or done.failed else 0
-    _repeat(lambda: take_all(paths, take, settings.home), arguments.every, as_json=arguments.json)
+    collected: set[Path] = set()
+
+    def look(held: ExitStack) -> Round:
+        collect_from(paths, held, collected)
+        return take_all(paths, take, settings.home)
+
+    _repeat(look, arguments.every, as_json=arguments.json)
     return 0
+
+
+def collect_from(paths: Iterable[Path], held: ExitStack, collected: set[Path]) -> None:
+    """Say in each spool below the paths that it is collected, as long as `held` is open: jobs then leave it to us."""
+    spools = {spool for path in paths for spool in (path, *spools_below(path, path, []))}
+    for spool in sorted(spools - collected):
+        held.enter_context(collecting(spool))
+    collected |= spools
 
 
 def take_all(paths: Iterable[Path], take: Take, home: Path) -> Round:
@@ -131,17 +147,18 @@ def _shipping(url: str) -> Take:
     return take
 
 
-def _repeat(look: Callable[[], Round], seconds: float, *, as_json: bool) -> None:
+def _repeat(look: Callable[[ExitStack], Round], seconds: float, *, as_json: bool) -> None:
     stop, last_problems = stop_on_signals(), None
-    while not stop.is_set():
-        try:
-            done = look()
-        except ProjectError as error:  # a folder or a database that is away for a while
-            done = Round(problems=[str(error)])
-        if done.batches or done.problems != last_problems:
-            _print(done, as_json=as_json)
-        last_problems = done.problems
-        stop.wait(seconds)
+    with ExitStack() as held:
+        while not stop.is_set():
+            try:
+                done = look(held)
+            except ProjectError as error:  # a folder or a database that is away for a while
+                done = Round(problems=[str(error)])
+            if done.batches or done.problems != last_problems:
+                _print(done, as_json=as_json)
+            last_problems = done.problems
+            stop.wait(seconds)
 
 
 def _print(done: Round, *, as_json: bool) -> None:

@@ -22,6 +22,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--system", help="the system that the files are about (default: this one)")
     parser.add_argument("--workload", default="", help="of runs whose files name none")
     parser.add_argument("--node", default="", help="of samples whose files name none")
+    parser.add_argument(
+        "--fact",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="about the system or software of runs that do not state it, such as accelerator=A40",
+    )
     parser.add_argument("--time-zone", default="UTC", metavar="NAME", help="of times that name none (default: UTC)")
 
 

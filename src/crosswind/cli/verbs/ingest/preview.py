@@ -127,7 +127,12 @@ def _run(run: Run) -> str:
     facts += [] if run.world_size is None else [count(run.world_size, "rank")]
     facts += [] if run.seconds is None else [seconds(run.seconds)]
     facts += [] if run.started_ns is None or "time_from" in run.tags else [utc(run.started_ns)]
-    groups = (("configuration", run.configuration), ("software", run.software), ("tags", run.tags))
+    groups = (
+        ("configuration", run.configuration),
+        ("software", run.software),
+        ("facts", run.facts.given),
+        ("tags", run.tags),
+    )
     facts += [f"{name} {_pairs(dict(group))}" for name, group in groups if group]
     return ", ".join(facts)
 

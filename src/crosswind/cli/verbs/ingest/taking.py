@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from crosswind.cli.arguments import facts_of
 from crosswind.cli.text.output import printable, say, say_json
 from crosswind.cli.verbs.capabilities import say_capabilities
 from crosswind.cli.verbs.ingest.preview import Looking, refuse_pipe
@@ -37,7 +38,7 @@ def formats_words() -> str:
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Store everything that is named; exit code 2 when a file could not be read at all."""
     system, zone = arguments.system or settings.system, zone_named(arguments.time_zone)
-    context = Context(system, zone, arguments.workload, arguments.node)
+    context = Context(system, zone, arguments.workload, arguments.node, facts_of(arguments.fact))
     reader = _reader_of(arguments)
     if arguments.dry_run:
         return _dry_run(Looking(context, reader), arguments, settings)

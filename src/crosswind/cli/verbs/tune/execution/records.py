@@ -1,5 +1,6 @@
 """Records of evaluated runs: where they go, and the judge who says by them whether a run was disturbed."""
 
+import importlib.util
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -80,9 +81,17 @@ def _careful(judge: Judge) -> Judge:
 
 
 def _stored(settings: Settings) -> str:
-    from crosswind.cli.verbs.run import store_or_keep  # noqa: PLC0415 - heavy
+    """Return what became of the spool: stored, or kept where that is not possible now."""
+    if importlib.util.find_spec("pyarrow") is None:
+        return f"kept in {settings.spool}: crosswind ingest stores it where crosswind[server] is installed"
+    try:
+        from crosswind.cli.verbs.ingest.taking import store_spool  # noqa: PLC0415 - a compute node has no store to load
 
-    return store_or_keep(settings)
+        loaded = store_spool(settings)
+    except Exception as error:  # noqa: BLE001 - the program's exit code is ours, whatever becomes of the store
+        return f"kept in {settings.spool}: {error}"
+    problems = "".join(f"; {problem}" for problem in loaded.problems)
+    return f"{loaded.rows} rows stored in {settings.home}{problems}"
 
 
 def _opened(settings: Settings) -> "Store":

@@ -1,0 +1,29 @@
+"""Incoming segments: `crosswind run` leaves them in the store's folder, and they are stored when it is next read."""
+
+from pathlib import Path
+
+from crosswind.data.schema.errors import ProjectError
+from crosswind.data.schema.paths import incoming_directory
+from crosswind.data.store.store import Store
+from crosswind.ingest.load.load import load_spool
+
+
+def is_incoming(home: Path) -> bool:
+    """Return whether segments wait in the store's folder."""
+    return any(incoming_directory(home).glob("*.segment"))
+
+
+def store_incoming(home: Path, database: str | None = None) -> list[str]:
+    """Store what waits in the store's folder. Return its problems; it keeps waiting where nothing can be stored."""
+    if not is_incoming(home):
+        return []
+    try:
+        with Store.open(home, database=database) as store:
+            return take_incoming(store)
+    except ProjectError as error:
+        return [f"what runs have left in {incoming_directory(home)} waits there: {error}"]
+
+
+def take_incoming(store: Store) -> list[str]:
+    """Store what waits in the folder of an open store. Return its problems. Raises: UnavailableError."""
+    return load_spool(store, incoming_directory(store.home)).problems if is_incoming(store.home) else []
