@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.question import Question
 from crosswind.models.analytic.networks.transformer import Transformer
 
@@ -36,6 +37,6 @@ def _flops(layers: int, hidden: int, heads: int, batch: int) -> float:
 
 
 def _question(row: dict[str, object]) -> Question:
-    configuration = {**{name: int(str(row[name])) for name in NAMED}, "recompute": True, "accelerator": "A100"}
-    ranks = int(str(row["ranks"]))
-    return Question(f"gpt-{row['parameters_billion']}b", "selene", configuration, ranks, ranks // min(8, ranks))
+    configuration = {**{name: int(str(row[name])) for name in NAMED}, "recompute": True}
+    ranks, facts = int(str(row["ranks"])), Facts(accelerator="A100-SXM4-80GB")
+    return Question(f"gpt-{row['parameters_billion']}b", "selene", configuration, ranks, ranks // 8, facts)

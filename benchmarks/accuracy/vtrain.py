@@ -1,8 +1,8 @@
 """Iteration times of language models on a node of 8 GPUs, asked of models and scales that no store has seen.
 
 Data: vTrain's published ground truth (Bang et al. 2024), 1,440 configurations of 8 model shapes on A100s; a store has
-some of its rows, ingested as the table that they are. Then published runs on 32 to 3,072 GPUs (`megatron_table_1.csv`)
-are asked of a store of all of them. Needs ../shared/data.
+some of its rows, ingested as the table that they are, by a map that names the accelerator as well. Then published runs
+on 32 to 3,072 GPUs (`megatron_table_1.csv`) are asked of a store of all of them. Needs ../shared/data.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +25,24 @@ from crosswind.models.surrogate.xgboost_quantile import XgboostQuantileSurrogate
 TABLE = Path(__file__).resolve().parents[3] / "shared" / "data" / "vtrain" / "ground_truth_single.csv"
 MILLISECONDS = "iteration time (ms)"
 SYSTEM = "p4de"  # AWS' node of 8 A100s
+MAP = """
+table: runs
+workload: {value: language model}
+ranks: "# GPUs"
+nodes: {value: 1}
+step_seconds: {column: iteration time (ms), unit: ms}
+configuration:
+  global_batch: global batch
+  micro_batch: micro batch
+  hidden: hidden size
+  heads: attention heads
+  layers: "# layers"
+  sequence: sequence length
+  tensor_parallel: tensor parallelism
+  data_parallel: data parallelism
+  pipeline_parallel: pipeline parallelism
+facts: {accelerator: {value: A100-SXM4-80GB}}
+"""
 DRAWS = 3  # of the k target rows; figures are of all of them
 TARGET_ROWS = (0, 3, 10)
 SCALE = 2
@@ -74,7 +92,8 @@ def _questions(measured: pd.DataFrame, folder: Path) -> list[Asked]:
 def _files(measured: pd.DataFrame, folder: Path) -> list[Files]:
     """The table with these rows alone."""
     measured.to_csv(folder / TABLE.name, index=False)
-    return [Files(SYSTEM, (folder / TABLE.name,))]
+    (folder / "map.yaml").write_text(MAP)
+    return [Files(SYSTEM, (folder / TABLE.name,), ("--map", str(folder / "map.yaml")))]
 
 
 def _row(split: Split, measured: pd.DataFrame, questions: Sequence[Asked], folder: Path) -> Row:
