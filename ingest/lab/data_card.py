@@ -53,7 +53,7 @@ Values are raw, as the kernel gave them; each file's schema (`crosswind.set`) ho
 column. `crosswind.data.samples.lab_runs.load_lab_samples(store)` loads them into a store.
 
 **Limits.** One machine: hosts share its cores, caches, memory bus and disk, so that `cpu`, `memory`, `pressure`
-and `disk` of all nodes tell of the same hardware, and a fault on one host is felt on others. No accelerator, no
+and `disk` of all nodes describe the same hardware, and a fault on one host is felt on others. No accelerator, no
 real network card, no congestion inside a switch. Runs last seconds, not days. Three or four ranks share two cores.
 Healthy runs are noisy, as the machine is; nothing was left out for being an outlier. The tags `injected`, `split`,
 `position` and `plan` tell the truth: no model may read them.
