@@ -44,12 +44,12 @@ def judged(
             return Verdict.SLOW, _with_unknown(parts, _largest_first(parts, findings))
         if findings:
             return Verdict.SLOW, _with_unknown(parts, findings)
-    named = _with_lag(
-        [one for one in findings if _is_worth_it(one, parts, is_more=is_more)], lag, is_usual=is_usual_lag
-    )
+    worth = [finding for finding in findings if _is_worth_it(finding, parts, is_more=is_more)]
+    is_long = parts.excess > SMALLEST_SLOWDOWN * parts.expected_time
+    named = _with_lag(worth, lag, is_usual=is_usual_lag, is_long=is_long)
     if named and named[0].rank is not None:
         return Verdict.ONE_RANK_DELAYS, named
-    if named or parts.excess > SMALLEST_SLOWDOWN * parts.expected_time:
+    if named or is_long:
         return Verdict.PERHAPS_SLOW, named or _largest_first(parts, [])
     return Verdict.NORMAL, []
 
@@ -105,11 +105,15 @@ def _is_worth_it(finding: Finding, parts: Split, *, is_more: bool) -> bool:
     return is_more or finding.seconds > SMALLEST_SLOWDOWN * parts.expected_time
 
 
-def _with_lag(findings: Sequence[Finding], lag: Lag | None, *, is_usual: bool) -> list[Finding]:
-    """Return the findings; before them the lag, where the first is not even half of it, or there is none.
+def _with_lag(findings: Sequence[Finding], lag: Lag | None, *, is_usual: bool, is_long: bool) -> list[Finding]:
+    """Return the findings; before them the lag, where it is news.
 
-    A lag that is usual is no news: findings against the cohort are.
+    A lag with a cause would be a finding, were it unusual. So only one that is unusual and unknown comes before
+    findings of less than half of it, and only an unknown one before the excess of a run that took long.
     """
-    if lag is None or (findings and (is_usual or findings[0].seconds >= SAME * lag.cost)):
+    has_cause = lag is None or lag.cause != UNKNOWN
+    if lag is None or (has_cause and is_long):
+        return list(findings)
+    if findings and (has_cause or is_usual or findings[0].seconds >= SAME * lag.cost):
         return list(findings)
     return [Finding(lag.cause, lag.cost, lag.row), *(one for one in findings if one.cause != lag.cause)]
