@@ -77,7 +77,7 @@ def list_nodes(job_id: Id, query: Annotated[ListQuery, Query()], request: Reques
 
 @router.get("/{job_id}")
 def get_job(job_id: Id, client: ClientOf, system: SystemOf = None) -> JobReport:
-    """Return one job: time asked and used, efficiency, energy, and its runs with their verdicts."""
+    """Return one job: time limit, time used, efficiency, energy, and its runs with their verdicts."""
     return client.job(job_id, system)
 
 

@@ -46,13 +46,13 @@ class Runs:
         stored = rows.fetch(self._connection, tables.runs, run_id=run.run_id)
         merged = run if stored is None else merge_runs(_run(stored), run)
         tags = {**merged.tags, **self._written_twice(run.run_id)}
-        rows.upsert(self._connection, tables.runs, {**asdict(merged), "tags": tags, "facts": merged.facts.given})
+        rows.upsert(self._connection, tables.runs, {**_row(merged), "tags": tags})
 
     def put_all(self, runs: Iterable[Run]) -> None:
         """Stores runs as they are, in place of what was stored of them; of two of one id the last one."""
         remaining = iter(runs)
         while some := {run.run_id: run for run in islice(remaining, PUT_AT_ONCE)}:
-            rows.upsert_all(self._connection, tables.runs, [asdict(run) for run in some.values()])
+            rows.upsert_all(self._connection, tables.runs, [_row(run) for run in some.values()])
 
     def lose(self, run_id: str) -> None:
         """Notes that a run without an end will not report one any more."""
@@ -214,6 +214,10 @@ def _filtered(wanted: RunFilter) -> Select[Any]:
     if wanted.id_end is not None:
         query = query.where(tables.runs.c.run_id.endswith(wanted.id_end, autoescape=True))
     return query
+
+
+def _row(run: Run) -> dict[str, Any]:
+    return {**asdict(run), "facts": run.facts.given}
 
 
 def _run(row: Mapping[str, Any]) -> Run:

@@ -94,14 +94,16 @@ def capabilities(kept: Kept) -> Iterator[Capability]:
     yield Capability(
         "phases of steps",
         kept.timed_runs > 0,
-        f"{kept.timed_runs} runs have a step timeline, {kept.told_runs} of them with the last rank to arrive at collectives"
+        f"{kept.timed_runs} runs have a step timeline, "
+        f"{kept.told_runs} of them with the last rank to arrive at collectives"
         if kept.timed_runs
         else "no run has a step timeline: crosswind run -- CMD, or the probe, records one",
     )
     yield Capability("counters", kept.sampled > 0, _of_counters(kept))
     has_energy = bool(kept.with_energy or kept.energy_runs or kept.power_sets)
     facts = [f"{kept.with_energy} jobs tell their energy"] if kept.with_energy else []
-    facts += [f"{kept.energy_runs} of the newest {LOOKED_AT} runs do"] if kept.energy_runs else []
+    looked_at = min(kept.runs, LOOKED_AT)
+    facts += [f"{kept.energy_runs} of the newest {looked_at} runs state their energy"] if kept.energy_runs else []
     facts += [f"power was sampled ({', '.join(kept.power_sets)})"] if kept.power_sets else []
     yield Capability("energy", has_energy, "; ".join(facts) or "neither jobs nor samples record energy or power")
     yield Capability(

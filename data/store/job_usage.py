@@ -1,4 +1,4 @@
-"""Time and processors that a job asked for and used, by the fields of its scheduler's accounts."""
+"""Time and processors that a job requested and used, by the fields of its scheduler's accounts."""
 
 import re
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def listed_job(job: Job) -> ListedJob:
 
 
 def limit_seconds(job: Job) -> float | None:
-    """Return the time that the job asked for; None where its accounts do not say, or it asked for no end."""
+    """Return the time limit of the job; None where its accounts do not say, or it has none."""
     return _first(job, LIMITS)
 
 

@@ -34,9 +34,11 @@ from crosswind.models.next_run.quantiles import quantiles
 from crosswind.models.next_run.system_transfer import SystemTransfer, system_transfer
 from crosswind.models.next_run.unknown import device_warnings, novelties, suggestion
 from crosswind.models.surrogate import LEVELS
+from crosswind.models.surrogate.typical_time import DEVICE_DEVIATION
 
 EVIDENCE_RUNS = 5
 TRANSFERS_MAX = 64  # workloads and systems
+APART_MAX = 2 * DEVICE_DEVIATION  # of log seconds
 
 
 @dataclass(frozen=True)
@@ -282,7 +284,10 @@ class NextRunModel:
     def _anchored(
         self, prediction: Prediction, questions: Sequence[Question], table: pd.DataFrame, distances: Floats
     ) -> Prediction:
-        """Replace rows of a workload with one cohort on the system by the other systems' prediction times its ratio."""
+        """Replace rows of a workload with one cohort on the system by the other systems' prediction times its ratio.
+
+        A row where the two are far apart remains: a transfer learned from few cohorts may extrapolate to anywhere.
+        """
         values = prediction.values.copy()
         for workload, system in {(question.workload, question.system) for question in questions}:
             if (transfer := self._transfer_to(workload, system)) is not None:
@@ -292,7 +297,9 @@ class NextRunModel:
                     if (question.workload, question.system) == (workload, system)
                 ]
                 usual = transfer.predict(table.iloc[rows])
-                values[rows] = self._new_cohorts.of_runs(usual, distances[rows]).values
+                anchored = self._new_cohorts.of_runs(usual, distances[rows]).values
+                apart = np.abs(np.log(usual.at(0.5)) - np.log(prediction.at(0.5)[rows]))
+                values[rows] = np.where((apart <= APART_MAX)[:, None], anchored, values[rows])
         return Prediction(prediction.levels, values)
 
     def _transfer_to(self, workload: str, system: str) -> SystemTransfer | None:

@@ -1,7 +1,7 @@
 """Tables of numbers and categories as points for distances and covariances."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate.columns import Columns
 from crosswind.models.surrogate.mixed_kernel import Codes, Points
 
+REACH = 3.0  # standard deviations; of ranks that vary as usual, some sixty times as many as ever ran
 LOG_RATIO_MIN = 4.0  # positive numbers whose largest is this many times the smallest are taken by logarithm
 
 
@@ -18,13 +19,17 @@ LOG_RATIO_MIN = 4.0  # positive numbers whose largest is this many times the sma
 class MixedTable:
     """Rules that turn a table's rows into points: positive numbers of a wide range by logarithm, all standardised.
 
-    A missing number, or one that never varied, is 0; a missing or unseen category is -1.
+    A missing number, or one that never varied, is 0; a missing or unseen category is -1. A number counts as no farther
+    than REACH deviations beyond those learned from: in a column that hardly varied, another value would be so far off
+    that a slope learned from noise decides alone.
     """
 
     columns: Columns
     logged: tuple[bool, ...]  # a number column each
     means: Floats
     deviations: Floats
+    lowest: Floats = field(default_factory=lambda: np.array(-np.inf))  # standardised, of each number column
+    highest: Floats = field(default_factory=lambda: np.array(np.inf))
 
     @classmethod
     def of(cls, X: pd.DataFrame) -> Self:
@@ -37,9 +42,10 @@ class MixedTable:
         counts = np.maximum(seen.sum(axis=0), 1)
         means = np.where(seen, numbers, 0.0).sum(axis=0) / counts
         deviations = np.sqrt(np.where(seen, (numbers - means) ** 2, 0.0).sum(axis=0) / counts)
-        return cls(
-            columns, logged, means, np.where(deviations > 1e-9 * np.maximum(np.abs(means), 1), deviations, np.inf)
-        )
+        spread = np.where(deviations > 1e-9 * np.maximum(np.abs(means), 1), deviations, np.inf)
+        standard = np.where(seen, (numbers - means) / spread, 0.0)
+        lowest, highest = standard.min(axis=0, initial=0.0), standard.max(axis=0, initial=0.0)
+        return cls(columns, logged, means, spread, lowest - REACH, highest + REACH)
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -55,7 +61,8 @@ class MixedTable:
         """The rows of a table as points. Raises: InvalidInputError on other columns."""
         matrix = self.columns.matrix(X)
         standard = (_logged(_numbers(self.columns, matrix), self.logged) - self.means) / self.deviations
-        return Points(np.where(np.isnan(standard), 0.0, standard), _codes(self.columns, matrix))
+        near = np.clip(standard, self.lowest, self.highest)
+        return Points(np.where(np.isnan(standard), 0.0, near), _codes(self.columns, matrix))
 
 
 def _spans_ratios(column: Floats) -> bool:

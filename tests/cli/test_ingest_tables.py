@@ -48,7 +48,7 @@ def test_a_table_of_runs_answers_questions(ask: Ask) -> None:
     assert code == 0
     assert "runs.csv (table): 16 rows read, 0 skipped" in said
     assert "The store holds 16 runs of 1 workload in 2 cohorts" in said
-    assert "energy: yes: 16 of the newest 2000 runs do" in said
+    assert "energy: yes: 16 of the newest 16 runs state their energy" in said
     listed = json.loads(ask("runs", "--json")[1])
     assert len(listed["runs"] if isinstance(listed, dict) else listed) == 16
     predicted = ask("predict", "--workload", "bert", "--ranks", "64", "--config", "batch=8", "--json")

@@ -59,7 +59,7 @@ def stored(home: Path, ask: Ask, tmp_path: Path) -> Path:
 @pytest.mark.usefixtures("stored")
 def test_jobs_are_listed_newest_first_with_time_asked_and_used(ask: Ask) -> None:
     heading, *lines = ask("jobs")[1].splitlines()
-    assert " ".join(heading.split()) == "job name user state nodes started asked used of it energy"
+    assert " ".join(heading.split()) == "job name user state nodes started limit used of it energy"
     assert [line.split()[0] for line in lines] == ["4712", "4711", "4713"]
     assert " ".join(lines[1].split()) == (
         "4711 train ada COMPLETED 2 2026-01-02 02:13:20 UTC 2 h 0 min 1 h 0 min 50 % 2.00 kWh"
@@ -97,7 +97,7 @@ def test_a_job_is_one_page(ask: Ask) -> None:
     lines = said.splitlines()
     assert lines[0] == "job 4711 on lab: train, COMPLETED, exit code 0"
     assert "ada, account physics, partition batch" in lines[1]
-    assert "used 1 h 0 min of 2 h 0 min asked for (50 %) after 10 min 0 s in the queue" in lines[2]
+    assert "used 1 h 0 min of a limit of 2 h 0 min (50 %) after 10 min 0 s in the queue" in lines[2]
     assert "2, 16 processors: n1,n2" in said
     assert "processors busy 50 % of the time (8 h 0 min of CPU), 50 % of the job's time in runs" in said
     assert "largest task 2.15 GB" in said
@@ -111,7 +111,7 @@ def test_a_job_is_one_page(ask: Ask) -> None:
 def test_what_is_not_known_of_a_job_is_not_made_up(ask: Ask) -> None:
     said = ask("job", "4713")[1]
     assert "used 0 s\n" in said
-    assert "asked for" not in said
+    assert "limit" not in said
     assert "energy      not metered" in said
     assert "crosswind run -- CMD in the job script records one" in said
     report = json.loads(ask("job", "4713", "--json")[1])

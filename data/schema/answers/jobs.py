@@ -1,4 +1,4 @@
-"""Scheduler jobs: what they asked for, what they used, and the verdicts on their runs."""
+"""Scheduler jobs: what they requested, what they used, and the verdicts on their runs."""
 
 from dataclasses import dataclass, field
 
@@ -33,7 +33,7 @@ class ListedJob:
     elapsed_seconds: float | None
     energy_joules: float | None
     limit_seconds: float | None = field(
-        default=None, metadata=about("the time that was asked for; null where the accounts do not say or it is endless")
+        default=None, metadata=about("the time limit; null where the accounts do not say or it is endless")
     )
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class JobReport:
     job: ListedJob
     queued_seconds: float | None = field(metadata=about("from submission to start"))
     used_seconds: float | None = field(metadata=about("until now, if it runs"))
-    limit_ratio: float | None = field(metadata=about("time used / time asked for"))
+    limit_ratio: float | None = field(metadata=about("time used / time limit"))
     cpu_seconds: float | None = field(metadata=about("processor time, as the scheduler accounts for it"))
     cpu_ratio: float | None = field(metadata=about("of the processor time that it held"))
     peak_memory_bytes: int | None = field(metadata=about("of the largest task of a job step"))

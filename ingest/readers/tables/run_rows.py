@@ -8,13 +8,14 @@ import pyarrow as pa
 
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.hostlist import expand
 from crosswind.data.schema.imported import imported_id
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.features import WARM_UP_STEPS
-from crosswind.data.store.run_tags import ENERGY_TAG, NODE_COUNT_TAG
+from crosswind.data.store.run_tags import ENERGY_TAG
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.scalars import storable
 from crosswind.ingest.readers.tables.cells import Cells, Row
@@ -77,7 +78,7 @@ class RunRows:
         if not workload:
             raise MalformedError("workload is not in it; expected one, or --workload NAME for all rows")
         system = self.cells.text("system", row) or self.context.system
-        nodes, tags = self._nodes(row)
+        (nodes, facts), tags = self._nodes(row), dict[str, str]()
         seconds = None if ended_ns is None else (ended_ns - started_ns) / SECOND_NS
         if (joules := self.cells.joules(row, seconds)) is not None:
             tags[ENERGY_TAG] = f"{joules:.12g}"
@@ -88,7 +89,7 @@ class RunRows:
             workload,
             system,
             state,
-            world_size=self._ranks(row, nodes, tags),
+            world_size=self._ranks(row, len(nodes) or facts.node_count or 0),
             configuration=self.cells.parameters("configuration", row),
             job_id=self.cells.text("job", row) or None,
             nodes=nodes,
@@ -96,7 +97,7 @@ class RunRows:
             ended_ns=ended_ns,
             software=self.cells.texts("software", row),
             tags={"imported_from": "table"} | time_from | tags | self.cells.texts("tags", row),
-            facts=self.cells.facts(row),
+            facts=facts,
         )
 
     def _times(self, line: int, row: Row) -> tuple[int, int | None, dict[str, str]]:
@@ -135,19 +136,16 @@ class RunRows:
             )
         return words[word]
 
-    def _nodes(self, row: Row) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Return the names of nodes, or their number as a tag."""
-        text = self.cells.text("nodes", row)
-        if not text:
-            return (), {}
-        if text.isdigit():
-            return (), {NODE_COUNT_TAG: str(self.cells.count("nodes", row, NODES_MAX))}
-        return expand(text), {}
+    def _nodes(self, row: Row) -> tuple[tuple[str, ...], Facts]:
+        """Return the names of nodes, and the facts of the system with their number."""
+        text, facts = self.cells.text("nodes", row), self.cells.facts(row)
+        nodes = () if text.isdigit() else expand(text)
+        count = self.cells.count("nodes", row, NODES_MAX) if text.isdigit() else len(nodes)
+        return nodes, Facts(node_count=count or None).over(facts)
 
-    def _ranks(self, row: Row, nodes: tuple[str, ...], tags: dict[str, str]) -> int | None:
+    def _ranks(self, row: Row, node_count: int) -> int | None:
         ranks, per_node = (self.cells.count(name, row, RANKS_MAX) for name in ("ranks", "ranks_per_node"))
-        count = len(nodes) or int(tags.get(NODE_COUNT_TAG, 0))
-        return ranks if ranks is not None or per_node is None else (count * per_node or None)
+        return ranks if ranks is not None or per_node is None else (node_count * per_node or None)
 
     def _step(self, run: Run, row: Row) -> list[tuple[Scalar, ...]]:
         seconds = self.cells.seconds("step_seconds", row)

@@ -80,7 +80,7 @@ class Client(Protocol):
         ...
 
     def job(self, job_id: str, system: str | None = None) -> JobReport:
-        """One job: time asked and used, efficiency, energy, and its runs with their verdicts; None: the only system."""
+        """One job: its time limit, time, efficiency, energy and runs with their verdicts; None: the only system."""
         ...
 
     def nodes(self, since_seconds: int = HOUR_SECONDS, *, limit: int | None = None) -> tuple[NodeState, ...]:

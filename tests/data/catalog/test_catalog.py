@@ -67,6 +67,17 @@ def test_a_lost_run_that_ends_after_all_is_completed(catalog: Catalog) -> None:
         assert session.runs.get("r1").state is RunState.COMPLETED
 
 
+def test_runs_that_are_put_replace_what_was_stored(catalog: Catalog) -> None:
+    first = Run("r1", "toy", "lab", RunState.FAILED, 8, {"a": 1}, started_ns=1, ended_ns=9, tags={"t": "old"})
+    again = Run("r1", "toy", "lab", RunState.COMPLETED, started_ns=2, ended_ns=5, facts=Facts(accelerator="H100"))
+    with catalog.write() as session:
+        session.runs.put_all([first, Run("r2", "toy", "lab", RunState.COMPLETED)])
+        session.runs.put_all([first, again])
+    with catalog.read() as session:
+        assert session.runs.get("r1") == again
+        assert session.runs.count() == 2
+
+
 def test_ranks_merge_field_by_field(catalog: Catalog) -> None:
     with catalog.write() as session:
         session.runs.merge_rank(Rank("r1", 1, "b", 11, 5, clock_offset_ns=-3))

@@ -61,10 +61,10 @@ def _whose(job: ListedJob) -> tuple[str, ...]:
 
 
 def _time(report: JobReport) -> str:
-    asked = report.job.limit_seconds
+    limit = report.job.limit_seconds
     parts = [f"used {seconds(report.used_seconds)}"]
-    if asked is not None:
-        parts.append(f"of {seconds(asked)} asked for ({percent(report.limit_ratio)})")
+    if limit is not None:
+        parts.append(f"of a limit of {seconds(limit)} ({percent(report.limit_ratio)})")
     if report.queued_seconds is not None:
         parts.append(f"after {seconds(report.queued_seconds)} in the queue")
     return " ".join(parts)

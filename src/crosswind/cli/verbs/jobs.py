@@ -13,7 +13,7 @@ from crosswind.dashboards.wording import NONE, percent, seconds, utc
 from crosswind.data.schema.answers.jobs import ListedJob
 from crosswind.settings import Settings
 
-HEADINGS = ("job", "name", "user", "state", "nodes", "started", "asked", "used", "of it", "energy")
+HEADINGS = ("job", "name", "user", "state", "nodes", "started", "limit", "used", "of it", "energy")
 NAME_WIDTH = 32
 
 
@@ -42,7 +42,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _line(job: ListedJob) -> tuple[str, ...]:
-    used, asked = job.elapsed_seconds, job.limit_seconds
+    used, limit = job.elapsed_seconds, job.limit_seconds
     return (
         job.job_id,
         job.name if len(job.name) <= NAME_WIDTH else f"{job.name[: NAME_WIDTH - 1]}…",
@@ -50,8 +50,8 @@ def _line(job: ListedJob) -> tuple[str, ...]:
         job.state or NONE,
         str(job.node_count or len(job.nodes) or NONE),
         utc(job.started_ns),
-        seconds(asked),
+        seconds(limit),
         seconds(used),
-        NONE if used is None or not asked else percent(used / asked),
+        NONE if used is None or not limit else percent(used / limit),
         NONE if job.energy_joules is None else joules_words(job.energy_joules),
     )

@@ -3,6 +3,7 @@
 import argparse
 
 from crosswind.cli.arguments import OUTCOMES, configure_run, question_of
+from crosswind.cli.progress import Progress
 from crosswind.cli.quantities import above_zero, whole, zero_or_more
 from crosswind.cli.text.output import notice, say_answer
 from crosswind.cli.text.prediction import answer_text
@@ -63,7 +64,8 @@ def _check_together(arguments: argparse.Namespace) -> None:
 
 def _show_one(client: Client, arguments: argparse.Namespace, settings: Settings) -> None:
     outcome = OUTCOMES[arguments.outcome] if arguments.outcome else None
-    answer = client.predict(question_of(arguments, settings), outcome, limit_seconds=arguments.limit)
+    with Progress("predicting"):
+        answer = client.predict(question_of(arguments, settings), outcome, limit_seconds=arguments.limit)
     say_answer(answer, answer_text, as_json=arguments.json)
 
 
@@ -72,7 +74,8 @@ def _show_scales(client: Client, arguments: argparse.Namespace, settings: Settin
     question = question_of(arguments, settings, ranks=counts[0] * ranks_per_node)
     scales = Scales(counts, ranks_per_node, arguments.deadline, arguments.now)
     price = Price(**{name: getattr(arguments, name) for name in PRICES})
-    advice = client.advise_scaling(question, scales, price)
+    with Progress("predicting"):
+        advice = client.advise_scaling(question, scales, price)
     say_answer(advice, scaling_text, as_json=arguments.json)
 
 
