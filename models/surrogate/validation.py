@@ -112,11 +112,15 @@ class LeaveGroupOut:
 
 @dataclass(frozen=True)
 class SmallToLarge:
-    """The largest values of a number column (ranks, batch), predicted from smaller ones; a larger row is novel."""
+    """The largest values of a number column (ranks, batch), predicted from smaller ones; a larger row is novel.
+
+    So is a row of a scale that `rare_ratio` of the rows reach at most: a handful says little about a whole scale.
+    """
 
     column: str
     test_ratio: float = 0.25  # share of test rows, about
     gap: float = 1.0  # ratio between the smallest test value and the largest training value, at least
+    rare_ratio: float = 0.05  # of the rows, those that do not make a scale known; none of 20 or fewer
     deviation: float = CAUTIOUS_DEVIATION
 
     def groups(self, X: pd.DataFrame) -> NDArray[np.int64]:
@@ -135,12 +139,13 @@ class SmallToLarge:
             yield np.asarray(scale * self.gap < scale[large].min(), dtype=np.bool_) & ~large, large
 
     def memory(self, X: pd.DataFrame) -> Memory:
-        """The largest value, if any is known."""
+        """The largest value that more than the rare rows reach, if any is known."""
         scale = _numbers(X, self.column)
-        return [float(np.nanmax(scale))] if np.isfinite(scale).any() else []
+        present = scale[np.isfinite(scale)]
+        return [float(np.quantile(present, 1 - self.rare_ratio, method="higher"))] if present.size else []
 
     def is_novel(self, memory: Memory, X: pd.DataFrame) -> Mask:
-        """Rows of a larger scale than any known."""
+        """Rows of a larger scale than the one remembered."""
         largest = max((float(value) for value in memory), default=-np.inf)
         return np.asarray(_numbers(X, self.column) > largest, dtype=np.bool_)
 

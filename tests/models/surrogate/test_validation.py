@@ -62,3 +62,12 @@ def test_a_new_row_tells_which_question_it_puts() -> None:
 def test_a_column_that_is_not_there_is_named(split: Split) -> None:
     with pytest.raises(InvalidInputError, match="columns ranks, site, expected system too"):
         list(split.pairs(TABLE))
+
+
+def test_a_scale_that_few_rows_reach_is_still_novel() -> None:
+    split = SmallToLarge("ranks")
+    asked = pd.DataFrame({"ranks": [2.0, 8.0, 16.0]})
+    few = pd.DataFrame({"ranks": [2.0] * 97 + [8.0] * 3})
+    assert split.is_novel(split.memory(few), asked).tolist() == [False, True, True]
+    enough = pd.DataFrame({"ranks": [2.0] * 90 + [8.0] * 10})
+    assert split.is_novel(split.memory(enough), asked).tolist() == [False, False, True]
