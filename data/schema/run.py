@@ -11,7 +11,7 @@ from crosswind.data.schema.trial import Configuration
 
 
 class RunState(StrEnum):
-    """The state of a run; `lost` ran without saying how it ended (node down, kill -9), `stopped` was told to end."""
+    """The state of a run; `lost` ended without a word (node down, kill -9), `stopped` by Ctrl-C or SIGTERM."""
 
     RUNNING = "running"
     COMPLETED = "completed"

@@ -115,7 +115,7 @@ def capabilities(kept: Kept) -> Iterator[Capability]:
 
 def _of_counters(kept: Kept) -> str:
     if not kept.looked_at:
-        return "no job or run tells its nodes and times"
+        return "no job or run states its nodes and times"
     if not kept.sampled:
         return "no node telemetry overlaps these jobs and runs: crosswind agent, or crosswind ingest of what there is"
     return f"{kept.sampled} of the newest {kept.looked_at} jobs and runs have samples of their nodes"

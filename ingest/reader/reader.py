@@ -125,7 +125,7 @@ class FolderReader(Reader, Protocol):
 
 @runtime_checkable
 class MappedReader(Reader, Protocol):
-    """A reader that is told what a file means; `mapping` says what, so that another map is another reading.
+    """A reader with a map of what a file means, named by `mapping`: another map is another reading.
 
     What it makes of a row replaces what was made of the row before.
     """

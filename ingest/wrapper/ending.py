@@ -43,9 +43,9 @@ class Ending:
 
 
 def ending_of(spool: Path, run_id: str, exit_code: int, *, stopped_ns: int | None, watched: Watched) -> Ending:
-    """Return the end of a program from its exit code, the time at which it was told to end, and its processes' notes.
+    """Return the end of a program from its exit code, the time of a signal to end, and its processes' notes.
 
-    A run that was told to end by Ctrl-C or SIGTERM has not failed, unless one of its processes had failed before.
+    A run that Ctrl-C or SIGTERM ended has not failed, unless one of its processes had failed before.
     """
     notes = taken_notes(spool, run_id)
     failures = _failures(notes, exit_code, stopped_ns)

@@ -156,7 +156,7 @@ def _require_acceptable(record: Mapping[str, Any]) -> None:
 
 
 def _run(wanted: Launch, run_id: str, configuration: Configuration) -> tuple[int, int | None]:
-    """Return the program's exit code, and when it was told to end, UTC ns; None if it was not."""
+    """Return the program's exit code, and the time of a signal to end, UTC ns; None without one."""
     with wanted.log.open("wb") if wanted.log else nullcontext() as log, _passing_on(wanted.on_signal) as passed_on:
         ends = (log.fileno(), log.fileno()) if log else (1, 2)
         lines = (wanted.spool, run_id, wanted.step_lines) if wanted.step_lines is not None else None

@@ -64,7 +64,7 @@ FISH, ZSH = (is_there(shell) for shell in ("fish", "zsh"))
 LINES = [
     ("ru", {"run", "runs"}),
     ("runs --stat", {"--state"}),
-    ("runs --state ", {"running", "completed", "failed", "lost"}),
+    ("runs --state ", {"running", "completed", "failed", "stopped", "lost"}),
     ("tune best STUDY --format y", {"yaml"}),
     ("deploy ", {"agent", "slurm", "systemd"}),
 ]

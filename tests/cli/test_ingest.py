@@ -224,7 +224,7 @@ def test_it_says_what_can_be_asked_now(tmp_path: Path, home: Path, capsys: pytes
         output = capsys.readouterr().out
         assert "The store holds 6 jobs of 1 name." in output
         assert "  prediction: yes: " in output
-        assert "  counters: no: no job or run tells its nodes and times" in output
+        assert "  counters: no: no job or run states its nodes and times" in output
     assert main(["predict", "--workload", "train", "--ranks", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["outcome"] == "job_seconds"
     assert main(["import", "--json"]) == 0

@@ -177,7 +177,7 @@ def test_a_run_that_cannot_be_judged_says_so_and_what_to_record(client: TestClie
     ("address", "status", "said"),
     [
         ("/runs/nope", 404, "Run &#39;nope&#39; is not in the catalog"),
-        ("/runs?state=asleep", 422, "expected one of running, completed, failed, lost"),
+        ("/runs?state=asleep", 422, "expected one of running, completed, failed, stopped, lost"),
         ("/runs?cursor=xyz", 422, "expected the `next` of an earlier page"),
         ("/runs?limit=9999", 422, "expected a whole number from 1 to 200"),
         ("/variability?cohort=%3Cb%3E", 404, "Cohort &#39;&lt;b&gt;&#39; is not among"),

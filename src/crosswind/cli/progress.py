@@ -24,8 +24,8 @@ class Progress:
         with Progress("sacct.txt", size, unit=BYTES) as progress:
             progress.advance(len(block))
 
-    Work sets `what`, `done` (of `total`, if that is known, in `unit`) and `note` at any time, and need not be told when
-    a line is drawn. `look` is for work that does not report: it is called before each drawing, and returns
+    Work sets `what`, `done` (of `total`, if that is known, in `unit`) and `note` at any time; lines
+    are drawn by themselves. `look` is for work that does not report: it is called before each drawing, and returns
     `done` and `note`.
     """
 
