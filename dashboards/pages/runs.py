@@ -13,7 +13,7 @@ from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.wording import count, seconds, short_configuration
 from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.schema.answers.explanations import Explanation, Verdict
+from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation, Verdict
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.words import words
@@ -259,13 +259,17 @@ def _sentence(rows: list[RunRow], *, is_part: bool) -> str:
 
 
 def _largest_cause(slow: list[RunRow]) -> str:
-    lost: Counter[str] = Counter()
+    lost: dict[str, float] = defaultdict(float)
     for row in slow:
         for share in row.explanation.shares:
-            lost[share.cause] += share.seconds.value  # type: ignore[assignment]  # a Counter also sums floats
+            lost[share.cause] += share.seconds.value
+        if row.explanation.unexplained:
+            lost[UNKNOWN] += row.explanation.unexplained.value
     if not lost:
         return "no cause has enough evidence"
-    cause, most = lost.most_common(1)[0]
+    cause, most = max(lost.items(), key=lambda item: item[1])
+    if cause == UNKNOWN:
+        return f"most of the time lost, {seconds(most)}, is unexplained"
     return f"the largest cause was {words(cause)}, {seconds(most)} lost"
 
 

@@ -10,7 +10,7 @@ from crosswind.dashboards.pages import runs
 from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.render import Address, render
 from crosswind.dashboards.pages.runs import RunsView, view
-from crosswind.data.schema.answers.explanations import Explanation, Verdict
+from crosswind.data.schema.answers.explanations import Explanation, Interval, Verdict
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
@@ -171,6 +171,14 @@ def test_runs_that_were_all_slow_are_called_so(store: Store, slow: Explanation) 
     assert shown.sentence == "All 3 runs were slow; the largest cause was CPU contention, 12.0 s lost."
     part = view(Local(store, explain_runs=explain), PageQuery({"limit": "2"}))
     assert part.sentence.startswith("All 2 runs shown were slow")
+
+
+def test_what_no_counter_explains_is_not_blamed_on_a_cause(store: Store, slow: Explanation) -> None:
+    crowd(store, 3)
+    unexplained = replace(slow, unexplained=Interval(60.0, 50.0, 70.0))
+    explain = lambda _, wanted: {run.run_id: replace(unexplained, run_id=run.run_id) for run in wanted}  # noqa: E731
+    shown = view(Local(store, explain_runs=explain), PageQuery({}))
+    assert shown.sentence == "All 3 runs were slow; most of the time lost, 3 min 0 s, is unexplained."
 
 
 def crowd(store: Store, size: int) -> None:
