@@ -14,6 +14,7 @@ from crosswind.ingest.kernel.fd_limits import is_exhausted
 from crosswind.ingest.kernel.procfs import start_ticks
 
 MAX_FILE_BYTES = 4096
+NEVER_NS = 2**63
 NODE_DIRECTORY = Path("/run/crosswind")  # of the node's own agent, for the ranks of all users
 NAME = re.compile(r"[A-Za-z0-9._@:+-]{1,200}")
 LIMITS = {"rank": 2**31, "pid": 2**31, "start_ticks": 2**63}  # 2**31 ticks are not even a year
@@ -120,7 +121,7 @@ def require_alone(directory: Path, run_id: str, rank: int) -> None:
     except UnavailableError:
         return
     same = [other for other in ranks if (other.run_id, other.rank) == (run_id, rank)]
-    first = min(same, key=lambda other: (other.start_ticks, other.pid), default=None)
+    first = min(same, key=lambda other: (_announced_ns(directory, other), other.pid), default=None)
     if first is None or first.pid == os.getpid():
         return
     for announcements in directories(directory):
@@ -130,6 +131,14 @@ def require_alone(directory: Path, run_id: str, rank: int) -> None:
         f"rank {rank} of this run is process {first.pid} already: set RANK and WORLD_SIZE in each of its processes, "
         "or call torch.distributed.init_process_group before the first step"
     )
+
+
+def _announced_ns(directory: Path, announcement: Announcement) -> int:
+    """Return when its file appeared, as its change time says after the rename; later than all if it is withdrawn."""
+    try:
+        return (directory / "ranks" / _name(announcement)).lstat().st_ctime_ns
+    except OSError:
+        return NEVER_NS
 
 
 def changed_ns(directory: Path) -> int | None:

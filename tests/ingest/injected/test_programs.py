@@ -75,6 +75,7 @@ def test_mingpt_ddp_is_recorded_with_its_overrides(tmp_path: Path) -> None:
     assert min(outcome["comm_seconds"], outcome["input_seconds"]) > 0
 
 
+@pytest.mark.thorough
 def test_lightnings_own_launcher_gives_each_process_its_rank(tmp_path: Path) -> None:
     pytest.importorskip("lightning", reason="no Lightning: pip install lightning")
     script = str(PROGRAMS / "lightning_autoencoder.py")
@@ -87,6 +88,7 @@ def test_lightnings_own_launcher_gives_each_process_its_rank(tmp_path: Path) -> 
     assert shown["outcome"]["comm_seconds"] > 0
 
 
+@pytest.mark.thorough
 def test_collectives_of_fsdp2_are_seen(tmp_path: Path) -> None:
     came = recorded(tmp_path, *TORCHRUN, str(PROGRAMS / "fsdp2_train.py"), "--mixed-precision", "--layers", "1")
     assert came.exit_code == 0, came.said

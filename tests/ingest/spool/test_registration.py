@@ -3,6 +3,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,14 @@ import pytest
 from tests.needs import ROOT, needs
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
-from crosswind.ingest.spool.registration import Announced, announce, announced, directories, withdraw
+from crosswind.ingest.spool.registration import (
+    Announced,
+    announce,
+    announced,
+    directories,
+    require_alone,
+    withdraw,
+)
 
 
 def test_an_announced_rank_is_found_until_it_withdraws(tmp_path: Path) -> None:
@@ -33,6 +41,21 @@ def test_the_file_of_an_ended_process_is_removed(tmp_path: Path) -> None:
         child.communicate(b"\n")
     assert announced(tmp_path) == Announced((), stale=1, garbled=0)
     assert list((tmp_path / "ranks").iterdir()) == []
+
+
+def test_of_two_processes_of_one_rank_the_first_to_announce_itself_stays(tmp_path: Path) -> None:
+    """Whichever of them began first: only one that announces itself later can see the other."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        for pids in ((os.getpid(), child.pid), (child.pid, os.getpid())):
+            for pid in pids:
+                announce(tmp_path, run_id="r1", rank=0, node="n1", pid=pid)
+                time.sleep(0.02)  # clocks of files tick every few milliseconds
+            if pids[0] == os.getpid():
+                require_alone(tmp_path, "r1", 0)
+            else:
+                with pytest.raises(InvalidInputError, match=f"is process {child.pid} already: set RANK"):
+                    require_alone(tmp_path, "r1", 0)
+        child.communicate(b"\n")
 
 
 def test_a_process_that_nobody_reaped_has_ended(tmp_path: Path) -> None:
