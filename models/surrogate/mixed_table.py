@@ -11,7 +11,7 @@ from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate.columns import Columns
 from crosswind.models.surrogate.mixed_kernel import Codes, Points
 
-REACH = 3.0  # standard deviations; of ranks that vary as usual, some sixty times as many as ever ran
+REACH = 3.0  # standard deviations, or spans of the logarithms: from 8 to 64 ranks that leads to 32 000
 LOG_RATIO_MIN = 4.0  # positive numbers whose largest is this many times the smallest are taken by logarithm
 
 
@@ -20,8 +20,8 @@ class MixedTable:
     """Rules that turn a table's rows into points: positive numbers of a wide range by logarithm, all standardised.
 
     A missing number, or one that never varied, is 0; a missing or unseen category is -1. A number counts as no farther
-    than REACH deviations beyond those learned from: in a column that hardly varied, another value would be so far off
-    that a slope learned from noise decides alone.
+    than REACH deviations beyond those learned from, one by logarithm than REACH times what they span: in a column that
+    hardly varied, another value would be so far off that a slope learned from noise decides alone.
     """
 
     columns: Columns
@@ -45,7 +45,8 @@ class MixedTable:
         spread = np.where(deviations > 1e-9 * np.maximum(np.abs(means), 1), deviations, np.inf)
         standard = np.where(seen, (numbers - means) / spread, 0.0)
         lowest, highest = standard.min(axis=0, initial=0.0), standard.max(axis=0, initial=0.0)
-        return cls(columns, logged, means, spread, lowest - REACH, highest + REACH)
+        reach = REACH * np.where(logged, highest - lowest, 1.0)
+        return cls(columns, logged, means, spread, lowest - reach, highest + reach)
 
     @property
     def numbers(self) -> tuple[str, ...]:
