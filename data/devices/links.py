@@ -1,6 +1,7 @@
 """Families of networks between nodes, as texts that describe a system name them."""
 
 import re
+from functools import lru_cache
 
 # Searched in the lower-case text; the first match decides. A ConnectX adapter alone names neither of its two networks.
 _FAMILIES: tuple[tuple[str, str], ...] = (
@@ -24,6 +25,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
 )
 
 
+@lru_cache(maxsize=1024)  # few descriptions recur, in every question of a batch
 def network_named(text: str) -> str | None:
     """Return the family and generation of a network that a system's description names, None where it names none."""
     lowered = text.lower()

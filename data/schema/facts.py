@@ -68,9 +68,14 @@ class Facts:
 
     def over(self, others: "Facts") -> "Facts":
         """Return these facts, and the others' where these are None."""
+        if others == NONE_GIVEN:
+            return self
+        if self == NONE_GIVEN:
+            return others
         return type(self)(**{**vars(others), **self.given})
 
 
+NONE_GIVEN = Facts()
 NAMES: tuple[str, ...] = tuple(one.name for one in fields(Facts))
 COUNTS = ("accelerators", "accelerators_per_node", "node_count", "processors_per_node")
 BYTES = ("accelerator_memory_bytes",)

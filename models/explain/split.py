@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosswind.data.schema.answers.explanations import UNKNOWN
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes import BY_NAME
 from crosswind.models.explain.causes.cause import Excess
@@ -48,6 +49,12 @@ class Split:
     def measured_time(self) -> float:
         """The run's time of a segment."""
         return self.expected_time + self.excess
+
+    @property
+    def largest(self) -> str:
+        """The cause with the largest share; UNKNOWN where no share is larger than the unexplained part, or above 0."""
+        largest = max(BY_NAME, key=lambda name: self.shares[name])
+        return largest if self.shares[largest] > max(self.shares[UNEXPLAINED], 0.0) else UNKNOWN
 
 
 def split(means: Floats, reference: Reference, *, seed: int = 0, again: Floats | None = None) -> Split:

@@ -15,7 +15,6 @@ import numpy as np
 
 from crosswind.data.schema.answers.explanations import UNKNOWN, Verdict
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes import BY_NAME
 from crosswind.models.explain.cohort.reference import TIME, Reference
 from crosswind.models.explain.significance import ComparedShares, Finding, findings_of, student_spreads
 from crosswind.models.explain.split import UNEXPLAINED, Split
@@ -76,11 +75,10 @@ def _is_significant(parts: Split, reference: Reference) -> bool:
 
 def _largest_first(parts: Split, findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings after the largest share, where that is larger than the unexplained part."""
-    largest = max(BY_NAME, key=lambda name: parts.shares[name])
-    if parts.shares[largest] <= max(parts.shares[UNEXPLAINED], 0.0):
+    if parts.largest == UNKNOWN:
         return list(findings)
-    first = Finding(largest, parts.shares[largest], None)
-    return [first, *(finding for finding in findings if finding.cause != largest)]
+    first = Finding(parts.largest, parts.shares[parts.largest], None)
+    return [first, *(finding for finding in findings if finding.cause != first.cause)]
 
 
 def _with_unknown(parts: Split, findings: Sequence[Finding]) -> list[Finding]:

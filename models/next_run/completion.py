@@ -41,7 +41,7 @@ def device_of(question: Question) -> str:
 def _at_scale(earlier: Question, world_size: int) -> Facts:
     """The facts of earlier ranks, with so many accelerators as that many ranks have."""
     facts = earlier.facts
-    if world_size == earlier.world_size:
+    if world_size == earlier.world_size or (facts.accelerators is None and facts.node_count is None):
         return facts
     ratio = None if facts.accelerators is None else facts.accelerators / earlier.world_size
     return replace(facts, accelerators=None if ratio is None else max(1, round(ratio * world_size)), node_count=None)

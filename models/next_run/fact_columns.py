@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from crosswind.data.devices.computing import computing_device
 from crosswind.data.devices.device import Device
 from crosswind.data.devices.links import network_named
 from crosswind.data.devices.sheets import device_named
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.question import Question
+from crosswind.models.next_run.completion import device_of
 
 DEVICE = "device."  # prefix of a known device's peak figures, which mean the same on every system
 FACT = "fact."  # prefix of what the source of a run states
@@ -36,7 +36,7 @@ def fact_columns(questions: Sequence[Question], wanted: Container[str] | None = 
     The device is also there where all have one, so that another one is seen to be new.
     `fact.date` is in years, to the month: what changes within a month is weather, not software.
     """
-    names = [computing_device(question.facts, question.configuration) for question in questions]
+    names = [device_of(question) for question in questions]
     columns: dict[str, Any] = {
         MODEL: _texts(names),
         f"{FACT}interconnect": _texts([network_named(one.facts.interconnect or "") for one in questions]),

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TypeGuard
 
-from crosswind.data.devices.computing import computing_device
 from crosswind.data.devices.sheets import device_named
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.question import Question
+from crosswind.models.next_run.completion import device_of
 
 NAMES_SHOWN = 6
 
@@ -38,10 +38,10 @@ def novelties(question: Question, ran: Sequence[Question]) -> list[str]:
 
 def device_warnings(question: Question, ran: Sequence[Question]) -> list[str]:
     """Return a sentence where nothing is known of a question's accelerator, or no earlier run had its device."""
-    asked = _device(question)
+    asked = device_of(question)
     if not asked:
         return []
-    had = sorted({_device(earlier) for earlier in ran} - {""})
+    had = sorted({device_of(earlier) for earlier in ran} - {""})
     is_accelerator = question.facts.accelerators_per_node != 0
     unknown = f"accelerator {asked} is not in the table of devices: its peak figures are unknown"
     new = f"device is {asked}, earlier runs had {', '.join(had[:NAMES_SHOWN])}"
@@ -49,10 +49,6 @@ def device_warnings(question: Question, ran: Sequence[Question]) -> list[str]:
         *([unknown] if is_accelerator and not device_named(asked) else []),
         *([new] if had and asked not in had else []),
     ]
-
-
-def _device(question: Question) -> str:
-    return computing_device(question.facts, question.configuration)
 
 
 def _values(question: Question) -> dict[str, Scalar]:

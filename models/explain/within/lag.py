@@ -13,14 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crosswind.data.schema.answers.explanations import UNKNOWN, Interval
+from crosswind.data.schema.answers.explanations import Interval
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes import BY_NAME
 from crosswind.models.explain.cohort.columns import COLUMNS
 from crosswind.models.explain.cohort.reference import TIME, Reference
 from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.evidence.step_columns import LOCAL_PHASES
-from crosswind.models.explain.split import UNEXPLAINED, Split, resampled, split
+from crosswind.models.explain.split import Split, resampled, split
 
 DELAYS = 0.1  # of a segment without it, from which on a lag is worth a verdict
 CLEAR = 1.5  # times what the next rank costs
@@ -57,8 +56,7 @@ class Lag:
     @property
     def cause(self) -> str:
         """The cause with the most evidence; UNKNOWN where more of the lag stays unexplained."""
-        largest = max(BY_NAME, key=lambda name: self.parts.shares[name])
-        return largest if self.parts.shares[largest] > max(self.parts.shares[UNEXPLAINED], 0.0) else UNKNOWN
+        return self.parts.largest
 
 
 def lag_of(run: Segments) -> Lag | None:

@@ -19,7 +19,7 @@ def connect(
     `notice` hears, in a sentence, of work in this process that takes seconds.
     Use it as a context manager, or close it: `with crosswind.connect() as client: client.explain(run_id)`.
     """
-    address = server or os.environ.get(SERVER)
+    address = server_address(server)
     if address:
         from crosswind.client.remote import Remote  # noqa: PLC0415 - one of the two is needed
 
@@ -31,3 +31,8 @@ def connect(
     for problem in store_incoming(wanted.home, wanted.database):
         logger.warning("%s", problem)
     return Local.open(wanted, notice)
+
+
+def server_address(server: str | None) -> str | None:
+    """Return the URL of the server that is named, else that of $CROSSWIND_SERVER; empty or None without one."""
+    return server or os.environ.get(SERVER)

@@ -1,8 +1,6 @@
 """Measurements of earlier checks of this system; a check does not depend on them."""
 
-import os
-
-from crosswind.client.connection import SERVER, connect
+from crosswind.client.connection import connect, server_address
 from crosswind.data.schema.answers.checks import EarlierChecks
 from crosswind.data.schema.errors import MalformedError, ProjectError
 from crosswind.settings import Settings
@@ -12,7 +10,7 @@ WITHOUT = "compared without earlier checks: {why}"
 
 def history(settings: Settings, server: str | None) -> tuple[tuple[EarlierChecks, ...], str]:
     """Return earlier checks, and a note if they cannot be read."""
-    address = server or os.environ.get(SERVER)
+    address = server_address(server)
     if not address and not (settings.home / "lake" / "set=preflight").is_dir():
         return (), ""  # a check creates no store
     try:
