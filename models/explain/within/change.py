@@ -40,10 +40,11 @@ def change_of(run: Segments) -> Change | None:
 
 
 def _placed(times: Floats, slow: Segment, before: float) -> int:
-    """Return the segment where the two levels fit best: one that lies between them may have been put on either side."""
-    begin, end = max(slow.first - SHORTEST, 0), min(slow.first + SHORTEST, slow.end)
+    """Return the segment where the two levels fit best: those between them may lie on either side."""
+    begin = max(slow.first - SHORTEST, 0)
     since = float(np.median(times[slow.first : slow.end]))
-    nearer = np.abs(np.log(times[begin:end] / since)) - np.abs(np.log(times[begin:end] / before))
+    around = times[begin : slow.end]
+    nearer = np.abs(np.log(around / since)) - np.abs(np.log(around / before))
     return begin + int(np.argmax(np.concatenate([[0.0], np.cumsum(nearer)])))
 
 

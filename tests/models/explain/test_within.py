@@ -136,6 +136,15 @@ def test_a_change_that_passes_has_a_last_step(step_rows: Rows) -> None:
     assert (change.steps.first_step, change.steps.last_step) == (20, 39)
 
 
+def test_a_change_after_steps_that_were_a_little_slower_begins_where_the_levels_fit_best(step_rows: Rows) -> None:
+    local = noisy(1)
+    local[18:34] *= 1.3
+    local[34:] *= 20
+    change = change_of(segments(step_rows, local))
+    assert change is not None
+    assert (change.steps.first_step, change.steps.last_step) == (34, None)
+
+
 @pytest.mark.parametrize("factors", [np.ones(STEPS), np.r_[np.full(15, 3.0), np.ones(45)], np.r_[np.ones(57), 9, 1, 1]])
 def test_steady_steps_a_slow_start_and_one_long_step_are_no_change(step_rows: Rows, factors: np.ndarray) -> None:
     assert change_of(segments(step_rows, noisy(1) * factors[:, None])) is None
