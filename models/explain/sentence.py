@@ -16,6 +16,7 @@ from crosswind.models.explain.within.lag import SETTLED, Lag
 
 MORE_STEPS = 1.05  # times the usual number, above which they are worth a sentence
 ALL = 1.1  # of an excess, which is as much as all of it: something else went a little quicker
+QUICKER = "quicker than this cohort usually is"
 BY_ITSELF = "as runs of this cohort are at times by themselves"
 OPENED = {
     Verdict.SLOW: "Slow",
@@ -39,7 +40,8 @@ def sentence(parts: Split, named: Sequence[Finding], *, verdict: Verdict, place:
     """Return how slow a run was and its causes."""
     times = _times(parts)
     if verdict is Verdict.NORMAL:
-        return f"Not slow: {times}, within what this cohort usually shows."
+        is_quicker = np.quantile(parts.replicates["excess"], 0.95) < 0
+        return f"Not slow: {times}, {QUICKER if is_quicker else 'within what this cohort usually shows'}."
     is_usual = parts.excess <= USUAL * parts.expected_time
     if verdict is not Verdict.SLOW and not is_usual:
         times = f"{times}, {BY_ITSELF}"
