@@ -137,9 +137,9 @@ class NextRunModel:
         self._transfers.clear()
         self._cohort_model.observe(key_of(question), run.seconds, conditions)
 
-    def completed(self, question: Question) -> Question:
+    def completed(self, question: Question, key: str | None = None) -> Question:
         """Return the question with the facts and the date that it leaves out, as far as earlier runs tell."""
-        return completed(question, self._cohorts)
+        return completed(question, self._cohorts, self._cohorts.cohorts.get(key or key_of(question)))
 
     def _is_strange(self, question: Question) -> bool:
         """Return whether nothing ran on the question's system, or it names a device and earlier runs had others."""
@@ -179,7 +179,7 @@ class NextRunModel:
         Raises: InvalidInputError where nothing is known to predict the outcome from.
         """
         key = key_of(question)
-        basis = self._basis(question, key)
+        basis, whole = self._basis(question, key), self.completed(question, key)
         cohort = self._cohorts.cohorts[key] if basis is PredictionBasis.COHORT else None
         near: list[tuple[Cohort, float]] = []
         if cohort:
@@ -187,11 +187,11 @@ class NextRunModel:
         elif basis is PredictionBasis.ANALYTIC:
             prediction = self._by_formulas([question])
         else:
-            prediction, places, distances = self._of_new_cohorts([question], EVIDENCE_RUNS)
+            prediction, places, distances = self._of_new_cohorts([whole], EVIDENCE_RUNS)
             near = list(zip(map(self._near, places[0]), map(float, distances[0]), strict=True))
         distance, kind = near[0][1] if near else None, self.kind(question)
         ran = self._cohorts.of_workload(question.workload)
-        others, whole = [other.question for other in ran], self.completed(question)
+        others = [other.question for other in ran]
         return RunPrediction(
             *(question.workload, question.system, question.world_size, self.outcome, quantiles(prediction), basis),
             distance=distance,
@@ -232,7 +232,8 @@ class NextRunModel:
             values[repeats] = self._of_cohorts([keys[place] for place in repeats], own_conditions).values
             outside[repeats] = False
         if new := places.get(PredictionBasis.WORKLOAD, []) + places.get(PredictionBasis.TRANSFER, []):
-            prediction, _, distances = self._of_new_cohorts([questions[place] for place in new], 1)
+            whole = [self.completed(questions[place], keys[place]) for place in new]
+            prediction, _, distances = self._of_new_cohorts(whole, 1)
             is_strange = [self._is_strange(questions[place]) for place in new]
             values[new], outside[new] = prediction.values, (distances[:, 0] > 1) | np.array(is_strange)
         if strange := places.get(PredictionBasis.ANALYTIC):
@@ -273,8 +274,8 @@ class NextRunModel:
     def _of_new_cohorts(
         self, questions: Sequence[Question], count: int
     ) -> tuple[Prediction, NDArray[np.int64], Floats]:
-        """Predictions, and places and distances of the `count` nearest cohorts, both (n_questions, count)."""
-        table = described([self.completed(question) for question in questions], self._neighbours.kinds)
+        """Predictions for completed questions; places and distances of the `count` nearest cohorts, (n_rows, count)."""
+        table = described(questions, self._neighbours.kinds)
         places, distances = self._neighbours.nearest(table, count)
         medians = {place: self._near(place).median for place in set(places[:, 0].tolist())}
         nearest = np.array([medians[place] for place in places[:, 0].tolist()])
