@@ -23,6 +23,7 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.data.schema.question import Question, check_degrees
 from crosswind.models.analytic.prior.corrected import CorrectedPrior
+from crosswind.models.gp.one_thread import one_thread
 from crosswind.models.next_run.cohort_model import CohortModel
 from crosswind.models.next_run.cohort_store import Cohort, CohortStore, EndedRun, ended_runs, key_of, questions_of
 from crosswind.models.next_run.completion import completed, device_of, names_other_device
@@ -77,20 +78,23 @@ class NextRunModel:
 
     def fit(self, cases: pd.DataFrame, conditions: pd.DataFrame | None = None) -> Self:
         """Learns from earlier runs, oldest first, and from the conditions before them, one row a run."""
-        self._cohorts = CohortStore.of(cases)
-        if not self._cohorts.cohorts:
-            return self
+        questions = questions_of(cases)
+        self._cohorts = CohortStore.of(questions, ended_runs(cases))
+        if self._cohorts.cohorts:
+            with one_thread():
+                self._learn(list(map(key_of, questions)), cases["seconds"].to_numpy(np.float64), conditions)
+        return self
+
+    def _learn(self, keys: Sequence[str], seconds: Floats, conditions: pd.DataFrame | None) -> None:
         table = self._fit_neighbours()
         self._new_cohorts = NewCohortModel(self.seed, self.outcome == Outcome.STEP).fit(table, self._cohorts)
         self.track_records = self._new_cohorts.track_records
         self._calibrate(self._cohorts)
-        keys = [key_of(question) for question in questions_of(cases)]
-        self._cohort_model = CohortModel().fit(keys, cases["seconds"].to_numpy(np.float64), conditions)
-        return self
+        self._cohort_model = CohortModel().fit(keys, seconds, conditions)
 
     def fit_formulas(self, cases: pd.DataFrame) -> Self:
         """Calibrates the formulas alone, for workloads that never ran."""
-        self._calibrate(CohortStore.of(cases))
+        self._calibrate(CohortStore.of(questions_of(cases), ended_runs(cases)))
         return self
 
     def _calibrate(self, cohorts: CohortStore) -> None:
