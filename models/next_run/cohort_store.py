@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Self
@@ -79,10 +79,10 @@ class CohortStore:
     newest_ns: int | None = None  # the latest start of a run
 
     @classmethod
-    def of(cls, cases: pd.DataFrame) -> Self:
-        """Make the cohorts of `cases`, which are in the order of time."""
+    def of(cls, questions: Iterable[Question], runs: Iterable[EndedRun]) -> Self:
+        """Make the cohorts of runs, which are in the order of time, and the question that each answers."""
         cohorts = cls()
-        for question, run in zip(questions_of(cases), ended_runs(cases), strict=True):
+        for question, run in zip(questions, runs, strict=True):
             cohorts.add(question, run)
         return cohorts
 
