@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from crosswind.client.protocol import HOUR_SECONDS, LISTED
+from crosswind.client.run_names import run_named
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
 from crosswind.data.schema.answers.checks import SystemChecks
@@ -315,8 +316,9 @@ class Local:
             return question
         from crosswind.data.store.run_facts import facts_of_runs
 
+        run_id = run_named(self, question.like).run_id
         with self.store.catalog.read() as session:
-            run = session.runs.get(question.like)
+            run = session.runs.get(run_id)
         [facts] = facts_of_runs(self.store, [run])
         return question.question(replace(run, facts=facts))
 
