@@ -127,15 +127,19 @@ def train(rank, world_size, fails):
         optimizer.step()
     distributed.destroy_process_group()
 if __name__ == "__main__":
-    multiprocessing.spawn(train, args=(2, "--fails" in sys.argv), nprocs=2)
+    method = "fork" if "--fork" in sys.argv else "spawn"
+    multiprocessing.start_processes(train, args=(2, "--fails" in sys.argv), nprocs=2, start_method=method)
 """
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("options", [(), ("--fork",)], ids=["spawned", "forked"])
 @pytest.mark.parametrize("more", [{}, {"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}], ids=["alone", "one task a node"])
-def test_processes_that_spawn_starts_are_ranks(tmp_path: Path, more: Mapping[str, str]) -> None:
+def test_processes_that_torch_starts_are_ranks(
+    tmp_path: Path, more: Mapping[str, str], options: tuple[str, ...]
+) -> None:
     (tmp_path / "spawns.py").write_text(SPAWNS)
-    came = recorded(tmp_path, sys.executable, "spawns.py", more=more)
+    came = recorded(tmp_path, sys.executable, "spawns.py", *options, more=more)
     assert came.exit_code == 0, came.said
     shown = came.asked("show")
     assert (shown["run"]["world_size"], [rank["rank"] for rank in shown["ranks"]]) == (2, [0, 1])
