@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.cli.asking import Ask, asking
 from tests.models.advice.measured_ranks import store_run
-from tests.serving import serving
+from tests.serving import answering
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_ranks_are_rows_and_the_gain_stands_below(ask: Ask) -> None:
 def test_both_doors_tell_the_same(ask: Ask, measured: Path) -> None:
     words = ("shares", "measured", "--batch", "64", "--now-batch", "40", "--json")
     here = json.loads(ask(*words)[1])
-    with serving(measured) as (server, _):
+    with answering(measured) as server:
         there = json.loads(ask(*words, "--server", server)[1])
         code, _, complaint = ask("shares", "nosuch", "--batch", "64", "--server", server)
     assert here == there

@@ -11,7 +11,7 @@ from tests.models.forecast.stored_weather import store_weather
 from tests.models.stragglers.made_up_fleet import drawn_nodes, store_fleet
 from tests.models.stragglers.made_up_steps import USUAL, Late, step_rows
 from tests.models.stragglers.test_live import put
-from tests.serving import serving
+from tests.serving import answering
 
 from crosswind.cli.verbs.stragglers import live_text
 from crosswind.data.schema.answers.stragglers import Episode, RunStragglers, Slowdown
@@ -100,7 +100,7 @@ def test_a_run_in_progress_is_listed_with_the_rank_it_waits_for_now() -> None:
 def test_both_doors_tell_the_same(ask: Ask, home: Path) -> None:
     questions = [("stragglers", "--limit", "5"), ("stragglers", "--live", "late"), ("regressions",)]
     here = [json.loads(ask(*words, "--json")[1]) for words in questions]
-    with serving(home) as (server, _):
+    with answering(home) as server:
         there = [json.loads(ask(*words, "--json", "--server", server)[1]) for words in questions]
         wrong = ask("stragglers", "--topology", "x", "--server", server)
         followed = ask("stragglers", "--live", "late", "--follow", "1", "--server", server)
