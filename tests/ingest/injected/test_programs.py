@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import free_port
+from tests.ingest.probe.adapters import frameworks
 
 PROGRAMS = Path(__file__).parent / "programs"
 CROSSWIND = (sys.executable, "-m", "crosswind.cli.main")
@@ -94,6 +95,23 @@ def test_collectives_of_fsdp2_are_seen(tmp_path: Path) -> None:
     assert came.exit_code == 0, came.said
     shown = came.asked("show")
     assert shown["run"]["configuration"] == {"layers": 1, "mixed_precision": True}
+    assert shown["outcome"]["comm_seconds"] > 0
+    assert "collectives" not in shown["run"]["tags"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("stage", [0, 2, 3])
+def test_collectives_of_deepspeed_are_seen(tmp_path: Path, stage: int) -> None:
+    frameworks.require("deepspeed")
+    torchrun = (str(frameworks.PYTHON), *TORCHRUN[1:])
+    path = f"{frameworks.PYTHON.parent}{os.pathsep}{os.environ['PATH']}"  # of ninja, by which it compiles
+    came = recorded(
+        tmp_path, *torchrun, str(PROGRAMS / "deepspeed_train.py"), "--stage", str(stage), more={"PATH": path}
+    )
+    assert came.exit_code == 0, came.said
+    shown = came.asked("show")
+    assert shown["run"]["configuration"] == {"stage": stage}
+    assert (shown["run"]["world_size"], shown["outcome"]["steps"]) == (2, 12 - 1 - 3)
     assert shown["outcome"]["comm_seconds"] > 0
     assert "collectives" not in shown["run"]["tags"]
 
