@@ -1,6 +1,5 @@
 """The next-run model: predicts repeats from their cohort's own runs, and new cohorts from all other cohorts."""
 
-import json
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -33,14 +32,10 @@ from crosswind.models.next_run.formulas import calibrated, memory_need, predicte
 from crosswind.models.next_run.neighbours import Neighbours
 from crosswind.models.next_run.new_cohort_model import NewCohortModel
 from crosswind.models.next_run.quantiles import quantiles
-from crosswind.models.next_run.system_transfer import SystemTransfer, system_transfer
 from crosswind.models.next_run.unknown import device_warnings, novelties, suggestion
 from crosswind.models.surrogate import LEVELS
-from crosswind.models.surrogate.typical_time import DEVICE_DEVIATION
 
 EVIDENCE_RUNS = 5
-TRANSFERS_MAX = 64  # workloads and systems
-APART_MAX = 2 * DEVICE_DEVIATION  # of log seconds
 
 
 @dataclass(frozen=True)
@@ -72,9 +67,6 @@ class NextRunModel:
     _devices: list[str] = field(default_factory=list, init=False, repr=False)  # of the neighbours' rows
     _new_cohorts: NewCohortModel = field(default_factory=NewCohortModel, init=False, repr=False)
     _cohort_model: CohortModel = field(default_factory=CohortModel, init=False, repr=False)
-    _transfers: dict[str, SystemTransfer | None] = field(
-        default_factory=dict, init=False, repr=False
-    )  # by workload, system
     _on_devices: DeviceTransfers = field(default_factory=DeviceTransfers, init=False, repr=False)
     _formulas: CorrectedPrior | None = field(default=None, init=False, repr=False)  # calibrated by measured steps
 
@@ -144,7 +136,6 @@ class NextRunModel:
         if self._cohorts.find(question) is None:
             self._on_devices.forget(question)
         self._cohorts.add(question, run)
-        self._transfers.clear()
         self._cohort_model.observe(key_of(question), run.seconds, conditions)
 
     def completed(self, question: Question, key: str | None = None) -> Question:
@@ -290,8 +281,7 @@ class NextRunModel:
         medians = {place: self._near(place).median for place in set(places[:, 0].tolist())}
         nearest = np.array([medians[place] for place in places[:, 0].tolist()])
         prediction = self._new_cohorts.predict(table, nearest=nearest, distances=distances[:, 0])
-        anchored = self._anchored(prediction, questions, table, distances[:, 0])
-        return self._transferred(anchored, questions), places, distances
+        return self._transferred(prediction, questions), places, distances
 
     def _transferred(self, prediction: Prediction, questions: Sequence[Question]) -> Prediction:
         """Replace rows about devices with few runs by what other devices say, scaled to these runs."""
@@ -310,35 +300,6 @@ class NextRunModel:
         if self.outcome == Outcome.JOB or self._basis(question, key) is not PredictionBasis.WORKLOAD:
             return None
         return self._on_devices.energy(self._cohorts, self.completed(question))
-
-    def _anchored(
-        self, prediction: Prediction, questions: Sequence[Question], table: pd.DataFrame, distances: Floats
-    ) -> Prediction:
-        """Replace rows of a workload with one cohort on the system by the other systems' prediction times its ratio.
-
-        A row where the two are far apart remains: a transfer learned from few cohorts may extrapolate to anywhere.
-        """
-        values = prediction.values.copy()
-        for workload, system in {(question.workload, question.system) for question in questions}:
-            if (transfer := self._transfer_to(workload, system)) is not None:
-                rows = [
-                    row
-                    for row, question in enumerate(questions)
-                    if (question.workload, question.system) == (workload, system)
-                ]
-                usual = transfer.predict(table.iloc[rows])
-                anchored = self._new_cohorts.of_runs(usual, distances[rows]).values
-                apart = np.abs(np.log(usual.at(0.5)) - np.log(prediction.at(0.5)[rows]))
-                values[rows] = np.where((apart <= APART_MAX)[:, None], anchored, values[rows])
-        return Prediction(prediction.levels, values)
-
-    def _transfer_to(self, workload: str, system: str) -> SystemTransfer | None:
-        key = json.dumps([workload, system])
-        if key not in self._transfers:
-            if len(self._transfers) >= TRANSFERS_MAX:
-                self._transfers.clear()
-            self._transfers[key] = system_transfer(self._cohorts.of_workload(workload), system, self.seed)
-        return self._transfers[key]
 
     def _near(self, place: int) -> Cohort:
         return self._cohorts.cohorts[self._near_keys[place]]

@@ -12,6 +12,7 @@ from crosswind.models.next_run.cohort_store import CohortStore
 from crosswind.models.next_run.describe import FORMULA, SCALE, SYSTEM, as_learned, numbers_in
 from crosswind.models.next_run.fact_columns import MODEL
 from crosswind.models.next_run.formula_surrogate import FormulaSurrogate
+from crosswind.models.next_run.parameters import learned_columns, with_common
 from crosswind.models.surrogate import LEVELS
 from crosswind.models.surrogate.log_errors import quantiles_of
 from crosswind.models.surrogate.log_normal import SCORES
@@ -41,16 +42,19 @@ class NewCohortModel:
 
     def fit(self, table: pd.DataFrame, cohorts: CohortStore) -> Self:
         """Learns from the newest cohorts and the table of their descriptions, one row each."""
-        self.columns = tuple(map(str, table.columns))
-        self.numbers = numbers_in(table)
+        usual = np.array([cohort.median for cohort in cohorts.newest])
         if len(table) < COHORTS_MIN:
+            self.columns, self.numbers = tuple(map(str, table.columns)), numbers_in(table)
             return self
-        numbered = table.assign(**{COHORT: [str(place) for place in range(len(table))]})
+        whole = with_common(table)
+        learned = whole[learned_columns(whole, usual)]
+        self.columns, self.numbers = tuple(map(str, learned.columns)), numbers_in(learned)
+        numbered = learned.assign(**{COHORT: [str(place) for place in range(len(table))]})
         accelerator = MODEL if MODEL in numbered else None
         made = typical_time(self.seed, scale=SCALE, device=SYSTEM, site=COHORT, accelerator=accelerator)
         if FORMULA in table:
             made.members = (FormulaSurrogate(self.is_step, self.seed), *made.members)
-        self._stack = made.fit(numbered, np.array([cohort.median for cohort in cohorts.newest]))
+        self._stack = made.fit(numbered, usual)
         offsets = cohorts.offsets
         if len(offsets) >= COHORTS_MIN:
             self._run_offsets = quantiles_of(offsets)
@@ -69,7 +73,7 @@ class NewCohortModel:
         """Quantiles of a run's seconds; the nearest cohorts' usual seconds and distances have shape (n_rows,)."""
         if self._stack is None:
             return around(nearest, CAUTIOUS, distances)
-        seen = as_learned(table, self.columns, self.numbers).assign(**{COHORT: ""})
+        seen = as_learned(with_common(table), self.columns, self.numbers).assign(**{COHORT: ""})
         return self.of_runs(self._stack.predict(seen), distances)
 
     def of_runs(self, usual: Prediction, distances: Floats) -> Prediction:
