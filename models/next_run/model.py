@@ -28,6 +28,7 @@ from crosswind.models.next_run.cohort_model import CohortModel
 from crosswind.models.next_run.cohort_store import Cohort, CohortStore, EndedRun, ended_runs, key_of, questions_of
 from crosswind.models.next_run.completion import completed, device_of, names_other_device
 from crosswind.models.next_run.describe import described
+from crosswind.models.next_run.device_transfers import DeviceTransfers, TransferredEnergy
 from crosswind.models.next_run.formulas import calibrated, memory_need, predicted_by_formulas
 from crosswind.models.next_run.neighbours import Neighbours
 from crosswind.models.next_run.new_cohort_model import NewCohortModel
@@ -74,6 +75,7 @@ class NextRunModel:
     _transfers: dict[str, SystemTransfer | None] = field(
         default_factory=dict, init=False, repr=False
     )  # by workload, system
+    _on_devices: DeviceTransfers = field(default_factory=DeviceTransfers, init=False, repr=False)
     _formulas: CorrectedPrior | None = field(default=None, init=False, repr=False)  # calibrated by measured steps
 
     def fit(self, cases: pd.DataFrame, conditions: pd.DataFrame | None = None) -> Self:
@@ -91,6 +93,7 @@ class NextRunModel:
         self.track_records = self._new_cohorts.track_records
         self._calibrate(self._cohorts)
         self._cohort_model = CohortModel().fit(keys, seconds, conditions)
+        self._on_devices = DeviceTransfers(self.seed).learn(self._cohorts)
 
     def fit_formulas(self, cases: pd.DataFrame) -> Self:
         """Calibrates the formulas alone, for workloads that never ran."""
@@ -129,6 +132,7 @@ class NextRunModel:
         for question, run in news:
             model.observe(question, run)
         model._fit_neighbours()
+        model._on_devices = DeviceTransfers(self.seed).learn(model._cohorts)
         return model
 
     def cohorts_of(self, workload: str) -> list[tuple[str, Cohort]]:
@@ -137,6 +141,8 @@ class NextRunModel:
 
     def observe(self, question: Question, run: EndedRun, conditions: pd.DataFrame | None = None) -> None:
         """Adds one more run that has ended: its cohort's level moves at once, all else at the next fit."""
+        if self._cohorts.find(question) is None:
+            self._on_devices.forget(question)
         self._cohorts.add(question, run)
         self._transfers.clear()
         self._cohort_model.observe(key_of(question), run.seconds, conditions)
@@ -284,7 +290,26 @@ class NextRunModel:
         medians = {place: self._near(place).median for place in set(places[:, 0].tolist())}
         nearest = np.array([medians[place] for place in places[:, 0].tolist()])
         prediction = self._new_cohorts.predict(table, nearest=nearest, distances=distances[:, 0])
-        return self._anchored(prediction, questions, table, distances[:, 0]), places, distances
+        anchored = self._anchored(prediction, questions, table, distances[:, 0])
+        return self._transferred(anchored, questions), places, distances
+
+    def _transferred(self, prediction: Prediction, questions: Sequence[Question]) -> Prediction:
+        """Replace rows about devices with few runs by what other devices say, scaled to these runs."""
+        values = prediction.values.copy()
+        for rows in _rows_by_place(questions):
+            answer = self._on_devices.answer(self._cohorts, [questions[row] for row in rows])
+            if answer is not None:
+                usual = answer.quantiles.seconds
+                near = np.zeros(len(usual.values))  # errors were of rows as far from the runs as these
+                values[np.array(rows)[answer.asked]] = self._new_cohorts.of_runs(usual, near).values
+        return Prediction(prediction.levels, values)
+
+    def energy(self, question: Question) -> TransferredEnergy | None:
+        """Return the energy on a node of a device with few runs, by what others drew; None where that is unknown."""
+        key = key_of(question)
+        if self.outcome == Outcome.JOB or self._basis(question, key) is not PredictionBasis.WORKLOAD:
+            return None
+        return self._on_devices.energy(self._cohorts, self.completed(question))
 
     def _anchored(
         self, prediction: Prediction, questions: Sequence[Question], table: pd.DataFrame, distances: Floats
@@ -332,6 +357,14 @@ class NextRunModel:
                 "the batch, and of a whole run its steps"
             )
         return prediction
+
+
+def _rows_by_place(questions: Sequence[Question]) -> list[list[int]]:
+    """Return the places of questions about one workload on one device of a system."""
+    rows: dict[tuple[str, str, str], list[int]] = {}
+    for row, question in enumerate(questions):
+        rows.setdefault((question.workload, question.system, device_of(question)), []).append(row)
+    return list(rows.values())
 
 
 def _evidence(near: Sequence[tuple[Cohort, float]]) -> tuple[EvidenceRun, ...]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from crosswind.client.protocol import HOUR_SECONDS, LISTED
+from crosswind.client.run_names import run_named
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS, LikeRun, Price, Question, Scales
 from crosswind.data.schema.run import Run, RunState
@@ -320,8 +321,9 @@ class Local:
             return question
         from crosswind.data.store.run_facts import facts_of_runs
 
+        run_id = run_named(self, question.like).run_id
         with self.store.catalog.read() as session:
-            run = session.runs.get(question.like)
+            run = session.runs.get(run_id)
         [facts] = facts_of_runs(self.store, [run])
         return question.question(replace(run, facts=facts))
 
