@@ -7,7 +7,9 @@ own.
 
 import http.client
 import json
+import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -44,7 +46,7 @@ def main() -> None:
             _until_idle(pid)
             figures |= _single(connection, pid)
             connection.close()  # the server would, before it is used again
-            figures |= _saturated(urlsplit(url).port or 0, pid) | _batch(connection) | _command_line(url)
+            figures |= _saturated(urlsplit(url).port or 0, pid) | _batch(connection) | _command_line(url, home)
     for figure, value in figures.items():
         print(f"{figure:<44} {value}")
     print(json.dumps(figures | {"runs": RUNS, "machine": f"{platform.machine()}, Python {platform.python_version()}"}))
@@ -149,15 +151,33 @@ def _batch(connection: http.client.HTTPConnection) -> dict[str, float]:
     }
 
 
-def _command_line(url: str) -> dict[str, float]:
-    words = ("walltime", "--workload", "workload-1", "--system", "system-1", "--ranks", "8", "--config", "batch=16")
-    command = [str(Path(sys.executable).with_name("crosswind")), *words, "--server", url, "--directive"]
-    bare = [sys.executable, "-c", "pass"]
-    took: dict[str, list[float]] = {"command_line_walltime": [], "bare_interpreter": []}
+def _command_line(url: str, home: Path) -> dict[str, float]:
+    """Median wall and least processor time of verbs: through the server, and by the model in the store."""
+    run = ("--workload", "workload-1", "--system", "system-1", "--ranks", "8", "--config", "batch=16")
+    crosswind = str(Path(sys.executable).with_name("crosswind"))
+    commands = {
+        "command_line_walltime": [crosswind, "walltime", *run, "--server", url, "--directive"],
+        "command_line_predict_without_server": [crosswind, "predict", *run, "--outcome", "run"],
+        "bare_interpreter": [sys.executable, "-c", "pass"],
+    }
+    # An installed package is compiled; without this each process would compile every module that it imports.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment |= {"CROSSWIND_HOME": str(home)}
+    took: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(ROUNDS):
-        for name, argv in zip(took, (command, bare), strict=True):
-            took[name].append(_timed(partial(subprocess.run, argv, check=True, capture_output=True)))
-    return {f"{name}_milliseconds": _p50(seconds) for name, seconds in took.items()}
+        for name, argv in commands.items():
+            before = _children_cpu_seconds()
+            wall = _timed(partial(subprocess.run, argv, check=True, capture_output=True, env=environment))
+            took[name].append((wall, _children_cpu_seconds() - before))
+    walls = {f"{name}_milliseconds": _p50([wall for wall, _ in turns]) for name, turns in took.items()}
+    return walls | {
+        f"{name}_cpu_milliseconds": round(min(cpu for _, cpu in turns) * 1e3) for name, turns in took.items()
+    }
+
+
+def _children_cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _post(connection: http.client.HTTPConnection, path: str, body: bytes) -> None:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
@@ -43,6 +42,8 @@ class BatchCurve:
             return np.append(short, theta[2] / SLOPE_DEVIATION)
 
         start = np.array([seconds.min() + batches.min(), seconds.min(), 0.0])
+        from scipy.optimize import least_squares  # noqa: PLC0415 - heavy, and needed only to learn
+
         theta = least_squares(errors, start, loss="soft_l1").x
         launch, compute, slope = map(float, theta)
         return cls(launch, compute, slope, batches, seconds - _smooth(theta, batches))

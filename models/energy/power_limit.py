@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
@@ -55,6 +54,8 @@ class PowerLimitCurve:
                     (theta - priors[:, 0]) / priors[:, 1],
                 ]
             )
+
+        from scipy.optimize import least_squares  # noqa: PLC0415 - heavy, and needed only to learn
 
         bounds = ([0.1, -2.0, 1.0, -1.0, 1.0], [1.5, 1.0, 20.0, 1.0, 30.0])
         fitted = least_squares(errors, priors[:, 0], bounds=bounds, loss="soft_l1")

@@ -20,7 +20,7 @@ EVERY_RUNS_MAX: Mapping[Outcome, int] = {  # up to which one model learns from a
     Outcome.RUN: 20_000,
     Outcome.JOB: 1000,
 }
-SLOW_RUNS = 50  # from which on a fit takes seconds
+SLOW_RUNS = 20  # from which on a fit takes longer than the answer, by a second or more
 NO_RUNS = (0, 0)
 
 

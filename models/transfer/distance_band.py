@@ -5,7 +5,6 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.surrogate.log_errors import quantiles_of_groups
@@ -31,6 +30,8 @@ class DistanceBand:
         if not len(errors):
             return cls(1.0, np.zeros(distances.shape[1]), quantiles_of_groups(errors, groups, deviation))
         design = np.column_stack([np.ones(len(errors)), distances])
+        from scipy.optimize import nnls  # noqa: PLC0415 - heavy, and needed only to learn
+
         [least, *slopes], _ = nnls(design, np.abs(errors))
         band = cls(max(float(least), SCALE_MIN), np.array(slopes), np.zeros(len(LEVELS)))
         units = band.units(distances)

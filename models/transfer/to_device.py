@@ -6,7 +6,6 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import least_squares
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
@@ -178,6 +177,8 @@ class DeviceTransfer:
             log_seconds, log_watts = device(theta).under(target, _with_static_power(free, before, device(theta)))
             misses = np.concatenate([log_seconds - seconds, log_watts - watts]) / FIT_DEVIATION
             return np.concatenate([misses, (theta - priors[:, 0]) / priors[:, 1]])
+
+        from scipy.optimize import least_squares  # noqa: PLC0415 - heavy, and needed only to learn
 
         return device(least_squares(errors, priors[:, 0], loss="soft_l1").x)
 

@@ -54,6 +54,16 @@ def test_a_fit_is_announced_once(verb: Ask) -> None:
     assert verb(*ASKED) == (0, said, "")
 
 
+def test_a_fit_of_a_handful_of_runs_takes_no_time_and_is_not_announced(
+    tmp_path: Path, verb: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store.open(tmp_path / "few") as store, store.catalog.write() as session:
+        session.runs.put_all(map(run_of, range(12)))
+    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path / "few"))
+    code, _, complained = verb(*ASKED)
+    assert (code, complained) == (0, "")
+
+
 def test_the_announcement_leaves_json_alone(verb: Ask) -> None:
     _, said, complained = verb(*ASKED, "--json")
     assert json.loads(said)["cohort_runs"] == RUNS // 3
