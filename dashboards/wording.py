@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation
 from crosswind.data.schema.metric import Scalar
-from crosswind.data.schema.words import words
+from crosswind.data.schema.words import phase_words, words
 
 NONE = "\u2013"  # shown where a value is missing; never a zero
 MINUS = "\u2212"
@@ -94,7 +94,7 @@ def cause_words(explanation: Explanation) -> str:
     if explanation.cause != UNKNOWN:
         return NONE if explanation.cause is None else words(explanation.cause)
     rank = "" if explanation.culprit_rank is None else f", on rank {explanation.culprit_rank}"
-    return f"{UNKNOWN}{rank}, in {explanation.phase}"
+    return f"{UNKNOWN}{rank}, in {phase_words(explanation.phase or NONE)}"
 
 
 def certainty(ratio: float | None) -> str:

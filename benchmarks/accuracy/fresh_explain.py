@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.accuracy.lab_explain import ASKED, by_kind, by_step_time, explained_runs, figures, holds
+from benchmarks.accuracy.lab_explain import ASKED, by_kind, by_size, by_step_time, explained_runs, figures, holds
 from benchmarks.accuracy.row import Row
 from crosswind.data.schema.errors import InvalidInputError, ProjectError
 from crosswind.data.store.features import all_runs
@@ -46,7 +46,7 @@ def rows() -> list[Row]:
             asked=ASKED,
             holds=holds(ours),
             baselines={"by_step_time": by_step_time(cases)},
-            note=by_kind(cases),
+            note=f"{by_kind(cases)}; {by_size(cases)}",
         )
     ]
 

@@ -13,6 +13,7 @@ recognised by its group's own counters where they were sampled in time, and else
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -49,6 +50,8 @@ TRUTH: Mapping[str, frozenset[str]] = {
 OF_ONE_RANK = frozenset({"cpu_quota", "late_checkpoint", "pause", "slow_input", "slow_rank"})
 KNOWN_SECONDS = frozenset({"slow_input", "slow_rank"})  # ms a step
 SLOW, BARELY = 1.10, 1.05
+# Of a fault's cost, over the usual time.
+SIZES = {"below 5 %": (-inf, 0.05), "5 to 10 %": (0.05, 0.1), "10 to 25 %": (0.1, 0.25), "above 25 %": (0.25, inf)}
 STOLEN = "cpu_steal"  # what the machine's host takes is nobody's injection, and no false alarm
 _STEPS = """
 select run_id, step, rank, tail_seconds, input_seconds, compute_seconds, checkpoint_seconds, other_seconds
@@ -104,6 +107,11 @@ class ExplainedRun:
     def is_alarm(self) -> bool:
         """Return whether it is called slow."""
         return self.explanation.verdict is Verdict.SLOW
+
+    @property
+    def is_noticed(self) -> bool:
+        """Return whether anything is said of it: slow, perhaps slow, or delayed by a rank."""
+        return self.explanation.verdict is not Verdict.NORMAL
 
     @cached_property
     def is_covered(self) -> tuple[bool, bool]:
@@ -230,9 +238,20 @@ def rows() -> list[Row]:
             asked=ASKED,
             holds=holds(ours),
             baselines={"by_step_time": by_step_time(test), "ours_where_chosen": figures(chosen_on)},
-            note=by_kind(test),
+            note=f"{by_kind(test)}; {by_size(test)}; where chosen: {by_size(chosen_on)}",
         )
     ]
+
+
+def by_size(runs: Sequence[ExplainedRun]) -> str:
+    """Return of single faults, by what the fault alone cost, how many were noticed at all, and named rightly."""
+    single = [case for case in runs if len(case.kinds) == 1]
+    sizes = {size: [case for case in single if low <= case.cost < high] for size, (low, high) in SIZES.items()}
+    return "cost of the fault " + ", ".join(
+        f"{size}: {sum(case.is_noticed for case in of_size)} of {len(of_size)} noticed, "
+        f"{sum(case.is_right for case in of_size)} named"
+        for size, of_size in sizes.items()
+    )
 
 
 def by_kind(runs: Sequence[ExplainedRun]) -> str:

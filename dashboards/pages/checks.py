@@ -128,6 +128,8 @@ def _sentence(check: PastCheck) -> str:
     if verdict.excluded:
         named = ", ".join(verdict.excluded[:3]) + (" and more" if len(verdict.excluded) > 3 else "")
         return f"{len(verdict.excluded)} of {checked} should be left out: {named}."
+    if verdict.blames:
+        return f"{verdict.blames[0].node} is slower than it was. No other node is known that could take its place."
     if not compared:
         return f"There is no history to compare {checked} with yet, so none is blamed."
     slow = sum(finding.is_slow for finding in compared)

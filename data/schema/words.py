@@ -16,3 +16,8 @@ def opening(name: str) -> str:
 def capital(text: str) -> str:
     """A text with its first letter in capitals."""
     return text[:1].upper() + text[1:]
+
+
+def phase_words(phase: str) -> str:
+    """A phase in a sentence: `comm` reads `communication`."""
+    return {"comm": "communication"}.get(phase, phase)

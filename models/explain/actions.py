@@ -6,7 +6,7 @@ from crosswind.models.explain.significance import Finding
 
 WATCH = "Record at least 20 steps: for batch in run.steps(loader), and run.watch(model) for its collectives."
 REPEAT = "Run the same workload and configuration at least three times: crosswind run -- CMD."
-NOTHING = "Nothing to do: this is the cohort's usual time."
+NOTHING = "Nothing to do: it took no longer than runs of its cohort usually do."
 SAMPLE = "Record node counters beside the run (crosswind run does), or explain it again when more runs are stored."
 PROFILE = (
     "Look at what that rank does there: py-spy dump --pid PID on its node while it runs, or torch.profiler in its "

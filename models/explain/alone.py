@@ -6,13 +6,13 @@ from crosswind.data.schema.answers.explanations import Expectation, Explanation,
 from crosswind.data.schema.words import capital
 from crosswind.models.explain.actions import advice
 from crosswind.models.explain.causes.cause import milliseconds
-from crosswind.models.explain.certainty import share_first
+from crosswind.models.explain.certainty import certainty
 from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.sentence import Place, causes, change_sentence, formula_words, lag_sentence
 from crosswind.models.explain.shares import excess_of, shares_of, unexplained_of
 from crosswind.models.explain.significance import Finding
 from crosswind.models.explain.split import Split
-from crosswind.models.explain.verdict import first_of, is_behind_it, low
+from crosswind.models.explain.verdict import first_of, in_phase_of, is_behind_it, low
 from crosswind.models.explain.within import Within
 from crosswind.models.explain.within.change import Change
 from crosswind.models.explain.within.lag import Lag
@@ -31,8 +31,8 @@ def explained_alone(run: Segments, explanation: Explanation, within: Within) -> 
 
 def _slowed(run: Segments, explanation: Explanation, change: Change, lag: Lag | None) -> Explanation:
     """Return that it is slower than its own earlier steps."""
-    first = first_of(change.parts)
     behind = lag if lag is not None and is_behind_it(lag, change.parts.excess) else None
+    first = in_phase_of(behind, first_of(change.parts))
     rank = None if behind is None else behind.rank
     named = causes(change.parts, [first], Place(run.numbers, rank))
     late = "" if behind is None else f" {capital(lag_sentence(behind, run.ranks))}"
@@ -43,7 +43,7 @@ def _slowed(run: Segments, explanation: Explanation, change: Change, lag: Lag | 
 
 def _delayed(run: Segments, explanation: Explanation, lag: Lag) -> Explanation:
     """Return that its ranks wait for one of them."""
-    first = Finding(lag.cause, lag.cost, lag.row)
+    first = lag.finding
     times = f"{milliseconds(run.time - lag.cost)} instead of {milliseconds(run.time)}"
     said = f"One rank delays it: {lag_sentence(lag, run.ranks)} Without that a step would take {times}."
     verdict = replace(
@@ -66,9 +66,10 @@ def _with_numbers(
         shares=tuple(shares_of(parts, steps)),
         unexplained=unexplained_of(parts, steps),
         cause=first.cause,
-        confidence=share_first(first.cause, parts),
+        confidence=certainty(first.cause, parts),
         culprit_rank=rank,
         culprit_ratio=None if rank is None else float((run.culprits == rank).mean()),
+        phase=first.phase,
     )
 
 

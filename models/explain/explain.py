@@ -14,7 +14,7 @@ from crosswind.data.store.store import Store
 from crosswind.models.explain.actions import REPEAT, WATCH, advice
 from crosswind.models.explain.alone import explained_alone
 from crosswind.models.explain.causes import BY_NAME
-from crosswind.models.explain.certainty import certainty, share_first
+from crosswind.models.explain.certainty import certainty, redrawn
 from crosswind.models.explain.cohort.columns import COLUMNS, OF_RUN
 from crosswind.models.explain.cohort.read import read_cohort
 from crosswind.models.explain.cohort.reference import FEWEST_RUNS, Reference
@@ -23,11 +23,11 @@ from crosswind.models.explain.culprit_node import with_node
 from crosswind.models.explain.ended import with_end
 from crosswind.models.explain.gaps import gaps_of
 from crosswind.models.explain.masked_time import masked_seconds
-from crosswind.models.explain.sentence import UNKNOWN_PHASE, Place, is_of_a_rank, more_steps, sentence
+from crosswind.models.explain.sentence import Place, is_of_a_rank, more_steps, sentence
 from crosswind.models.explain.shares import excess_of, shares_of, unexplained_of
 from crosswind.models.explain.significance import ComparedShares, Finding
 from crosswind.models.explain.split import Split, split
-from crosswind.models.explain.verdict import is_behind_it, judged
+from crosswind.models.explain.verdict import agreed, in_phase_of, is_behind_it, judged
 from crosswind.models.explain.within import Within
 from crosswind.models.explain.within.lag import Lag, is_usual_lag, without_artefacts
 
@@ -92,7 +92,6 @@ def explain(
         lag=None if within.lag is None else _lag(within.lag, cohort),
         change=None if within.change is None else within.change.steps,
         formula_seconds=within.formulas,
-        phase=_phase(explanation, within.lag) if explanation.cause == UNKNOWN else None,
     )
 
 
@@ -105,9 +104,15 @@ def _explained(run: Segments, cohort: Sequence[Segments], within: Within) -> Exp
     parts, steps = split(run.means, compared.reference), len(run.values)
     is_usual = within.lag is not None and is_usual_lag(within.lag, cohort)
     verdict, named = judged(parts, compared, ranks, lag=within.lag, is_usual_lag=is_usual)
+    confidence = None
+    if named:
+        again = _redrawn(run, named[0], within.lag, (compared, ranks))
+        named = agreed(verdict, named, again)
+        confidence = certainty(named[0].cause, again) if named else None
+    lag = _lag_behind(named[0] if named else None, within.lag)
+    named = [in_phase_of(lag, finding) for finding in named]
     first = named[0] if named else None
     usual = _usual_steps(cohort)
-    lag = _lag_behind(first, within.lag)
     culprit = lag.rank if lag else _culprit(run, parts, compared.reference, first)
     said = sentence(parts, named, verdict=verdict, place=Place(run.numbers, culprit, lag))
     return Explanation(
@@ -125,10 +130,11 @@ def _explained(run: Segments, cohort: Sequence[Segments], within: Within) -> Exp
         unexplained=unexplained_of(parts, steps),
         cause=first.cause if first else None,
         also=tuple(finding.cause for finding in named[1:]),
-        confidence=None if first is None else _certainty(run, first, lag, (compared, ranks)),
+        confidence=confidence,
         culprit_rank=culprit,
         culprit_ratio=None if culprit is None else float(np.mean(run.culprits == culprit)),
         expected_from=Expectation.COHORT,
+        phase=first.phase if first else None,
     )
 
 
@@ -149,17 +155,18 @@ def _lag_behind(first: Finding | None, lag: Lag | None) -> Lag | None:
     """Return the lag, where the first cause is that lag, or unknown and as large."""
     if first is None or lag is None:
         return None
-    is_it = first == Finding(lag.cause, lag.cost, lag.row)
+    is_it = first == lag.finding
     is_as_large = first.cause == UNKNOWN and first.rank is None and is_behind_it(lag, first.seconds)
     return lag if is_it or is_as_large else None
 
 
-def _certainty(
+def _redrawn(
     run: Segments, first: Finding, lag: Lag | None, compared: tuple[ComparedShares, ComparedShares | None]
-) -> float:
-    if lag is not None and first.rank is not None:
-        return share_first(first.cause, lag.parts)
-    return certainty(run, first, *compared)
+) -> Split:
+    """Return the split with redraws that the first finding comes from."""
+    if lag is not None and first == lag.finding:
+        return lag.parts
+    return redrawn(run, first.rank, *compared)
 
 
 def _culprit(run: Segments, parts: Split, reference: Reference, first: Finding | None) -> int | None:
@@ -179,11 +186,6 @@ def _culprit(run: Segments, parts: Split, reference: Reference, first: Finding |
     beyond = np.nan_to_num(np.maximum(run.values[:, columns] - reference.usual[columns], 0.0)).sum(axis=1)
     ranks, places = np.unique(run.culprits, return_inverse=True)
     return int(ranks[np.argmax(np.bincount(places, beyond if beyond.any() else None))])
-
-
-def _phase(explanation: Explanation, lag: Lag | None) -> str:
-    """Return the phase of an unknown cause."""
-    return lag.phase if lag is not None and explanation.culprit_rank == lag.rank else UNKNOWN_PHASE
 
 
 def _lag(lag: Lag, cohort: Sequence[Segments]) -> RankLag:

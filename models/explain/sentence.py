@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crosswind.data.schema.answers.explanations import UNKNOWN, Interval, StepChange, Verdict
-from crosswind.data.schema.words import capital, opening, words
+from crosswind.data.schema.words import capital, opening, phase_words, words
 from crosswind.models.explain.causes import BY_NAME
 from crosswind.models.explain.causes.cause import milliseconds
 from crosswind.models.explain.cohort.columns import OF_ALL_RANKS
@@ -16,7 +16,7 @@ from crosswind.models.explain.within.lag import SETTLED, Lag
 
 MORE_STEPS = 1.05  # times the usual number, above which they are worth a sentence
 ALL = 1.1  # of an excess, which is as much as all of it: something else went a little quicker
-UNKNOWN_PHASE = "compute"  # all other phases have a cause that claims what is left of them
+QUICKER = "quicker than this cohort usually is"
 BY_ITSELF = "as runs of this cohort are at times by themselves"
 OPENED = {
     Verdict.SLOW: "Slow",
@@ -40,7 +40,8 @@ def sentence(parts: Split, named: Sequence[Finding], *, verdict: Verdict, place:
     """Return how slow a run was and its causes."""
     times = _times(parts)
     if verdict is Verdict.NORMAL:
-        return f"Not slow: {times}, within what this cohort usually shows."
+        is_quicker = np.quantile(parts.replicates["excess"], 0.95) < 0
+        return f"Not slow: {times}, {QUICKER if is_quicker else 'within what this cohort usually shows'}."
     is_usual = parts.excess <= USUAL * parts.expected_time
     if verdict is not Verdict.SLOW and not is_usual:
         times = f"{times}, {BY_ITSELF}"
@@ -59,9 +60,10 @@ def causes(parts: Split, named: Sequence[Finding], place: Place) -> str:
     """Return the causes and what they took."""
     first, *others = named
     where = "" if place.culprit is None else f" on rank {place.culprit}"
-    if first.cause == UNKNOWN:
-        where = f",{where}, in {UNKNOWN_PHASE}," if where else f", in {UNKNOWN_PHASE},"
-    text = f"{opening(first.cause)}{where} {_cost(first, parts)}."
+    if first.phase is not None:
+        where = f",{where}, in {phase_words(first.phase)}," if where else f", in {phase_words(first.phase)},"
+    maybe = f"; it may be {' or '.join(map(words, first.contenders))}" if first.contenders else ""
+    text = f"{opening(first.cause)}{where} {_cost(first, parts)}{maybe}."
     further = [f"{words(finding.cause)}{_on(finding, place.ranks)} {_cost(finding, parts)}" for finding in others]
     return f"{text} Also: {'; '.join(further)}." if further else text
 
@@ -73,7 +75,11 @@ def lag_sentence(lag: Lag, ranks: int) -> str:
     since = "" if lag.since_step is None else f" since step {lag.since_step}"
     late = f"rank {lag.rank} spends {milliseconds(lag.late_seconds)} more than {whose} {when}{since}"
     if lag.cause == UNKNOWN:
-        return f"{late}; no counter says why."
+        return (
+            f"{late}; it may be {' or '.join(map(words, lag.contenders))}."
+            if lag.contenders
+            else f"{late}; no counter says why."
+        )
     share = lag.parts.shares[lag.cause] / lag.cost
     return f"{late}; {words(lag.cause)} took {min(share, 1):.0%} of that."
 

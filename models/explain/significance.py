@@ -31,11 +31,16 @@ USUAL = 0.2  # of the runs that show as much, from which on that is usual
 
 @dataclass(frozen=True)
 class Finding:
-    """A significant cause, by so many seconds a segment; `rank` is its row, None where against the cohort."""
+    """A significant cause, by so many seconds a segment; `rank` is its row, None where against the cohort.
+
+    Of an unknown cause, `phase` is where it is and `contenders` are what it may be.
+    """
 
     cause: str
     seconds: float
     rank: int | None
+    phase: str | None = None
+    contenders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

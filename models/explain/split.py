@@ -9,6 +9,7 @@ from crosswind.data.schema.answers.explanations import UNKNOWN
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes import BY_NAME
 from crosswind.models.explain.causes.cause import Excess
+from crosswind.models.explain.causes.cpu_steal import STEAL
 from crosswind.models.explain.cohort.columns import COLUMNS, LINK_EVIDENCE
 from crosswind.models.explain.cohort.reference import Reference, usual_again
 from crosswind.models.explain.evidence.step_columns import PHASES
@@ -17,8 +18,9 @@ REPLICATES = 400
 BLOCK = 5  # segments that are drawn together: neighbours share their weather
 UNEXPLAINED = "unexplained"
 MEASURABLE = 1e-6  # seconds a segment: less is what clocks and rounding leave, and counts as nothing
-# Orders in which causes may claim.
-ORDERS = (tuple(BY_NAME), tuple(sorted(BY_NAME, key=lambda name: name not in LINK_EVIDENCE)))
+# Orders in which causes may claim: links or threads first, and before these the hypervisor or what waits for a core.
+_IN_TURN = (tuple(BY_NAME), tuple(sorted(BY_NAME, key=lambda name: name not in LINK_EVIDENCE)))
+ORDERS = (*_IN_TURN, *(tuple(sorted(names, key=lambda name: name != STEAL)) for names in _IN_TURN))
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,9 @@ def shared(means: Floats, reference: Reference) -> dict[str, Floats]:
 def _shared(excess: Excess) -> dict[str, Floats]:
     """Return seconds by cause: the mean over the orders in which causes may claim, which are the Shapley value's.
 
-    A collective runs long whether threads waited for a core or a link held packets back: which of both came first is
-    unknown. All other causes have one place in the order, by how direct their evidence is.
+    A collective runs long whether threads waited for a core or a link held packets back, and a thread waits for a core
+    whether others of its guest run on it or the hypervisor took it away: which of both came first is unknown. All
+    other causes have one place in the order, by how direct their evidence is.
     """
     claims = {cause.name: cause.claims(excess) for cause in BY_NAME.values()}
     taken = [_taken(excess, claims, order) for order in ORDERS]

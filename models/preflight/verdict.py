@@ -12,7 +12,10 @@ from crosswind.models.preflight.references import Basis, References
 
 @dataclass(frozen=True)
 class Verdict:
-    """The findings of a check; `excluded` are the nodes blamed, `notes` what could not be decided."""
+    """The findings of a check; `excluded` are the nodes blamed, `notes` what could not be decided.
+
+    The only node of a system is blamed, but not excluded: nothing could run elsewhere.
+    """
 
     findings: tuple[Finding, ...]
     blames: tuple[Blame, ...]
@@ -33,7 +36,8 @@ def judged(
     another cause. For the network it is blamed where all of its links are slow and two partners have others that are
     not. For a measure that failed, or a GPU that is not seen, it is blamed where all others, three at least, have it.
     """
-    references = References(history, measured)
+    earlier = tuple(history)
+    references = References(earlier, measured)
     compared = [measurement for measurement in measured if measurement.measure in QUANTITIES and measurement.value > 0]
     findings = tuple(finding(measurement, references) for measurement in compared)
     notes: list[str] = []
@@ -49,4 +53,6 @@ def judged(
             f"nothing says what is usual of {', '.join(unknown)}: expected 5 earlier nodes or checks of this system, "
             "method and hardware, or 4 nodes in this check"
         )
-    return Verdict(findings, tuple(blames), tuple(sorted({blame.node for blame in blames})), tuple(notes))
+    places = {*nodes, *(place for checks in earlier for place in (checks.node, checks.peer) if place)}
+    excluded = sorted({blame.node for blame in blames}) if len(places) > 1 else []
+    return Verdict(findings, tuple(blames), tuple(excluded), tuple(notes))

@@ -96,7 +96,8 @@ class Explanation:
     )
     also: tuple[str, ...] = field(default=(), metadata=about("further causes that stand out, the largest first"))
     confidence: float | None = field(
-        default=None, metadata=about("share of redrawn evidence with this main cause, never 1")
+        default=None,
+        metadata=about("share of redrawn evidence with this main cause, never 1; null where another has more"),
     )
     culprit_rank: int | None = field(
         default=None, metadata=about("null also where the cause slows all ranks, as links do")

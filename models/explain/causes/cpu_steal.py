@@ -2,23 +2,35 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, at_most
+from crosswind.models.conditions.reading import CPU_BUSY, Over
+from crosswind.models.explain.causes.cause import Excess, Observed
 from crosswind.models.explain.evidence.indicators import Sampled
 from crosswind.models.explain.evidence.rate import Rate
 
-_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-CORE_TIME = tuple(f"{mode}_seconds_total" for mode in _MODES)
-STOLEN = Sampled("stolen", (Rate("cpu", ("steal_seconds_total",), over=CORE_TIME, device="all"),))
+# Of the time in which cores had work: idle ones lose nothing, and a node may have many of them. Some sources have the
+# cores alone, others their sum alone.
+STOLEN = Sampled(
+    "stolen",
+    tuple(
+        Rate("cpu", ("steal_seconds_total",), Over.SUM, over=CPU_BUSY, device=devices) for devices in ("cpu%", "all")
+    ),
+)
+
+
+STEAL = "cpu_steal"
 
 
 class CpuSteal:
-    """Claims stolen time, the mean of the node's cores, in compute.
+    """Claims the share of a step that the hypervisor took from cores with work: in compute, then of the fabric's time.
 
-    Source: proc_stat(5), steal.
+    A thread whose core is away neither runs nor waits for a core of its guest; one behind it waits for both.
+    Source: proc_stat(5), steal; Documentation/virt/kvm/x86/msr.rst, MSR_KVM_STEAL_TIME.
     """
 
-    name = "cpu_steal"
+    name = STEAL
     next_action = (
         "Ask for a guest with cores of its own (no overcommit, or a dedicated host). Leave this one out of the next "
         "job: #SBATCH --exclude=NODE."
@@ -27,10 +39,11 @@ class CpuSteal:
     indicators = (STOLEN,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """Claim compute, where the rank did not wait for a core of its own guest."""
-        return {"compute": at_most(excess["stolen"], excess.work)}
+        """Claim compute, and as much of the fabric's time as is left."""
+        compute = np.minimum(excess["stolen"], np.maximum(excess["compute"], 0.0))
+        return {"compute": compute, "fabric": excess["stolen"] - compute}
 
     def evidence(self, observed: Observed) -> str:
-        """Return how long cores were away."""
+        """Return for how long cores with work were away."""
         measured, expected = observed.milliseconds("stolen")
-        return f"the hypervisor took {measured} of each core a step, expected {expected}"
+        return f"the hypervisor took {measured} a step from cores with work, expected {expected}"

@@ -32,7 +32,7 @@ from crosswind.models.explain.causes import ENTRY_POINT_GROUP
 from crosswind.models.explain.cohort.columns import COMPARED_SAMPLES, OWN_COLUMNS, SAMPLED
 from crosswind.models.explain.cohort.own_segments import OwnSegments
 
-FORM = 3  # of an entry; another one voids all
+FORM = 4  # of an entry; another one voids all
 MEMORY = 2000  # entries that are also held in memory, some kilobytes each
 SAMPLED_SETS = sorted(
     {"process", *(rate.metric_set for sampled in (*SAMPLED, *COMPARED_SAMPLES) for rate in sampled.rates)}

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from crosswind.data.lake.delta import differences
 from crosswind.data.lake.lake import Lake
@@ -106,8 +107,13 @@ def _at_places(series: Series, windows: DeviceWindows, rate: Rate, count: int) -
     is_recorded = ~np.isnan(grown) & ~np.isnan(spent)
     skipped = 0 if rate.is_gauge else 1  # what grew before the first sample grew before the run, or between two
     upper, lower = (chosen.sums(np.where(is_recorded, amount, 0.0), skipped=skipped) for amount in (grown, spent))
-    value = np.divide(upper, lower, out=np.full_like(upper, np.nan), where=lower > 0)
-    return _over(rate.devices, value, chosen.place, count)
+    if rate.over and rate.devices is Over.SUM:
+        return _ratio(np.bincount(chosen.place, upper, count), np.bincount(chosen.place, lower, count))
+    return _over(rate.devices, _ratio(upper, lower), chosen.place, count)
+
+
+def _ratio(upper: NDArray[np.number], lower: NDArray[np.number]) -> Floats:
+    return np.asarray(np.divide(upper, lower, out=np.full(len(upper), np.nan), where=lower > 0))
 
 
 def _over(over: Over, values: Floats, group: Ints, count: int) -> Floats:

@@ -13,8 +13,9 @@ from crosswind.models.conditions.reading import Over
 class Rate:
     """Growth a second of some counters of one metric set together, or the mean of a gauge, on the worst node.
 
-    `over` names counters whose growth takes the place of the seconds; `per` a gauge of the row by which growth is
-    divided. `device` is a name, or a prefix and %. `only` is SQL on the device and on raw columns, those of `asks`.
+    `over` names counters whose growth takes the place of the seconds; the SUM of devices is then the growth of all of
+    them over that of all of these. `per` is a gauge of the row by which growth is divided. `device` is a name, or a
+    prefix and %. `only` is SQL on the device and on raw columns, those of `asks`.
     """
 
     metric_set: str

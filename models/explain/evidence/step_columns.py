@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 LOCAL_PHASES = ("input", "compute", "checkpoint", "other")
 MARKED = ("checkpoint", "other")
-PHASES = (*LOCAL_PHASES, "fabric")
+FABRIC, COMMUNICATION = "fabric", "comm"  # when all ranks are there; the phase of which it is the part
+PHASES = (*LOCAL_PHASES, FABRIC)
 # Of the loop's thread, with the columns of the step set.
 THREAD: Mapping[str, str] = {
     "run_queue_wait": "run_queue_wait_seconds",

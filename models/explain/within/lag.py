@@ -13,12 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crosswind.data.schema.answers.explanations import Interval
+from crosswind.data.schema.answers.explanations import UNKNOWN, Interval
 from crosswind.data.schema.prediction import Floats
+from crosswind.models.explain.certainty import contenders, settled
 from crosswind.models.explain.cohort.columns import COLUMNS
 from crosswind.models.explain.cohort.reference import TIME, Reference
 from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.evidence.step_columns import LOCAL_PHASES
+from crosswind.models.explain.significance import Finding
 from crosswind.models.explain.split import Split, resampled, split
 
 DELAYS = 0.1  # of a segment without it, from which on a lag is worth a verdict
@@ -55,8 +57,20 @@ class Lag:
 
     @property
     def cause(self) -> str:
-        """The cause with the most evidence; UNKNOWN where more of the lag stays unexplained."""
-        return self.parts.largest
+        """The cause with the most evidence; UNKNOWN where more of the lag stays unexplained, or redraws disagree."""
+        return settled(self.parts.largest, self.parts)
+
+    @property
+    def contenders(self) -> tuple[str, ...]:
+        """Causes of which an unknown one may be; none where more of the lag stays unexplained."""
+        return () if self.parts.largest == UNKNOWN else contenders(self.parts.largest, self.parts)
+
+    @property
+    def finding(self) -> Finding:
+        """The lag as a finding on its rank."""
+        if self.cause == UNKNOWN:
+            return Finding(UNKNOWN, self.cost, self.row, self.phase, self.contenders)
+        return Finding(self.cause, self.cost, self.row)
 
 
 def lag_of(run: Segments) -> Lag | None:

@@ -198,6 +198,7 @@ def test_a_faster_run_is_not_slow_and_still_adds_up(drawn: Draw, cohort: list[Se
     explanation = explain("r", drawn(99, compute=0.020), cohort)
     assert explanation.verdict is Verdict.NORMAL
     assert_sums(explanation)
+    assert explanation.sentence.endswith("quicker than this cohort usually is.")
 
 
 def test_evidence_that_was_not_recorded_claims_nothing(drawn: Draw, cohort: list[Segments]) -> None:

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 import pytest
 
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.schema.answers.explanations import Explanation, Verdict
+from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation, Verdict
 from crosswind.data.schema.injection import Injected
 from crosswind.data.schema.run import Run
 from crosswind.data.store.features import all_runs, cohort_key
 from crosswind.data.store.store import Store
+from crosswind.models.explain.certainty import LEAST
 from crosswind.models.explain.explain import explain_runs
 
 TRUTH = {
@@ -78,3 +79,9 @@ def test_what_is_named_says_its_evidence_and_what_to_do(lab: Lab) -> None:
         assert explanation.next_action
         for share in explanation.shares:
             assert "expected" in share.evidence
+
+
+def test_no_headline_is_a_cause_that_hardly_any_redraw_has_first(lab: Lab) -> None:
+    named = [explanation for explanation in lab[2].values() if explanation.cause not in (None, UNKNOWN)]
+    assert named
+    assert all(explanation.confidence and LEAST <= explanation.confidence < 1 for explanation in named)

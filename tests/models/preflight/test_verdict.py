@@ -69,9 +69,16 @@ def test_four_earlier_nodes_are_too_few_and_it_is_said() -> None:
 
 
 def test_five_earlier_checks_of_the_node_itself_will_do() -> None:
-    judgement = verdict(gemm(n1=50.0), [earlier("n1", [100.0, 99.0, 101.0, 100.0, 102.0])])
+    other = earlier("n2", [100.0], hardware="Slow 10")
+    judgement = verdict(gemm(n1=50.0), [earlier("n1", [100.0, 99.0, 101.0, 100.0, 102.0]), other])
     assert judgement.excluded == ("n1",)
     assert (judgement.blames[0].basis, judgement.blames[0].evidence) == (Basis.CHECKS, 5)
+
+
+def test_the_only_node_is_blamed_and_not_excluded() -> None:
+    judgement = verdict(gemm(n1=50.0), [earlier("n1", [100.0, 99.0, 101.0, 100.0, 102.0])])
+    assert [blame.node for blame in judgement.blames] == ["n1"]
+    assert judgement.excluded == ()
 
 
 def test_many_devices_in_one_check_are_one_check() -> None:

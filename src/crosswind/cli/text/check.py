@@ -110,6 +110,8 @@ def _verdict(report: Report) -> Iterator[str]:
 
 
 def _fine(report: Report) -> str:
+    if report.verdict.blames:
+        return "no other node is known, so there is none to use in its place; have it tested"
     if all(finding.basis is Basis.NOBODY for finding in report.verdict.findings):
         return "nothing to compare with, so no node is blamed"
     return "no node is to be left out"

@@ -38,7 +38,7 @@ def explanation_text(explanation: Explanation) -> str:
     if explanation.cause:
         lines.append(f"cause: {cause_words(explanation)}")
         lines += _where(explanation)
-        lines.append(f"sure: {certainty(explanation.confidence)} of redrawn evidence has this cause first")
+        lines.append(f"sure: {_sure(explanation.confidence)}")
     lines += _by_itself(explanation)
     if explanation.also:
         lines.append(f"also: {', '.join(map(words, explanation.also))}")
@@ -48,6 +48,12 @@ def explanation_text(explanation: Explanation) -> str:
         f"from: {explanation.steps} steps, compared with {_compared_with(explanation)}",
     ]
     return "\n".join(lines)
+
+
+def _sure(confidence: float | None) -> str:
+    if confidence is None:
+        return "of the place alone; redraws of the evidence disagree about the cause"
+    return f"{certainty(confidence)} of redrawn evidence has this cause first"
 
 
 def _compared_with(explanation: Explanation) -> str:

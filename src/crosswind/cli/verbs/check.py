@@ -1,6 +1,6 @@
 """`crosswind check`: measures the nodes of an allocation before a job, and says which to leave out.
 
-Exit codes: 0 no node is to be left out, 1 some are, 2 it could not be checked.
+Exit codes: 0 no node is blamed, 1 some are, 2 it could not be checked.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Measure with the other ranks; rank 0 prints."""
     try:
         return _checked(arguments, settings)
-    except (ProjectError, OSError, RuntimeError, ModuleNotFoundError) as error:  # 1 means nodes to exclude
+    except (ProjectError, OSError, RuntimeError, ModuleNotFoundError) as error:  # 1 means nodes to blame
         sys.stderr.write(f"crosswind: check: {error}\n")
         return NOT_CHECKED
 
@@ -76,7 +76,7 @@ def _checked(arguments: argparse.Namespace, settings: Settings) -> int:
     if not arguments.no_record:
         report = _recorded(report, settings)
     _print(report, arguments)
-    return TO_EXCLUDE if report.verdict.excluded else FINE
+    return TO_EXCLUDE if report.verdict.blames else FINE
 
 
 def _check_range(option: str, value: float, least: float, most: float) -> None:

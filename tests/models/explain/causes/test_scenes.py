@@ -112,7 +112,6 @@ def test_waiting_that_does_not_fill_the_phase_leaves_it_to_the_source(
 @pytest.mark.parametrize(
     ("evidence", "named"),
     [
-        ({"stolen": 0.030, "run_queue_wait": 0.031}, "cpu_contention"),  # it waited for a core of its own guest
         ({"heat_throttled": 0.030, "run_queue_wait": 0.031}, "cpu_contention"),
         ({"memory_stalled": 0.030, "cpu_user": 0.068}, "slow_compute"),  # tasks waited, but its own ran
         ({"swapped_in": 500.0, "cpu_user": 0.068}, "slow_compute"),
@@ -123,6 +122,25 @@ def test_time_that_the_thread_spent_otherwise_is_not_claimed(
     drawn: Draw, cohort: list[Segments], evidence: dict[str, float], named: str
 ) -> None:
     assert explain("r", drawn(99, **IDLE, **evidence), cohort).cause == named
+
+
+def test_cores_that_the_hypervisor_took_share_the_wait_for_a_core_with_the_guests_own_threads(
+    drawn: Draw, cohort: list[Segments]
+) -> None:
+    explanation = explain("r", drawn(99, **IDLE, stolen=0.030, run_queue_wait=0.031), cohort)
+    assert share(explanation, "cpu_steal") == pytest.approx(share(explanation, "cpu_contention"), rel=0.05)
+    little = explain("r", drawn(99, **IDLE, stolen=0.003, run_queue_wait=0.031), cohort)
+    assert little.cause == "cpu_contention"
+
+
+@pytest.mark.parametrize("fabric", [0.004, 0.034])
+def test_stolen_time_is_not_taken_for_a_stopped_process_or_a_slow_network(
+    drawn: Draw, cohort: list[Segments], fabric: float
+) -> None:
+    stolen = {"compute": 0.050, "stalled": 0.010, "fabric": fabric, "stolen": fabric + 0.008}
+    explanation = explain("r", drawn(99, **stolen), cohort)
+    assert (explanation.verdict, explanation.cause) == (Verdict.SLOW, "cpu_steal")
+    assert not {"stall", "network"} & {explanation.cause, *explanation.also}
 
 
 def test_few_more_counts_than_usual_speak_for_nothing(drawn: Draw, cohort: list[Segments]) -> None:

@@ -120,13 +120,17 @@ def test_nothing_is_known_where_nobody_sampled(store: Store) -> None:
     assert sampled_in(store, [RUN], spans(0, 10, steps=0)) == {}
 
 
-def test_stolen_time_is_a_share_of_all_cores_time(store: Store, sample: Samples) -> None:
-    rest = ("nice", "system", "iowait", "irq", "softirq")
-    still = {f"{mode}_seconds_total": [0, 0] for mode in rest}
-    busy = {"user_seconds_total": [0, 1000], "idle_seconds_total": [0, 600], "steal_seconds_total": [0, 400]}
-    sample(CPU, [1, 6], "all", **busy, **still)  # four cores for five seconds, in ticks of 10 ms
-    sample(CPU, [1, 6], "cpu0", **{name: [0, 500] for name in (*busy, *still)})
-    assert recorded_rates(store)["stolen"] == pytest.approx(0.2)  # of each second of a step
+@pytest.mark.parametrize("devices", [("all",), ("cpu0", "cpu1"), ("all", "cpu0", "cpu1")])
+def test_stolen_time_is_a_share_of_the_time_that_cores_had_work(
+    store: Store, sample: Samples, devices: Sequence[str]
+) -> None:
+    """Two cores for five seconds, in ticks of 10 ms; the second one had no work."""
+    still = {f"{mode}_seconds_total": [0, 0] for mode in ("nice", "system", "iowait", "irq", "softirq")}
+    ticks = {"all": (300, 600, 100), "cpu0": (300, 100, 100), "cpu1": (0, 500, 0)}
+    for device in devices:
+        columns = zip(("user", "idle", "steal"), ticks[device], strict=True)
+        sample(CPU, [1, 6], device, **still, **{f"{mode}_seconds_total": [0, grown] for mode, grown in columns})
+    assert recorded_rates(store)["stolen"] == pytest.approx(0.25)  # of each second of a step
 
 
 def test_swap_pressure_and_faults_of_the_worst_node(store: Store, sample: Samples) -> None:
