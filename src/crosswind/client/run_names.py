@@ -1,8 +1,14 @@
 """Runs by the names that people type: an id, the end of one, or `latest`."""
 
-from crosswind.client.protocol import Client
-from crosswind.data.schema.answers.runs import ListedRun
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
+
+if TYPE_CHECKING:  # as in `local`
+    from crosswind.client.protocol import Client
+    from crosswind.data.schema.answers.runs import ListedRun
 
 LATEST = "latest"
 RUN_HELP = f"by its id, the end of one, or `{LATEST}`"
