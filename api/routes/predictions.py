@@ -28,7 +28,7 @@ Ranks = Annotated[int, Field(ge=1, le=RANKS_MAX, description="number of ranks; o
 class RunRequest(RequestBody):
     """A run to come; one that is `like` a stored run has from it what is not given."""
 
-    like: Annotated[Name | None, Field(description="id of a stored run")] = None
+    like: Annotated[Name | None, Field(description="a stored run: its id, the end of one, or `latest`")] = None
     workload: Annotated[Name | None, Field(description="required without `like`")] = None
     system: Annotated[Name | None, Field(description="required without `like`")] = None
     configuration: Values = Field(default_factory=dict)

@@ -1,29 +1,39 @@
 """Rows of the catalog's tables, written and read the same way in both databases."""
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import JSON, ColumnElement, Connection, Table, Text, and_, cast, func, insert, literal, select, update
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    cast,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 
 def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
     """Inserts a row, or replaces the one of the same primary key."""
-    keys = [column.name for column in table.primary_key]
-    statement = _insert(connection, table).values(**row)
-    others = {name: statement.excluded[name] for name in row if name not in keys}
-    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=others))
+    connection.execute(_upsert(connection.dialect.name, table, tuple(row)), dict(row))
 
 
 def upsert_all(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Inserts rows at once, each in place of the one of the same primary key."""
     if not rows:
         return
-    keys = [column.name for column in table.primary_key]
-    statement = _insert(connection, table)
-    others = {name: statement.excluded[name] for name in rows[0] if name not in keys}
-    update_others = statement.on_conflict_do_update(index_elements=keys, set_=others)
-    connection.execute(update_others, [dict(row) for row in rows])
+    statement = _upsert(connection.dialect.name, table, tuple(rows[0]))
+    connection.execute(statement, [dict(row) for row in rows])
 
 
 def hold(connection: Connection, key: str) -> None:
@@ -34,8 +44,7 @@ def hold(connection: Connection, key: str) -> None:
 
 def fetch(connection: Connection, table: Table, **keys: object) -> Mapping[str, Any] | None:
     """The one row with these keys, or None."""
-    query = select(table).where(and_(*(table.c[name] == value for name, value in keys.items())))
-    row = connection.execute(query).mappings().first()
+    row = connection.execute(_by_key(table, tuple(keys)), keys).mappings().first()
     return None if row is None else dict(row)
 
 
@@ -77,4 +86,21 @@ def gathered(connection: Connection, column: ColumnElement[Any]) -> ColumnElemen
 
 
 def _insert(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
-    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+    return _insert_by(connection.dialect.name, table)
+
+
+def _insert_by(dialect: str, table: Table) -> postgresql.Insert | sqlite.Insert:
+    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+
+
+@lru_cache(maxsize=256)  # to build a statement takes several times as long as to execute it
+def _upsert(dialect: str, table: Table, names: tuple[str, ...]) -> postgresql.Insert | sqlite.Insert:
+    keys = [column.name for column in table.primary_key]
+    statement = _insert_by(dialect, table)
+    others = {name: statement.excluded[name] for name in names if name not in keys}
+    return statement.on_conflict_do_update(index_elements=keys, set_=others)
+
+
+@lru_cache(maxsize=256)
+def _by_key(table: Table, names: tuple[str, ...]) -> Select[Any]:
+    return select(table).where(and_(*(table.c[name] == bindparam(name) for name in names)))

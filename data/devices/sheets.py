@@ -191,6 +191,8 @@ def device_named(text: str) -> Device | None:
     Case, punctuation, makers and other text do not matter: `NVIDIA A100-SXM4-80GB (400W)`, `tpu-v4-128`.
     """
     words = re.sub(r"[^a-z0-9]+", " ", text.lower())
+    if not words.strip():
+        return None
     apart = _JOINED.sub(r"\g<0> ", words).strip()
     for pattern, device in _SHEETS:
         if re.search(rf"(?<![0-9])(?:{pattern})(?![0-9])", apart):

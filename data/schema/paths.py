@@ -29,6 +29,11 @@ def incoming_directory(home: Path) -> Path:
     return home / "incoming"
 
 
+def is_incoming(home: Path) -> bool:
+    """Return whether segments wait in a store's folder."""
+    return any(incoming_directory(home).glob("*.segment"))
+
+
 def _absolute(folder: str) -> Path:
     try:
         return Path(folder).expanduser().absolute()

@@ -1,6 +1,7 @@
 """Hooks in PyTorch that show a training loop's steps: optimizers, data loaders, data-parallel models."""
 
 import functools
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -24,8 +25,10 @@ def install(mark: Callable[[], None]) -> None:
     def stepped(optimizer: Any, *_: object) -> None:
         if not is_compiling():  # a compiler that follows us in here would find nothing that it can compile
             loop.optimizer_stepped(optimizer)
+            loop.say_if_left_out()
 
     register_optimizer_step_post_hook(stepped)
+    os.register_at_fork(after_in_child=loop.begin_fork)
     DataLoader.__iter__ = _iterating(DataLoader.__iter__, loop)
     _BaseDataLoaderIter.__next__ = _fetching(_BaseDataLoaderIter.__next__, loop)
     DistributedDataParallel.__init__ = _building(DistributedDataParallel.__init__, loop)

@@ -8,17 +8,25 @@ series of steps: an evaluation between two epochs is in none, nor are batches th
 import atexit
 import functools
 import logging
+import multiprocessing.util
 import os
 import sys
 import threading
 import weakref
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
+from crosswind.ingest.injected.leaving import note_end
+from crosswind.ingest.probe.place import is_numbered
 from crosswind.ingest.probe.run import RunProbe
 
 PROBE_THREAD = "crosswind-probe"  # every open probe has one
+LEFT_OUT = (
+    "crosswind does not record this fork, which nothing numbers: "
+    "call torch.distributed.init_process_group in it, or start the ranks by torchrun"
+)
 logger = logging.getLogger("crosswind")
 Arguments = ParamSpec("Arguments")
 
@@ -30,7 +38,7 @@ def _noted(
 
     @functools.wraps(note)
     def noted(loop: "WatchedLoop", /, *arguments: Arguments.args, **options: Arguments.kwargs) -> None:
-        if loop.is_over or threading.get_ident() != loop.thread or os.getpid() != loop.pid:
+        if loop.is_over or threading.get_ident() != loop.thread or not loop.is_of_this_process():
             return
         try:
             if loop.is_recorded_by_script():
@@ -69,6 +77,25 @@ class WatchedLoop:
         self._is_past_data = False
         self._fetches_every_step = True
         self._exits: list[BaseException] = []
+        self._is_fork = False
+
+    def begin_fork(self) -> None:
+        """Begin anew in a fork of this process; a fork of a rank is none."""
+        self.is_over = self.is_over or self._probe is not None or _is_in_group()
+        self._is_fork, self.thread = True, threading.get_ident()
+
+    def is_of_this_process(self) -> bool:
+        """Return whether this process is the one to be watched: a fork is once it joins a process group of its own."""
+        if self.pid != os.getpid() and self._is_fork and _is_in_group():
+            self.pid = os.getpid()
+        return self.pid == os.getpid()
+
+    def say_if_left_out(self) -> None:
+        """Say what a fork needs that trains and that nothing numbers; whatever is numbered in it is its parent."""
+        if self._is_fork and not self.is_over and threading.get_ident() == self.thread and self.pid != os.getpid():
+            self.is_over = True
+            if not is_numbered():
+                logger.warning(LEFT_OUT)
 
     def is_recorded_by_script(self) -> bool:
         """Return whether the script itself has entered `crosswind.run`."""
@@ -189,13 +216,21 @@ class WatchedLoop:
             news = set(threading.enumerate()) - before
             self._own_thread = next((thread for thread in news if thread.name == PROBE_THREAD), None)
             _note_exits(self._exits)
-            atexit.register(self._end)
+            if _leaves_without_atexit():
+                multiprocessing.util.Finalize(None, self._end_fork, exitpriority=0)
+            else:
+                atexit.register(self._end)
         return self._probe
+
+    def _end_fork(self) -> None:
+        self._end()
+        with suppress(OSError, KeyError):  # nobody reads notes outside of `crosswind run`
+            note_end(Path(sys.argv[0]).name)
 
     def _end(self) -> None:
         if self.is_over or os.getpid() != self.pid or self._probe is None:
             return
-        error = getattr(sys, "last_value", None) or self._left_by()
+        error = getattr(sys, "last_value", None) or self._left_by() or sys.exception()
         self._probe.abandon_step()
         self._probe.__exit__(type(error) if error else None, error, None)
 
@@ -205,6 +240,16 @@ class WatchedLoop:
         if last is None or (isinstance(last, SystemExit) and not last.code):
             return last
         return next((error for error in reversed(self._exits) if not isinstance(error, SystemExit)), last)
+
+
+def _is_in_group() -> bool:
+    distributed = sys.modules.get("torch.distributed")
+    return distributed is not None and distributed.is_available() and distributed.is_initialized()
+
+
+def _leaves_without_atexit() -> bool:
+    """Return whether this process is a fork by multiprocessing, which ends by `os._exit` after its own finalizers."""
+    return multiprocessing.parent_process() is not None and "--multiprocessing-fork" not in sys.argv
 
 
 def _note_exits(exits: list[BaseException]) -> None:

@@ -3,14 +3,9 @@
 from pathlib import Path
 
 from crosswind.data.schema.errors import ProjectError
-from crosswind.data.schema.paths import incoming_directory
+from crosswind.data.schema.paths import incoming_directory, is_incoming
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.load import load_spool
-
-
-def is_incoming(home: Path) -> bool:
-    """Return whether segments wait in the store's folder."""
-    return any(incoming_directory(home).glob("*.segment"))
 
 
 def store_incoming(home: Path, database: str | None = None) -> list[str]:

@@ -10,6 +10,7 @@ from crosswind.data.schema.trial import Configuration
 from crosswind.ingest.spool.redaction import REDACTED, is_secret, redacted, redacted_words, secrets_in
 from crosswind.ingest.wrapper.command_arguments import MAX_NAME, Argument, arguments_of, value_of
 from crosswind.ingest.wrapper.defining import Rule, model_named
+from crosswind.ingest.wrapper.hydra import with_hydra_file
 from crosswind.ingest.wrapper.launchers import ASSIGNMENT, Started, started_by
 
 RELEVANT = re.compile(
@@ -50,7 +51,8 @@ def described(
     seen = {**environment, **_assigned(started.launchers)}
     secrets = secrets_in(seen)
     own, launching = arguments_of(started.words), arguments_of(started.launchers[1:])
-    defining = (dict(_defining(own, launching, rule, secrets)) if rule else {}) | dict(given or {})
+    read = with_hydra_file(own, started.program)
+    defining = (dict(_defining(read, launching, rule, secrets)) if rule else {}) | dict(given or {})
     tags = {
         f"argument.{argument.name}": text
         for argument in own

@@ -139,7 +139,7 @@ def _why_of_python(notes: Sequence[Mapping[str, Any]]) -> str:
     if saw == "torch":
         return (
             f"{program} used PyTorch, but no torch.optim.Optimizer has stepped in its main thread "
-            f"(torch.compile around step, or an engine of its own hides it): use {BY_HAND}"
+            f"(torch.compile around step, a fork without a rank, or an engine of its own hides it): use {BY_HAND}"
         )
     if saw:
         return f"{program} used {saw}, whose loops are not seen from outside: use {CALLBACKS.get(saw, BY_HAND)}"

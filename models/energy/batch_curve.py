@@ -52,6 +52,10 @@ class BatchCurve:
         theta = np.array([self.launch, self.compute, self.slope])
         return _smooth(theta, log_batches) + np.interp(log_batches, self.log_batches, self.deviations)
 
+    def logs(self, points: Floats) -> Floats:
+        """Log seconds at points (n, 1), the logarithms of batches, (n,)."""
+        return self.log_seconds(points[:, 0])
+
 
 def _smooth(theta: Floats, log_batches: Floats) -> Floats:
     launches, computing = theta[0] - log_batches, theta[1] + theta[2] * log_batches

@@ -1,7 +1,7 @@
 """A node's power under the load of the next run, learned from metered runs and jobs."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -9,10 +9,10 @@ import pandas as pd
 from crosswind.data.schema.answers.energy import MeterScope, PowerBasis
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.energy.metered import MeteredRun
-from crosswind.models.energy.node_power import NODES, NodePower
+from crosswind.models.energy.node_power import MEDIAN_WATTS, NODES, NodePower, configurations
+from crosswind.models.energy.power_surface import CONFIGURATION_DEVIATION, LEFT_OUT_MAX, power_between, repeat_deviation
 
-REPEAT_DEVIATION = 0.05  # of log power from run to run, a prior that weighs REPEAT_RUNS runs
-REPEAT_RUNS = 3
+# A guess, which weighs as much as one workload that was left out.
 STRANGER_DEVIATION = 0.25  # of log power from workload to workload, or from system to system
 LOG_RANKS = "log_ranks_per_node"
 QUANTILE_90 = 1.6449  # standard deviations from a normal median to its 0.95 quantile
@@ -40,6 +40,7 @@ class Load:
     ranks: int | None  # None for a job, whose scale is its number of nodes
     node_count: int | None
     accelerator: str = ""
+    numbers: Mapping[str, float] = field(default_factory=dict)  # of its parameters, those above 0
 
 
 def learned_power(runs: Sequence[MeteredRun], load: Load) -> LearnedPower | None:
@@ -55,17 +56,48 @@ def learned_power(runs: Sequence[MeteredRun], load: Load) -> LearnedPower | None
     nodes = load.node_count or _nodes(alike, load)
     if nodes is None:
         return None
+    if basis is PowerBasis.WORKLOAD and (drawn := power_between(alike, load.numbers, nodes)) is not None:
+        return LearnedPower(*drawn, nodes, scope, basis, len(alike))
     support = [run for run in _support(runs, alike, basis) if run.measured.scope is scope]
-    model = NodePower().fit(_table(support), _watts(support))
+    table = configurations(_table(support), _watts(support))
+    model = NodePower().fit(table.drop(columns=MEDIAN_WATTS), table[MEDIAN_WATTS].to_numpy(np.float64))
     errors = np.log(_watts(alike)) - np.log(model.predict(_table(alike)).at(0.5))
     quantiles = model.predict(_row(load, nodes))
     [median], [high] = quantiles.at(0.5), quantiles.at(0.95)
     level = float(np.median(errors))  # the workload's own deviation from the model, to which others contributed
-    deviations = [np.log(high / median) / QUANTILE_90, _repeat_deviation(errors - level)]
-    if basis is PowerBasis.RELATED:
-        deviations += [STRANGER_DEVIATION, _spread(alike)]
+    own = float(np.log(high / median)) / QUANTILE_90
+    of_others = own if basis is PowerBasis.COHORT else _left_out_deviation(basis, model, table, load)
+    deviations = [repeat_deviation(errors - level), of_others]
     watts = float(median) * np.exp(level)
     return LearnedPower(watts, float(np.hypot.reduce(deviations)), nodes, scope, basis, len(alike))
+
+
+def _left_out_deviation(basis: PowerBasis, model: NodePower, table: pd.DataFrame, load: Load) -> float:
+    """The deviation of log power that a configuration, or a workload, had when it was left out of what was learned.
+
+    All runs of one err alike, so that it counts once. A guess weighs as much as one of them.
+    """
+    if basis is PowerBasis.WORKLOAD:
+        keys, among, guess = ["workload", "system", *table.columns], ["workload", "system"], CONFIGURATION_DEVIATION
+    elif load.workload in set(table["workload"]):
+        keys, among, guess = ["workload", "system"], [], STRANGER_DEVIATION
+    else:
+        keys, among, guess = ["workload"], [], STRANGER_DEVIATION
+    errors = list(_left_out(model, table, keys, among))
+    return float(np.sqrt((np.sum(np.square(errors)) + guess**2) / (len(errors) + 1)))
+
+
+def _left_out(model: NodePower, table: pd.DataFrame, keys: Sequence[str], among: Sequence[str]) -> Iterator[float]:
+    """Yield the log error of each group of configurations, above the level of the others that agree in `among`."""
+    groups = table.groupby(list(dict.fromkeys(keys)), dropna=False).ngroup().to_numpy()
+    wider = table.groupby(list(among)).ngroup().to_numpy() if among else np.zeros(len(table), dtype=np.int64)
+    every = np.unique(groups)
+    for group in every[:: 1 + (len(every) - 1) // LEFT_OUT_MAX]:
+        is_out = groups == group
+        others = ~is_out & (wider == wider[is_out][0])
+        if others.any():
+            errors = model.without(is_out)
+            yield float(np.mean(errors[is_out]) - np.median(errors[others]))
 
 
 def _most_alike(runs: Sequence[MeteredRun], load: Load) -> tuple[PowerBasis, Sequence[MeteredRun]]:
@@ -90,18 +122,6 @@ def _nodes(runs: Sequence[MeteredRun], load: Load) -> int | None:
     if load.ranks is None or not ranks:
         return None
     return max(1, int(np.ceil(load.ranks / float(np.median(ranks)))))
-
-
-def _repeat_deviation(errors: Floats) -> float:
-    """Return the root of the mean square of errors (n,) of log power, drawn to REPEAT_DEVIATION."""
-    squares = float(np.sum(errors**2)) + REPEAT_RUNS * REPEAT_DEVIATION**2
-    return float(np.sqrt(squares / (len(errors) + REPEAT_RUNS)))
-
-
-def _spread(runs: Sequence[MeteredRun]) -> float:
-    """The standard deviation of log power between workloads and systems."""
-    table = _table(runs).assign(log_watts=np.log(_watts(runs)))
-    return float(np.std(table.groupby(["workload", "system"])["log_watts"].median()))
 
 
 def _watts(runs: Sequence[MeteredRun]) -> Floats:

@@ -128,7 +128,10 @@ def _by_chips(store: Store, runs: Sequence[Run]) -> dict[str, Measured]:
 
 def _added(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return the sum of several counters' joules at each place, and their least coverage."""
-    return pd.concat(tables).groupby(level="place").agg({"joules": "sum", "coverage": "min"})
+    filled = [table for table in tables if not table.empty]
+    if len(filled) < 2:
+        return filled[0] if filled else tables[0]
+    return pd.concat(filled).groupby(level="place").agg({"joules": "sum", "coverage": "min"})
 
 
 def _by_accounts(store: Store, runs: Sequence[Run]) -> dict[str, Measured]:
@@ -159,6 +162,8 @@ def _whole(
     runs: Sequence[Run], places: pd.DataFrame, table: pd.DataFrame, of: tuple[MeterScope, str]
 ) -> dict[str, Measured]:
     """Measure the runs whose nodes are all covered for COVERAGE_MIN of the time."""
+    if table.empty:
+        return {}
     of_nodes = places[["place", "run"]].join(table, on="place").fillna({"joules": 0.0, "coverage": 0.0})
     by_run = of_nodes.groupby("run").agg(
         joules=("joules", "sum"), coverage=("coverage", "min"), nodes=("place", "size")

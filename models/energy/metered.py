@@ -1,6 +1,6 @@
 """Metered runs and jobs of a store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from crosswind.data.catalog.runs import RunFilter
@@ -28,6 +28,7 @@ class MeteredRun:
     ranks_per_node: float | None  # None for a job
     measured: Measured
     accelerator: str = ""
+    numbers: Mapping[str, float] = field(default_factory=dict)  # of its parameters, those above 0
 
 
 @dataclass
@@ -73,10 +74,20 @@ def accelerator_of(facts: Facts, configuration: Configuration) -> str:
     return "" if facts.accelerators_per_node == 0 else computing_device(facts, configuration)
 
 
+def positive_numbers(configuration: Configuration) -> dict[str, float]:
+    """Return the parameters that are numbers above 0."""
+    return {
+        name: float(value)
+        for name, value in configuration.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    }
+
+
 def _of_run(run: Run, measured: Measured) -> MeteredRun:
     ranks = None if run.world_size is None else run.world_size / measured.node_count
     named = (cohort_key(run), run.workload, run.system)
-    return MeteredRun(*named, ranks, measured, accelerator_of(run.facts, run.configuration))
+    accelerator, numbers = accelerator_of(run.facts, run.configuration), positive_numbers(run.configuration)
+    return MeteredRun(*named, ranks, measured, accelerator, numbers)
 
 
 def _of_jobs(jobs: Iterable[Job]) -> list[MeteredRun]:

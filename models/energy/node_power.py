@@ -21,6 +21,7 @@ DOUBLING_DEVIATION = 0.1  # a doubling of nodes: more waiting, less power
 NUMBER_DEVIATION = 0.1  # a standard deviation of any other number
 LEVEL_DEVIATION = 0.3
 NODES = "nodes"
+MEDIAN_WATTS = "_watts"
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,10 @@ class NodePower:
     _terms: tuple[Term, ...] = field(default=(), init=False, repr=False)
     _centre: float = field(default=0.0, init=False, repr=False)  # log dynamic watts
     _posterior: Posterior | None = field(default=None, init=False, repr=False)
+    _rows: Floats = field(
+        default_factory=lambda: np.empty((0, 0)), init=False, repr=False
+    )  # the configurations' design
+    _errors: Floats = field(default_factory=lambda: np.empty(0), init=False, repr=False)  # of their log dynamic watts
 
     def fit(self, runs: pd.DataFrame, watts: Floats) -> Self:
         """Learns from metered runs: (n_runs,) mean watts a node. Raises: InvalidInputError."""
@@ -112,11 +117,9 @@ class NodePower:
             raise InvalidInputError(
                 f"static_watts is {self.static_watts}, expected from 0 to below the runs' least {np.min(watts)}"
             )
-        columns = [str(column) for column in runs.columns]
-        named = runs.set_axis(columns, axis=1).assign(_watts=watts)
-        middles = named.groupby(columns, dropna=False, sort=True)["_watts"].median().reset_index()
-        self._terms = tuple(Term.of(middles, column) for column in columns)
-        log_dynamic = np.log(middles["_watts"].to_numpy(dtype=np.float64) - self.static_watts)
+        middles = configurations(runs, watts)
+        self._terms = tuple(Term.of(middles, str(column)) for column in runs.columns)
+        log_dynamic = np.log(middles[MEDIAN_WATTS].to_numpy(dtype=np.float64) - self.static_watts)
         self._centre = float(np.median(log_dynamic))
         design = self._design(middles)
         candidates = [
@@ -124,7 +127,23 @@ class NodePower:
             for category, noise in product(CATEGORY_DEVIATIONS, NOISE_DEVIATIONS)
         ]
         self._posterior = max(candidates, key=lambda candidate: candidate.log_evidence)
+        self._rows, self._errors = design, log_dynamic - self._centre - design @ self._posterior.mean
         return self
+
+    def without(self, is_left_out: NDArray[np.bool_]) -> Floats:
+        """Errors of log dynamic watts, (n_configurations,), had it not learned from the configurations of a mask.
+
+        They are in the order of `configurations`. Constants, such as the noise, remain those learned from all.
+        Source: Rasmussen and Williams 2006, equation 5.12, block by block. Raises: NotFittedError.
+        """
+        if self._posterior is None:
+            raise NotFittedError("NodePower.without came before fit")
+        influence = self._rows @ self._posterior.covariance @ self._rows.T / self._posterior.noise**2
+        own = np.eye(int(is_left_out.sum())) - influence[np.ix_(is_left_out, is_left_out)]
+        left = np.linalg.solve(own, self._errors[is_left_out])
+        errors = self._errors + influence[:, is_left_out] @ left
+        errors[is_left_out] = left
+        return np.asarray(errors, dtype=np.float64)
 
     def predict(self, runs: pd.DataFrame) -> Prediction:
         """Quantiles at LEVELS of the mean watts a node. Raises: NotFittedError, InvalidInputError."""
@@ -162,6 +181,13 @@ class NodePower:
     def _deviations(self, category: float) -> Floats:
         deviations = [deviation for term in self._terms for deviation in term.deviations(category)]
         return np.array([LEVEL_DEVIATION, *deviations], dtype=np.float64)
+
+
+def configurations(runs: pd.DataFrame, watts: Floats) -> pd.DataFrame:
+    """One row for runs that agree in all columns, in the order of these, with the median of their watts (n_runs,)."""
+    columns = [str(column) for column in runs.columns]
+    named = runs.set_axis(columns, axis=1).assign(**{MEDIAN_WATTS: watts})
+    return named.groupby(columns, dropna=False, sort=True)[MEDIAN_WATTS].median().reset_index()
 
 
 def _posterior(priors: Priors, design: Floats, y: Floats) -> Posterior:

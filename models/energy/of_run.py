@@ -13,7 +13,7 @@ from crosswind.data.schema.question import Question
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import cohort_key
 from crosswind.models.energy.load_power import LearnedPower, Load, learned_power
-from crosswind.models.energy.metered import MeteredRun, accelerator_of
+from crosswind.models.energy.metered import MeteredRun, accelerator_of, positive_numbers
 from crosswind.models.surrogate.log_normal import widened
 
 # A whole node over the sum of its accelerators' limits: 1.0 to 1.3 in MLPerf's power logs of H100 nodes, whose
@@ -80,7 +80,8 @@ def _load(question: Question, *, is_job: bool) -> Load:
     ranks = None if is_job else question.world_size
     nodes = question.world_size if is_job else question.node_count
     named = (question.workload, question.system, cohort_key(as_run))
-    return Load(*named, ranks, nodes, accelerator_of(question.facts, question.configuration))
+    accelerator = accelerator_of(question.facts, question.configuration)
+    return Load(*named, ranks, nodes, accelerator, positive_numbers(question.configuration))
 
 
 def _of_nodes(learned: LearnedPower) -> Power:

@@ -1,5 +1,6 @@
 """The effect of a power limit on a device's speed and draw."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -9,6 +10,10 @@ from scipy.optimize import least_squares
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 
+LIMIT_NAMES = (  # what people call the limit of a device's power, in watts, among a run's parameters
+    *("power_limit", "power_limit_watts", "power_cap", "power_cap_watts"),
+    *("gpu_power_limit", "gpu_power_limit_watts", "limit_watts"),
+)
 ROWS_MIN = 3
 NOISE_DEVIATION = 0.05  # of logarithms
 FLOOR_SHARPNESS = 6.0
@@ -73,3 +78,9 @@ class PowerLimitCurve:
         """Log headroom (n,), floored smoothly at the lowest clock."""
         above = FLOOR_SHARPNESS * (log_headrooms - self.log_headroom_min)
         return np.asarray(self.log_headroom_min + np.logaddexp(0, above) / FLOOR_SHARPNESS, dtype=np.float64)
+
+
+def limit_name(parameters: Iterable[str]) -> str | None:
+    """Return the name of the parameter that limits a device's power; None without one, or with several."""
+    names = [name for name in parameters if name.lower().replace("-", "_") in LIMIT_NAMES]
+    return names[0] if len(names) == 1 else None

@@ -1,11 +1,14 @@
 """Earlier runs as the rows that a model of the next one learns from."""
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.predictions import Outcome
+from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.run import Run, RunState
@@ -16,6 +19,9 @@ from crosswind.data.store.run_tags import node_count_of
 from crosswind.data.store.store import Store
 from crosswind.models.conditions.conditions import conditions_before
 from crosswind.models.conditions.moment import Moment
+from crosswind.models.energy.measured import measured_energy
+from crosswind.models.energy.power_limit import limit_name
+from crosswind.models.next_run.cohort_store import POWER_COLUMNS
 from crosswind.models.spread import PREDICTIVE
 
 RUNS_MAX = 20_000  # the newest; older ones say little about the next
@@ -29,6 +35,7 @@ COLUMNS = (
 def cases(store: Store, outcome: Outcome, *, workload: str | None = None, limit: int = RUNS_MAX) -> pd.DataFrame:
     """Completed runs, or jobs, with this outcome, oldest first; columns COLUMNS, times in ns UTC.
 
+    Where runs were under a power limit, there are POWER_COLUMNS too.
     A job's workload is its name, and its scale its number of nodes, for its number of ranks is unknown.
     """
     if outcome is Outcome.JOB:
@@ -43,7 +50,25 @@ def cases(store: Store, outcome: Outcome, *, workload: str | None = None, limit:
     )
     facts = facts_of_runs(store, runs)
     rows = pd.DataFrame(map(_case, runs, facts), columns=list(COLUMNS[:-1]))
-    return _valid(rows.assign(seconds=pd.Series(seconds, dtype="float64")))
+    return _valid(rows.assign(seconds=pd.Series(seconds, dtype="float64"), **_powers(store, runs)))
+
+
+def _powers(store: Store, runs: Sequence[Run]) -> dict[str, list[Any]]:
+    """Columns of the power of runs under a limit, whose effect on time depends on it; none without such runs.
+
+    Samples that are damaged give no power; whoever asks for energy is warned of them.
+    """
+    limited = [run for run in runs if limit_name(run.configuration)]
+    if not limited:
+        return {}
+    try:
+        measured = measured_energy(store, limited)
+    except MalformedError:
+        return {}
+    powers = [measured.get(run.run_id) for run in runs]
+    watts = [math.nan if power is None else power.node_watts for power in powers]
+    scopes = ["" if power is None else str(power.scope) for power in powers]
+    return dict(zip(POWER_COLUMNS, (watts, scopes), strict=True))
 
 
 def together(some: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:

@@ -1,7 +1,8 @@
 """The times of every cohort's newest runs, kept in memory."""
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Self
@@ -15,15 +16,21 @@ from crosswind.data.schema.question import NS_MAX, RANKS_MAX, Question, is_scala
 
 COHORT_RUNS_MAX = 200  # of a cohort, the newest
 COHORTS_MAX = 3000  # from which new cohorts are predicted
+POWER_COLUMNS = ("node_watts", "scope")  # of cases, where any run's power is known
 
 
 @dataclass(frozen=True)
 class EndedRun:
-    """A run that has ended: its start in ns UTC and its seconds."""
+    """A run that has ended: its start in ns UTC and its seconds.
+
+    `node_watts` is the mean power of a node, and `scope` that of its meter; NaN and empty where they are not read.
+    """
 
     run_id: str
     started_ns: int
     seconds: float
+    node_watts: float = math.nan
+    scope: str = ""
 
 
 @dataclass
@@ -35,6 +42,8 @@ class Cohort:
     started_ns: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     count: int = 0  # of all runs ever, those dropped included
+    node_watts: float = math.nan  # of the newest run whose power is known, by a meter of this scope
+    scope: str = ""
 
     def add(self, question: Question, run: EndedRun) -> None:
         """Adds a run that is newer than the others; `question` is its own, whose facts replace older ones."""
@@ -47,6 +56,8 @@ class Cohort:
         self.run_ids = [*self.run_ids[1 - COHORT_RUNS_MAX :], run.run_id]
         self.started_ns = [*self.started_ns[1 - COHORT_RUNS_MAX :], run.started_ns]
         self.seconds = [*self.seconds[1 - COHORT_RUNS_MAX :], run.seconds]
+        if run.node_watts > 0:
+            self.node_watts, self.scope = run.node_watts, run.scope
 
     def has(self, run: EndedRun) -> bool:
         """Return whether a run is counted already, or is older than all runs kept and so irrelevant by now."""
@@ -68,10 +79,10 @@ class CohortStore:
     newest_ns: int | None = None  # the latest start of a run
 
     @classmethod
-    def of(cls, cases: pd.DataFrame) -> Self:
-        """Make the cohorts of `cases`, which are in the order of time."""
+    def of(cls, questions: Iterable[Question], runs: Iterable[EndedRun]) -> Self:
+        """Make the cohorts of runs, which are in the order of time, and the question that each answers."""
         cohorts = cls()
-        for question, run in zip(questions_of(cases), ended_runs(cases), strict=True):
+        for question, run in zip(questions, runs, strict=True):
             cohorts.add(question, run)
         return cohorts
 
@@ -140,9 +151,16 @@ def plain(value: Scalar) -> Scalar:
 
 
 def ended_runs(cases: pd.DataFrame) -> list[EndedRun]:
-    """Return the start and the seconds of each of `cases`."""
+    """Return the start, the seconds and the power of each of `cases`."""
     rows = zip(cases["run_id"], cases["started_ns"], cases["seconds"], strict=True)
-    return [EndedRun(str(run_id), int(started), float(seconds)) for run_id, started, seconds in rows]
+    runs = [EndedRun(str(run_id), int(started), float(seconds)) for run_id, started, seconds in rows]
+    if POWER_COLUMNS[0] not in cases:
+        return runs
+    powers = zip(*(cases[name] for name in POWER_COLUMNS), strict=True)
+    return [
+        replace(run, node_watts=float(watts), scope=str(scope)) if watts > 0 else run
+        for run, (watts, scope) in zip(runs, powers, strict=True)
+    ]
 
 
 def questions_of(cases: pd.DataFrame) -> list[Question]:

@@ -6,15 +6,14 @@ from dataclasses import replace
 from crosswind.data.devices.computing import computing_device
 from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.question import Question
-from crosswind.models.next_run.cohort_store import CohortStore
+from crosswind.models.next_run.cohort_store import Cohort, CohortStore
 
 
-def completed(question: Question, cohorts: CohortStore) -> Question:
+def completed(question: Question, cohorts: CohortStore, cohort: Cohort | None) -> Question:
     """Return the question with the facts of its cohort, else of the newest run on its system, and with a date.
 
     A question that names another device than these gets none of them. Without a date it is of the newest run's.
     """
-    cohort = cohorts.find(question)
     earlier = cohort.question if cohort else cohorts.newest_on.get(question.system)
     facts = question.facts
     if earlier is not None and not names_other_device(question, earlier):

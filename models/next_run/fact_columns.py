@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -52,13 +53,17 @@ def fact_columns(questions: Sequence[Question], wanted: Container[str] | None = 
 
 
 def _figures(names: Sequence[str]) -> dict[str, Floats]:
-    devices = [device_named(name) if name else None for name in names]
+    distinct = sorted(set(names))
+    place_of = {name: place for place, name in enumerate(distinct)}
+    places = np.array([place_of[name] for name in names], dtype=np.int64)
+    devices = [device_named(name) if name else None for name in distinct]
     return {
-        DEVICE + figure: np.array([np.nan if device is None else read(device) for device in devices])
+        DEVICE + figure: np.array([np.nan if device is None else read(device) for device in devices])[places]
         for figure, read in FIGURES.items()
     }
 
 
+@lru_cache(maxsize=1024)  # many questions have the same date
 def _years(started_ns: int | None) -> float | None:
     if started_ns is None:
         return None

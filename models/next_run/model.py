@@ -23,10 +23,12 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.data.schema.question import Question, check_degrees
 from crosswind.models.analytic.prior.corrected import CorrectedPrior
+from crosswind.models.gp.one_thread import one_thread
 from crosswind.models.next_run.cohort_model import CohortModel
 from crosswind.models.next_run.cohort_store import Cohort, CohortStore, EndedRun, ended_runs, key_of, questions_of
 from crosswind.models.next_run.completion import completed, device_of, names_other_device
 from crosswind.models.next_run.describe import described
+from crosswind.models.next_run.device_transfers import DeviceTransfers, TransferredEnergy
 from crosswind.models.next_run.formulas import calibrated, memory_need, predicted_by_formulas
 from crosswind.models.next_run.neighbours import Neighbours
 from crosswind.models.next_run.new_cohort_model import NewCohortModel
@@ -73,24 +75,29 @@ class NextRunModel:
     _transfers: dict[str, SystemTransfer | None] = field(
         default_factory=dict, init=False, repr=False
     )  # by workload, system
+    _on_devices: DeviceTransfers = field(default_factory=DeviceTransfers, init=False, repr=False)
     _formulas: CorrectedPrior | None = field(default=None, init=False, repr=False)  # calibrated by measured steps
 
     def fit(self, cases: pd.DataFrame, conditions: pd.DataFrame | None = None) -> Self:
         """Learns from earlier runs, oldest first, and from the conditions before them, one row a run."""
-        self._cohorts = CohortStore.of(cases)
-        if not self._cohorts.cohorts:
-            return self
+        questions = questions_of(cases)
+        self._cohorts = CohortStore.of(questions, ended_runs(cases))
+        if self._cohorts.cohorts:
+            with one_thread():
+                self._learn(list(map(key_of, questions)), cases["seconds"].to_numpy(np.float64), conditions)
+        return self
+
+    def _learn(self, keys: Sequence[str], seconds: Floats, conditions: pd.DataFrame | None) -> None:
         table = self._fit_neighbours()
         self._new_cohorts = NewCohortModel(self.seed, self.outcome == Outcome.STEP).fit(table, self._cohorts)
         self.track_records = self._new_cohorts.track_records
         self._calibrate(self._cohorts)
-        keys = [key_of(question) for question in questions_of(cases)]
-        self._cohort_model = CohortModel().fit(keys, cases["seconds"].to_numpy(np.float64), conditions)
-        return self
+        self._cohort_model = CohortModel().fit(keys, seconds, conditions)
+        self._on_devices = DeviceTransfers(self.seed).learn(self._cohorts)
 
     def fit_formulas(self, cases: pd.DataFrame) -> Self:
         """Calibrates the formulas alone, for workloads that never ran."""
-        self._calibrate(CohortStore.of(cases))
+        self._calibrate(CohortStore.of(questions_of(cases), ended_runs(cases)))
         return self
 
     def _calibrate(self, cohorts: CohortStore) -> None:
@@ -125,6 +132,7 @@ class NextRunModel:
         for question, run in news:
             model.observe(question, run)
         model._fit_neighbours()
+        model._on_devices = DeviceTransfers(self.seed).learn(model._cohorts)
         return model
 
     def cohorts_of(self, workload: str) -> list[tuple[str, Cohort]]:
@@ -133,13 +141,15 @@ class NextRunModel:
 
     def observe(self, question: Question, run: EndedRun, conditions: pd.DataFrame | None = None) -> None:
         """Adds one more run that has ended: its cohort's level moves at once, all else at the next fit."""
+        if self._cohorts.find(question) is None:
+            self._on_devices.forget(question)
         self._cohorts.add(question, run)
         self._transfers.clear()
         self._cohort_model.observe(key_of(question), run.seconds, conditions)
 
-    def completed(self, question: Question) -> Question:
+    def completed(self, question: Question, key: str | None = None) -> Question:
         """Return the question with the facts and the date that it leaves out, as far as earlier runs tell."""
-        return completed(question, self._cohorts)
+        return completed(question, self._cohorts, self._cohorts.cohorts.get(key or key_of(question)))
 
     def _is_strange(self, question: Question) -> bool:
         """Return whether nothing ran on the question's system, or it names a device and earlier runs had others."""
@@ -179,7 +189,7 @@ class NextRunModel:
         Raises: InvalidInputError where nothing is known to predict the outcome from.
         """
         key = key_of(question)
-        basis = self._basis(question, key)
+        basis, whole = self._basis(question, key), self.completed(question, key)
         cohort = self._cohorts.cohorts[key] if basis is PredictionBasis.COHORT else None
         near: list[tuple[Cohort, float]] = []
         if cohort:
@@ -187,11 +197,11 @@ class NextRunModel:
         elif basis is PredictionBasis.ANALYTIC:
             prediction = self._by_formulas([question])
         else:
-            prediction, places, distances = self._of_new_cohorts([question], EVIDENCE_RUNS)
+            prediction, places, distances = self._of_new_cohorts([whole], EVIDENCE_RUNS)
             near = list(zip(map(self._near, places[0]), map(float, distances[0]), strict=True))
         distance, kind = near[0][1] if near else None, self.kind(question)
         ran = self._cohorts.of_workload(question.workload)
-        others, whole = [other.question for other in ran], self.completed(question)
+        others = [other.question for other in ran]
         return RunPrediction(
             *(question.workload, question.system, question.world_size, self.outcome, quantiles(prediction), basis),
             distance=distance,
@@ -232,7 +242,8 @@ class NextRunModel:
             values[repeats] = self._of_cohorts([keys[place] for place in repeats], own_conditions).values
             outside[repeats] = False
         if new := places.get(PredictionBasis.WORKLOAD, []) + places.get(PredictionBasis.TRANSFER, []):
-            prediction, _, distances = self._of_new_cohorts([questions[place] for place in new], 1)
+            whole = [self.completed(questions[place], keys[place]) for place in new]
+            prediction, _, distances = self._of_new_cohorts(whole, 1)
             is_strange = [self._is_strange(questions[place]) for place in new]
             values[new], outside[new] = prediction.values, (distances[:, 0] > 1) | np.array(is_strange)
         if strange := places.get(PredictionBasis.ANALYTIC):
@@ -273,13 +284,32 @@ class NextRunModel:
     def _of_new_cohorts(
         self, questions: Sequence[Question], count: int
     ) -> tuple[Prediction, NDArray[np.int64], Floats]:
-        """Predictions, and places and distances of the `count` nearest cohorts, both (n_questions, count)."""
-        table = described([self.completed(question) for question in questions], self._neighbours.kinds)
+        """Predictions for completed questions; places and distances of the `count` nearest cohorts, (n_rows, count)."""
+        table = described(questions, self._neighbours.kinds)
         places, distances = self._neighbours.nearest(table, count)
         medians = {place: self._near(place).median for place in set(places[:, 0].tolist())}
         nearest = np.array([medians[place] for place in places[:, 0].tolist()])
         prediction = self._new_cohorts.predict(table, nearest=nearest, distances=distances[:, 0])
-        return self._anchored(prediction, questions, table, distances[:, 0]), places, distances
+        anchored = self._anchored(prediction, questions, table, distances[:, 0])
+        return self._transferred(anchored, questions), places, distances
+
+    def _transferred(self, prediction: Prediction, questions: Sequence[Question]) -> Prediction:
+        """Replace rows about devices with few runs by what other devices say, scaled to these runs."""
+        values = prediction.values.copy()
+        for rows in _rows_by_place(questions):
+            answer = self._on_devices.answer(self._cohorts, [questions[row] for row in rows])
+            if answer is not None:
+                usual = answer.quantiles.seconds
+                near = np.zeros(len(usual.values))  # errors were of rows as far from the runs as these
+                values[np.array(rows)[answer.asked]] = self._new_cohorts.of_runs(usual, near).values
+        return Prediction(prediction.levels, values)
+
+    def energy(self, question: Question) -> TransferredEnergy | None:
+        """Return the energy on a node of a device with few runs, by what others drew; None where that is unknown."""
+        key = key_of(question)
+        if self.outcome == Outcome.JOB or self._basis(question, key) is not PredictionBasis.WORKLOAD:
+            return None
+        return self._on_devices.energy(self._cohorts, self.completed(question))
 
     def _anchored(
         self, prediction: Prediction, questions: Sequence[Question], table: pd.DataFrame, distances: Floats
@@ -327,6 +357,14 @@ class NextRunModel:
                 "the batch, and of a whole run its steps"
             )
         return prediction
+
+
+def _rows_by_place(questions: Sequence[Question]) -> list[list[int]]:
+    """Return the places of questions about one workload on one device of a system."""
+    rows: dict[tuple[str, str, str], list[int]] = {}
+    for row, question in enumerate(questions):
+        rows.setdefault((question.workload, question.system, device_of(question)), []).append(row)
+    return list(rows.values())
 
 
 def _evidence(near: Sequence[tuple[Cohort, float]]) -> tuple[EvidenceRun, ...]:

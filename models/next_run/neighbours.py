@@ -123,6 +123,8 @@ def _workloads(table: pd.DataFrame) -> list[str]:
 
 def _smallest(squares: Floats, places: Places, count: int) -> Places:
     """Those of the places, up to `count`, that have the smallest squares in each row, smallest first."""
+    if count < 1:
+        return np.empty((len(squares), 0), dtype=np.int64)
     if count == 1 and len(places):  # of many rows at once, several times as fast
         order: Places = np.argmin(squares[:, places], axis=1)[:, None]
     else:

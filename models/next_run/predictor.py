@@ -118,7 +118,9 @@ class RunPredictor:
                 cached.metered.clear()
             metered = cached.metered[question.system] = self._energy.metered(question.workload, question.system)
         asked = cached.model.completed(question)
-        return self._energy.with_energy(replace(answer, model=cached.name), asked, metered)
+        return self._energy.with_energy(
+            replace(answer, model=cached.name), asked, metered, cached.model.energy(question)
+        )
 
     def answers(self, questions: Sequence[Question], outcome: Outcome | None = None) -> Batch:
         """Quantiles of many runs of one workload on one system, without their evidence. Raises: InvalidInputError."""

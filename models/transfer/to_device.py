@@ -9,21 +9,26 @@ import pandas as pd
 from scipy.optimize import least_squares
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.prediction import Floats, Prediction
-from crosswind.models.energy.device_jobs import STATIC_SHARE, DeviceJobs, check_jobs, log_dynamic, logs
+from crosswind.data.schema.prediction import Floats
+from crosswind.models.energy.device_jobs import (
+    BATCH,
+    STATIC_SHARE,
+    DeviceJobs,
+    check_jobs,
+    log_dynamic,
+    logs,
+    points_of,
+)
 from crosswind.models.energy.power_limit import PowerLimitCurve
-from crosswind.models.surrogate.log_normal import log_normal
 from crosswind.models.surrogate.surrogate import NotFittedError
 from crosswind.models.transfer.device_scaling import DeviceScaling, Free, at_top
 from crosswind.models.transfer.multi_task_gp import MultiTaskGp
 
 Texts: TypeAlias = "pd.Series[Any]"
 
-DESCRIBED = ("job", "batch", "limit_watts")
+DESCRIBED = ("job", "limit_watts")  # and the coordinates
 FIT_DEVIATION = 0.1  # of log seconds and log watts around the curves, a prior
 RATIO_DEVIATION = 0.3  # of a job's log slowdown over the curve's
-DEVIATION_OF_ANCHORS = 0.1  # of log seconds and log watts with an anchor a job: 5 to 15 % between devices of one kind
-DEVIATION_OF_CURVES = 0.05
 RUNS_OVER_JOBS_MIN = 3  # more runs than jobs, before residuals are learned
 
 
@@ -62,6 +67,7 @@ class DeviceTransfer:
     """
 
     seed: int = 0
+    coordinates: tuple[str, ...] = BATCH  # columns of positive numbers that a job's runs differ by
     _scaling: DeviceScaling | None = field(default=None, init=False, repr=False)
     _device: LimitedDevice | None = field(default=None, init=False, repr=False)
     _corrections: dict[str, MultiTaskGp] = field(default_factory=dict, init=False, repr=False)
@@ -74,11 +80,14 @@ class DeviceTransfer:
         return dict(self._scaling.weights)
 
     def fit(self, sources: Mapping[str, pd.DataFrame], target: pd.DataFrame) -> Self:
-        """Learns from a table of `COLUMNS` a source device and from the target's runs. Raises: InvalidInputError."""
+        """Learns from a table of `COLUMNS` and coordinates a source device, and from the target's runs.
+
+        Raises: InvalidInputError.
+        """
         if not sources:
             raise InvalidInputError("there is no source device, expected one at least")
-        check_jobs(target)
-        devices = {name: DeviceJobs.of(table) for name, table in sources.items()}
+        check_jobs(target, self.coordinates)
+        devices = {name: DeviceJobs.of(table, self.coordinates) for name, table in sources.items()}
         curve = PowerLimitCurve.of(
             np.concatenate([jobs.log_headrooms for jobs in devices.values()]),
             np.concatenate([jobs.log_slowdowns for jobs in devices.values()]),
@@ -90,18 +99,19 @@ class DeviceTransfer:
         self._device = self._with_job_ratios(target)
         return self
 
-    def predict(self, X: pd.DataFrame) -> tuple[Prediction, Prediction]:
-        """Quantiles at LEVELS of seconds an epoch and of watts, for rows of `DESCRIBED`.
+    def medians(self, X: pd.DataFrame) -> tuple[Floats, Floats]:
+        """Medians of seconds an epoch and of watts, (n_rows,) each, for rows of `DESCRIBED` and the coordinates.
 
         Raises: NotFittedError, InvalidInputError for a job without an anchor or a source.
         """
-        missing = [column for column in DESCRIBED if column not in X.columns]
+        columns = (*DESCRIBED, *self.coordinates)
+        missing = [column for column in columns if column not in X.columns]
         if missing:
-            raise InvalidInputError(f"the table has no column {', '.join(missing)}, expected {', '.join(DESCRIBED)}")
+            raise InvalidInputError(f"the table has no column {', '.join(missing)}, expected {', '.join(columns)}")
         if self._device is None:
-            raise NotFittedError("DeviceTransfer.predict came before fit")
+            raise NotFittedError("DeviceTransfer.medians came before fit")
         seconds, watts = self._device.under(X, self._free(X))
-        return log_normal(seconds, self._deviations(X, "seconds")), log_normal(watts, self._deviations(X, "watts"))
+        return np.exp(seconds), np.exp(watts)
 
     def _free(self, table: pd.DataFrame) -> Free:
         assert self._scaling is not None  # noqa: S101  # set before
@@ -115,28 +125,25 @@ class DeviceTransfer:
     def _correction(self, name: str, table: pd.DataFrame) -> Floats:
         if name not in self._corrections:
             return np.zeros(len(table))
-        return np.log(self._corrections[name].predict(_described(table)).at(0.5))
-
-    def _deviations(self, table: pd.DataFrame, name: str) -> Floats:
-        """Deviations of the logarithm, (n_rows,): of the curves, and of the batches' correction where there is one."""
-        if name not in self._corrections:
-            return np.full(len(table), DEVIATION_OF_ANCHORS)
-        predicted = self._corrections[name].predict(_described(table))
-        low, high = (np.log(predicted.at(level)) for level in (0.1, 0.9))
-        return np.hypot((high - low) / (2 * 1.2816), DEVIATION_OF_CURVES)  # the normal quantile of 0.9
+        return np.log(self._corrections[name].predict(self._described(table)).at(0.5))
 
     def _scale(self, device: LimitedDevice, sources: Mapping[str, DeviceJobs], target: pd.DataFrame) -> None:
         """Scale sources to anchors above this device's static power, and correct the batch curves."""
-        self._scaling = DeviceScaling.of(sources, target, device.static_watts)
+        self._scaling = DeviceScaling.of(sources, target, device.static_watts, self.coordinates)
         self._device, self._corrections = device, {}
         self._correct_batches(target[at_top(target)])
 
     def _correct_batches(self, top: pd.DataFrame) -> None:
         assert self._device is not None  # noqa: S101  # set by fit
-        free, described = self._free(top), _described(top)
+        free, described = self._free(top), self._described(top)
         watts = log_dynamic(top["watts"].to_numpy(dtype=np.float64), self._device.static_watts)
         self._correct("seconds", described, logs(top, "seconds") - free.log_seconds)
         self._correct("watts", described, watts - free.log_watts)
+
+    def _described(self, table: pd.DataFrame) -> pd.DataFrame:
+        points = points_of(table, self.coordinates)
+        named = {f"log_{name}": points[:, place] for place, name in enumerate(self.coordinates)}
+        return pd.DataFrame({"job": table["job"].to_numpy(dtype=str), **named})
 
     def _with_job_ratios(self, target: pd.DataFrame) -> LimitedDevice:
         """The device with each job's own slowdown under limits, from its runs."""
@@ -194,7 +201,3 @@ def _ratios(jobs: Texts, predicted: Floats, seen: Floats) -> dict[str, float]:
         x, y = predicted[names == job], seen[names == job]
         ratios[str(job)] = max(float((x @ y + held) / (x @ x + held)), 0.0)
     return ratios
-
-
-def _described(table: pd.DataFrame) -> pd.DataFrame:
-    return pd.DataFrame({"job": table["job"].to_numpy(dtype=str), "log_batch": logs(table, "batch")})

@@ -2,7 +2,7 @@
 
 import sys
 
-from crosswind.cli.main import main
+from crosswind.cli.main import script
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script())

@@ -87,6 +87,9 @@ def test_a_workload_of_which_nothing_is_known_is_refused_with_what_would_help(cl
 def test_a_run_like_a_stored_one_has_from_it_what_is_not_given(client: TestClient) -> None:
     like = client.post("/v1/predictions", json={"like": "r7"})
     assert like.json() == client.post("/v1/predictions", json=REQUEST).json()
+    newest = client.get("/v1/runs?limit=1").json()["runs"][0]["run_id"]
+    latest, named = (client.post("/v1/predictions", json={"like": name}).json() for name in ("latest", newest))
+    assert latest == named
     change = {"system": "other", "world_size": 64, "configuration": {"batch": 16}}
     asked = (
         REQUEST | change | {"configuration": {"batch": 16, "fused": True}, "node_count": 32}

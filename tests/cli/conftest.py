@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cli.asking import Ask, asking
-from tests.serving import serving
+from tests.serving import answering
 
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.job import Job
@@ -78,7 +78,7 @@ def steps_of(run_id: str, number: int) -> dict[str, list[int | str]]:
 @pytest.fixture(scope="session")
 def server_to_ask(home_to_ask: Path) -> Iterator[str]:
     """Yield the address at which a real server over that store answers."""
-    with serving(home_to_ask) as (url, _):
+    with answering(home_to_ask) as url:
         yield url
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.asking import Ask, asking
-from tests.serving import serving
+from tests.serving import answering
 
 from crosswind.cli.text.check import amount, exclude_line, text
 from crosswind.data.schema.checks import Measured
@@ -92,7 +92,7 @@ def test_a_node_slower_than_the_fleet_is_left_out_locally_and_through_a_server(a
     code, said, complaint = ask(*QUICK, "--exclude-list")
     assert (code, said) == (1, "--exclude=n7\n")
     assert "n7: " in complaint
-    with serving(home) as (server, _):
+    with answering(home) as server:
         code, said, _ = ask(*QUICK, "--server", server, "--json")
         assert code == 1
         [blame] = json.loads(said)["verdict"]["blames"]

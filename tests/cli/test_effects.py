@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.cli.asking import Ask, asking
 from tests.models.interference.stored import neighbourhood
-from tests.serving import serving
+from tests.serving import answering
 
 from crosswind.cli.verbs.interference import interference_text
 from crosswind.data.samples.lab_runs import load_lab_samples
@@ -69,7 +69,7 @@ def rounded(said: str) -> Any:
 def test_both_doors_tell_the_same(in_lab: Ask, lab: Path) -> None:
     words = ("--workload", "embedding-recommender", "--system", "fault-lab", "--json")
     here = [rounded(in_lab(verb, *words)[1]) for verb in ("counters", "interference")]
-    with serving(lab) as (server, _):
+    with answering(lab) as server:
         there = [rounded(in_lab(verb, *words, "--server", server)[1]) for verb in ("counters", "interference")]
         code, _, complaint = in_lab("interference", "--system", "nowhere", "--server", server)
         refused = in_lab("interference", "--topology", "t", "--server", server)

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.asking import Ask, asking
 from tests.ingest.trees import RECORDINGS
 from tests.needs import needs_data
-from tests.serving import serving
+from tests.serving import answering
 
 from crosswind.data.store.store import Store
 
@@ -123,7 +123,7 @@ def test_a_table_of_operations_is_replayed(ask: Ask, tmp_path: Path) -> None:
     answer = json.loads(ask("stragglers", "--replay", run_id, "--json")[1])
     assert [part["number"] for part in answer["by_stage"]] == [1, 0]
     assert {part["number"] for part in answer["by_rank"][:2]} == {2, 3}
-    with serving(tmp_path / "home") as (url, _):
+    with answering(tmp_path / "home") as url:
         assert json.loads(ask("stragglers", "--replay", run_id, "--json", "--server", url)[1]) == answer
     assert ask("stragglers", "--replay", run_id, "--live", run_id)[0] == 2
 

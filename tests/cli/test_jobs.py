@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.cli.asking import Ask, asking
 from tests.cli.conftest import steps_of
-from tests.serving import serving
+from tests.serving import answering
 
 from crosswind.dashboards.wording import NONE
 from crosswind.data.lake.lake import to_table
@@ -140,7 +140,7 @@ def test_a_job_of_two_systems_asks_which(ask: Ask, stored: Path) -> None:
 
 
 def test_a_server_says_the_same(ask: Ask, stored: Path) -> None:
-    with serving(stored) as (url, _):
+    with answering(stored) as url:
         for words in (("jobs",), ("jobs", "--user", "ada"), ("job", "4711"), ("job", "4712", "--json")):
             assert ask(*words, "--server", url) == ask(*words)
         assert ask("job", "99", "--server", url)[0] == 2

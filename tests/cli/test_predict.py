@@ -75,6 +75,16 @@ def test_a_run_like_a_stored_one_is_asked_about_by_its_id(verb: Verb) -> None:
     )
 
 
+def test_a_run_like_a_stored_one_is_asked_about_by_the_names_that_other_verbs_take(
+    verb: Verb, server_to_ask: str
+) -> None:
+    newest = json.loads(verb("show", "latest", "--json")[1])["run"]["run_id"]
+    assert newest != "toy-11"
+    for place in ((), ("--server", server_to_ask)):
+        assert verb("predict", "--like", "latest", "--json", *place) == verb("predict", "--like", newest, "--json")
+        assert verb("predict", "--like", "y-11", "--json", *place) == verb(*LIKE, "--json")
+
+
 def test_what_is_given_replaces_what_the_stored_run_had(verb: Verb) -> None:
     answer = json.loads(verb(*LIKE, "--config", "batch=16", "--json")[1])
     assert (answer["basis"], answer["cohort_runs"], answer["world_size"]) == ("cohort", 1, 2)
@@ -181,7 +191,7 @@ def test_numbers_of_nodes_that_do_not_rise_from_1_are_refused(words: str) -> Non
     [
         (("predict", "--ranks", "2"), "--workload"),
         (("predict", *TOY), "--ranks is missing"),
-        (("predict", "--like", "toy-99"), "run 'toy-99' is not in the catalog"),
+        (("predict", "--like", "toy-99"), "run 'toy-99' is not stored: crosswind runs lists"),
         ((*LIKE, "--ranks", "0"), "--ranks 0: expected 1 or more"),
         ((*LIKE, "--config", "tp=3"), "do not divide 2 ranks"),
         ((*LIKE, "--nodes", "1,2"), "--like with --nodes: expected --ranks-per-node too"),

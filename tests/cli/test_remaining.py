@@ -12,6 +12,7 @@ GOING = "toy-12"  # 12 of 30 steps are done, of some 40 ms each
 def test_the_text_tells_what_is_left(verb: Verb) -> None:
     code, said, _ = verb("remaining", GOING)
     assert code == 0
+    assert verb("remaining", GOING[1:])[1] == said  # named by the end of its id
     done, left, whole, following, compared = said.splitlines()
     assert done.startswith("step 12 of 30 after ")  # as many as its cohort's runs had
     assert left.startswith("remaining: ")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.cli.asking import Ask, asking
 from tests.models.advice.measured_ranks import store_run
-from tests.serving import serving
+from tests.serving import answering
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +28,7 @@ def ask(measured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 def test_ranks_are_rows_and_the_gain_stands_below(ask: Ask) -> None:
     code, said, _ = ask("shares", "measured", "--batch", "30")
     assert code == 0
+    assert ask("shares", "latest", "--batch", "30") == (0, said, "")
     lines = said.splitlines()
     assert lines[0].split() == ["rank", "node", "computes", "samples", "now", "of", "30", "would", "compute"]
     assert lines[1].split() == ["0", "n0", "100", "ms", "15", "20", "133", "ms"]
@@ -41,12 +42,12 @@ def test_ranks_are_rows_and_the_gain_stands_below(ask: Ask) -> None:
 def test_both_doors_tell_the_same(ask: Ask, measured: Path) -> None:
     words = ("shares", "measured", "--batch", "64", "--now-batch", "40", "--json")
     here = json.loads(ask(*words)[1])
-    with serving(measured) as (server, _):
+    with answering(measured) as server:
         there = json.loads(ask(*words, "--server", server)[1])
         code, _, complaint = ask("shares", "nosuch", "--batch", "64", "--server", server)
     assert here == there
     assert here["now_batch"] == 40
-    assert (code, "run 'nosuch' is not in the catalog" in complaint) == (2, True)
+    assert (code, "run 'nosuch' is not stored" in complaint) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_both_doors_tell_the_same(ask: Ask, measured: Path) -> None:
         (("measured", "--batch", "1"), "batch 1: expected 2, one for each rank"),
         (("measured", "--batch", "many"), "invalid int value: 'many'"),
         (("measured", "--now-batch", "0"), "now_batch 0: expected 2"),
-        (("nothing", "--batch", "8"), "'nothing' is not in the catalog"),
+        (("nothing", "--batch", "8"), "'nothing' is not stored"),
         ((), "the following arguments are required: RUN"),
     ],
 )

@@ -11,7 +11,7 @@ from tests.models.forecast.stored_weather import store_weather
 from tests.models.stragglers.made_up_fleet import drawn_nodes, store_fleet
 from tests.models.stragglers.made_up_steps import USUAL, Late, step_rows
 from tests.models.stragglers.test_live import put
-from tests.serving import serving
+from tests.serving import answering
 
 from crosswind.cli.verbs.stragglers import live_text
 from crosswind.data.schema.answers.stragglers import Episode, RunStragglers, Slowdown
@@ -75,6 +75,8 @@ def test_switches_are_ranked_where_the_store_has_a_topology(ask: Ask, home: Path
 def test_a_run_is_listed_with_the_rank_it_waits_for(ask: Ask) -> None:
     code, said, _ = ask("stragglers", "--live", "late")
     assert code == 0
+    newest = json.loads(ask("show", "latest", "--json")[1])["run"]["run_id"]
+    assert ask("stragglers", "--replay", "latest")[1] == ask("stragglers", "--replay", newest)[1]
     assert said.startswith("late (completed, 2 ranks): waited most for rank 1 in input, ")
     assert " a step in steps " in said.splitlines()[0]
     assert said.splitlines()[3].split()[:3] == ["rank", "1", "input"]
@@ -98,7 +100,7 @@ def test_a_run_in_progress_is_listed_with_the_rank_it_waits_for_now() -> None:
 def test_both_doors_tell_the_same(ask: Ask, home: Path) -> None:
     questions = [("stragglers", "--limit", "5"), ("stragglers", "--live", "late"), ("regressions",)]
     here = [json.loads(ask(*words, "--json")[1]) for words in questions]
-    with serving(home) as (server, _):
+    with answering(home) as server:
         there = [json.loads(ask(*words, "--json", "--server", server)[1]) for words in questions]
         wrong = ask("stragglers", "--topology", "x", "--server", server)
         followed = ask("stragglers", "--live", "late", "--follow", "1", "--server", server)
@@ -121,7 +123,7 @@ def test_a_regression_is_reported_with_what_changed(ask: Ask) -> None:
         (("stragglers", "--runs", "0"), "expected 1 or more"),
         (("stragglers", "--runs", "100001"), "runs 100001: expected 1 to 100000"),
         (("stragglers", "--follow", "3"), "--follow: expected together with --live"),
-        (("stragglers", "--live", "nobody"), "run 'nobody' is not in the catalog"),
+        (("stragglers", "--live", "nobody"), "run 'nobody' is not stored"),
         (("stragglers", "--topology", "/nowhere"), "/nowhere: No such file"),
         (("regressions", "--runs", "x"), "expected 1 or more"),
     ],

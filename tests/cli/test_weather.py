@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.cli.asking import Ask, asking
 from tests.models.forecast.stored_weather import HOUR_NS, run_of, store_weather
-from tests.serving import serving
+from tests.serving import answering
 
 from crosswind.cli.verbs.weather import weather_text
 from crosswind.data.schema.answers.weather import HourForecast, LevelChange, Pace, SystemWeather, WorkloadWeather
@@ -41,7 +41,7 @@ def test_both_doors_tell_the_same(ask: Ask, regressed: Path) -> None:
     words = ("weather", "--workload", "bert", "--hours", "2", "--json")
     code, said, _ = ask(*words)
     here = json.loads(said)
-    with serving(regressed) as (server, _):
+    with answering(regressed) as server:
         there = json.loads(ask(*words, "--server", server)[1])
         wrong_code, _, complaint = ask("weather", "--system", "nowhere", "--server", server)
     assert code == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import nightly, run_of, steps_of
-from tests.serving import serving
+from tests.serving import answering
 
 from crosswind.client.local import Local
 from crosswind.client.protocol import Client
@@ -35,7 +35,7 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Local, R
                 session.runs.merge_rank(Rank(f"{workload}-{number:02}", 0, "n1", 42, 7))
         store.lake.append("steps", to_table(STEP, steps_of("toy-01", 1)))
         store.jobs.put(*[nightly(number) for number in range(3)])
-        with serving(home) as (url, _):
+        with answering(home) as url:
             yield Local(store), Remote(url)
 
 

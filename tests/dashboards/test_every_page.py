@@ -162,6 +162,7 @@ def test_an_empty_store_is_one_sentence_and_the_command_that_fills_it(store: Sto
     with TestClient(app_of(store), base_url="http://127.0.0.1") as client:
         html = html_of(client, address)
     assert "<h1>No run is stored yet.</h1>" in html
+    assert "<code>crosswind run -- torchrun --nproc-per-node 2 train.py</code>" in html
     assert "<code>crosswind demo</code>" in html
     assert "data-figure" not in html
 

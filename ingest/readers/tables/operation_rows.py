@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from crosswind.data.lake.lake import arrow_schema
 from crosswind.data.schema.run import Run
-from crosswind.data.schema.steps import OPERATION
+from crosswind.data.schema.steps import OPERATION, STEP
 from crosswind.ingest.reader.reader import Report
-from crosswind.ingest.readers.tables.numbers import RANK_MAX, Columns
-from crosswind.ingest.readers.tables.step_rows import TableRuns, table_of_steps
+from crosswind.ingest.readers.tables.numbers import Columns
+from crosswind.ingest.readers.tables.step_rows import TableRuns, table_of
 from crosswind.ingest.readers.tables.table_file import Chunk
 from crosswind.ingest.readers.tables.table_map import TableMap
 
@@ -42,15 +41,8 @@ class OperationRows:
     def records(self, chunk: Chunk) -> Iterator[pa.Table]:
         """Yield the operations of some rows. Raises: MalformedError."""
         columns = Columns(self.table_map, chunk, self.runs.context.zone)
-        frame = pd.DataFrame(
-            {
-                "run_id": self.runs.of(columns),
-                "rank": columns.counts("rank", RANK_MAX),
-                "step": columns.counts("step"),
-                "operation": columns.texts("operation"),
-                "duration_seconds": columns.durations("seconds"),
-                "ts_ns": columns.moments("start", self.base_ns),
-            }
+        frame = self.runs.rows(columns).assign(
+            operation=columns.texts("operation"), ts_ns=columns.moments("start", self.base_ns)
         )
         for name in OPTIONAL:
             if columns.has(name):
@@ -64,7 +56,7 @@ class OperationRows:
             return
         self._sum_up(frame)
         self.report.read += len(frame)
-        yield _table(frame)
+        yield table_of(OPERATION, frame)
 
     def end(self) -> Iterator[pa.Table | Run]:
         """Yield the steps and the runs, once all rows are read."""
@@ -72,7 +64,7 @@ class OperationRows:
             steps = _placed(_combined(self._parts))
             self.runs.take(steps.assign(end_ns=steps["ts_ns"] + steps["duration_seconds"]))
             self.report.read += len(steps)
-            yield table_of_steps(steps)
+            yield table_of(STEP, steps)
         self.report.read += len(self.runs.by_name)
         yield from self.runs.records()
 
@@ -112,14 +104,3 @@ def _placed(steps: pd.DataFrame) -> pd.DataFrame:
     phases = {"compute_seconds": compute, "comm_seconds": duration - compute}
     none = dict.fromkeys(("input_seconds", "checkpoint_seconds", "other_seconds"), 0)  # operations are all there is
     return steps.assign(ts_ns=steps["ts_ns"] + moved, duration_seconds=duration, **phases, **none)
-
-
-def _table(frame: pd.DataFrame) -> pa.Table:
-    schema = arrow_schema(OPERATION)
-    arrays = [
-        pa.array(frame[column.name], column.type, from_pandas=True)
-        if column.name in frame
-        else pa.nulls(len(frame), column.type)
-        for column in schema
-    ]
-    return pa.Table.from_arrays(arrays, schema=schema)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from crosswind.data.lake.lake import arrow_schema
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.imported import imported_id
+from crosswind.data.schema.metric import MetricSet
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.steps import PHASES, STEP
 from crosswind.ingest.reader.reader import Context, Report
@@ -75,6 +76,17 @@ class TableRuns:
         ids = np.array([self.by_name[str(key)].run_id for key in keys], dtype=object)
         return pd.Series(ids[codes] if len(ids) else [], dtype=object)
 
+    def rows(self, columns: Columns) -> pd.DataFrame:
+        """Return the run, rank, step and duration of each row. Raises: MalformedError."""
+        return pd.DataFrame(
+            {
+                "run_id": self.of(columns),
+                "rank": columns.counts("rank", RANK_MAX),
+                "step": columns.counts("step"),
+                "duration_seconds": columns.durations("seconds"),
+            }
+        )
+
     def _new(self, name: str, workload: str, system: str) -> TableRun:
         system = system or self.context.system
         # Rows are never changed once stored: read by another map they are another run's.
@@ -109,15 +121,8 @@ class StepRows:
     def records(self, chunk: Chunk) -> Iterator[pa.Table]:
         """Yield the steps of some rows. Raises: MalformedError."""
         columns = Columns(self.table_map, chunk, self.runs.context.zone)
-        frame = pd.DataFrame(
-            {
-                "run_id": self.runs.of(columns),
-                "rank": columns.counts("rank", RANK_MAX),
-                "step": columns.counts("step"),
-                "duration_seconds": columns.durations("seconds"),
-                "ts_ns": columns.moments("start", self.base_ns) if columns.has("start") else np.int64(self.base_ns),
-            }
-        )
+        frame = self.runs.rows(columns)
+        frame["ts_ns"] = columns.moments("start", self.base_ns) if columns.has("start") else np.int64(self.base_ns)
         _add_phases(frame, columns)
         frame = frame[columns.kept(self.report)]
         if frame.empty:
@@ -126,7 +131,7 @@ class StepRows:
             frame = frame.assign(ts_ns=self._placed(frame))
         self.runs.take(frame.assign(end_ns=frame["ts_ns"] + frame["duration_seconds"]))
         self.report.read += len(frame)
-        yield table_of_steps(frame)
+        yield table_of(STEP, frame)
 
     def end(self) -> Iterator[Run]:
         """Yield the runs, once all rows are read."""
@@ -161,11 +166,13 @@ def _add_phases(frame: pd.DataFrame, columns: Columns) -> None:
         frame[f"{name}_seconds"] = values
 
 
-def table_of_steps(frame: pd.DataFrame) -> pa.Table:
+def table_of(metric_set: MetricSet, frame: pd.DataFrame) -> pa.Table:
     """Return rows of the set; columns that are not in the frame are null."""
-    schema = arrow_schema(STEP)
+    schema = arrow_schema(metric_set)
     arrays = [
-        pa.array(frame[field.name], field.type) if field.name in frame else pa.nulls(len(frame), field.type)
-        for field in schema
+        pa.array(frame[column.name], column.type, from_pandas=True)
+        if column.name in frame
+        else pa.nulls(len(frame), column.type)
+        for column in schema
     ]
     return pa.Table.from_arrays(arrays, schema=schema)

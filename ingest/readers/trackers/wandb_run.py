@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from crosswind.data.schema import hostlist
 from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.facts import Facts, count_fact, text_fact
 from crosswind.data.schema.imported import imported_id
 from crosswind.data.schema.run import Run, RunState
 from crosswind.ingest.reader.reader import Context, Report
@@ -23,7 +24,8 @@ from crosswind.ingest.readers.trackers.wandb_log import BEGINNING, records
 from crosswind.ingest.readers.trackers.wandb_samples import Place, samples
 
 HISTORY, CONFIG, RUN, EXIT, HEADER, ENVIRONMENT = 2, 5, 17, 18, 21, 26  # fields of wandb_internal.Record
-PYTHON, SLURM = 2, 27  # of EnvironmentRecord, which older versions do not write
+PYTHON, GPU, GPUS, CPU, NVIDIA, CUDA, AMD, SLURM = 2, 18, 19, 22, 24, 25, 26, 27  # of EnvironmentRecord, once written
+NVIDIA_BYTES, AMD_SERIES, CPU_MODEL = 2, 8, 3  # of GpuNvidiaInfo, GpuAmdInfo, CpuInfo
 KEY, NESTED_KEY, VALUE_JSON = 1, 2, 16  # of HistoryItem, ConfigItem
 BOOLEAN, INTEGER, NUMBER, TEXT, JSON = 4, 5, 6, 7, 8  # of HistoryItem, instead of VALUE_JSON
 NAME = re.compile(r"run-([0-9A-Za-z_-]{1,128})\.wandb(?:\.gz)?")  # of the file, with the run's id
@@ -46,6 +48,7 @@ class _RunFacts:
     tags: list[str] = field(default_factory=list)
     job_id: str | None = None
     nodes: tuple[str, ...] = ()
+    system: Facts = field(default_factory=Facts)
     others: int = 0
 
 
@@ -99,6 +102,7 @@ def _run(run_id: str, facts: _RunFacts, context: Context) -> Run:
         ended_ns=facts.last_ns,
         exit_code=facts.exit_code,
         software={"python": storable(facts.python)} if facts.python else {},
+        facts=facts.system,
         tags={name: storable(text) for name, text in tags.items() if text},
     )
 
@@ -129,6 +133,7 @@ def _take(record: Message, facts: _RunFacts) -> None:
     if environment := record.message(ENVIRONMENT):
         facts.python = environment.text(PYTHON).removeprefix("CPython ") or facts.python
         _take_slurm(environment, facts)
+        facts.system = _system(environment).over(facts.system)
     if ending := record.message(EXIT):
         facts.exit_code = ending.whole(1) or 0
 
@@ -150,6 +155,22 @@ def _take_slurm(environment: Message, facts: _RunFacts) -> None:
     variables = {entry.text(1): entry.text(2) for entry in entries}
     facts.job_id = variables.get("job_id") or facts.job_id
     facts.nodes = hostlist.expand(variables.get("job_nodelist", "")) or facts.nodes
+
+
+def _system(environment: Message) -> Facts:
+    """Return the facts about the host in one of the records on it, each of which has some. Raises: MalformedError."""
+    nvidia, amd = (list(map(Message.parsed, environment.repeated(field))) for field in (NVIDIA, AMD))
+    model = environment.text(GPU) or (nvidia[0].text(1) if nvidia else amd[0].text(AMD_SERIES) if amd else "")
+    cpu = environment.message(CPU)
+    return Facts.of_valid(
+        {
+            "accelerator": text_fact(model),
+            "accelerators_per_node": count_fact(environment.whole(GPUS) or len(nvidia or amd) or None),
+            "accelerator_memory_bytes": nvidia[0].whole(NVIDIA_BYTES) if nvidia else None,
+            "processor": text_fact(cpu.text(CPU_MODEL)) if cpu else None,
+            "cuda": text_fact(environment.text(CUDA)),
+        }
+    )
 
 
 def _take_config(config: Message, facts: _RunFacts) -> None:

@@ -112,5 +112,7 @@ def beyond_usual(excess: Excess, alike: RunsAlike) -> dict[str, Floats]:
 
 
 def milliseconds(seconds: float) -> str:
-    """Return a time per step with three significant digits."""
-    return f"{seconds * 1e3:.3g} ms"
+    """Return a time per step with three significant digits, from a second on in seconds."""
+    if abs(seconds) < 0.9995:
+        return f"{seconds * 1e3:.3g} ms"
+    return f"{seconds:.3g} s" if abs(seconds) < 999.5 else f"{seconds:.0f} s"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from crosswind.cli.moment import EARLIEST
 from crosswind.client.connection import SERVER
 from crosswind.client.protocol import Client
+from crosswind.client.run_names import RUN_HELP
 from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.facts import NUMBERS, Facts
@@ -25,7 +26,7 @@ INT64 = 2**63
 
 def configure_run(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments that name a run to come."""
-    parser.add_argument("--like", metavar="RUN", help="as this stored run in all that is not given here")
+    parser.add_argument("--like", metavar="RUN", help=f"as this stored run, {RUN_HELP}, in all that is not given here")
     parser.add_argument("--workload", help="what will be run, or the name of its jobs")
     parser.add_argument("--ranks", type=int, help="how many ranks it will have; of jobs, nodes")
     parser.add_argument("--config", action="append", default=[], metavar="NAME=VALUE", help="a parameter's value")

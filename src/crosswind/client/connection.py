@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 
 from crosswind.client.protocol import Client
+from crosswind.data.schema.paths import is_incoming
 from crosswind.settings import Settings
 
 SERVER = "CROSSWIND_SERVER"
@@ -25,12 +26,19 @@ def connect(
 
         return Remote(address)
     from crosswind.client.local import Local  # noqa: PLC0415
-    from crosswind.ingest.load.incoming import store_incoming  # noqa: PLC0415
 
     wanted = settings or Settings.from_environment()
-    for problem in store_incoming(wanted.home, wanted.database):
-        logger.warning("%s", problem)
+    if is_incoming(wanted.home):
+        _take_incoming(wanted)
     return Local.open(wanted, notice)
+
+
+def _take_incoming(settings: Settings) -> None:
+    """Store what `crosswind run` has left in the store's folder."""
+    from crosswind.ingest.load.incoming import store_incoming  # noqa: PLC0415 - heavy, and seldom needed
+
+    for problem in store_incoming(settings.home, settings.database):
+        logger.warning("%s", problem)
 
 
 def server_address(server: str | None) -> str | None:

@@ -1,41 +1,45 @@
 """Answers from a store of this machine, in this process; models are imported when they are first needed."""
 
+from __future__ import annotations
+
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from crosswind.client.protocol import HOUR_SECONDS, LISTED
+from crosswind.client.run_names import run_named
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
-from crosswind.data.schema.answers.checks import SystemChecks
-from crosswind.data.schema.answers.effects import CounterRanking, Interference
-from crosswind.data.schema.answers.explanations import Comparison, Explanation, Waits
-from crosswind.data.schema.answers.jobs import JobReport, ListedJob
-from crosswind.data.schema.answers.nodes import NodeState
-from crosswind.data.schema.answers.predictions import Outcome, RunPrediction
-from crosswind.data.schema.answers.runs import ListedRun, RunOutcome, RunReport
-from crosswind.data.schema.answers.stragglers import PeerRanking, Regressions, RunReplay, RunStragglers
-from crosswind.data.schema.answers.studies import Disturbance
-from crosswind.data.schema.answers.weather import Remaining, SystemWeather
-from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS, LikeRun, Price, Question, Scales
 from crosswind.data.schema.run import Run, RunState
-from crosswind.data.store.job_usage import listed_job
 from crosswind.data.store.jobs import JobFilter
 from crosswind.data.store.store import Store
-from crosswind.settings import Settings
 
-if TYPE_CHECKING:  # heavy
+if TYPE_CHECKING:  # 100 ms that a verb does not need
+    from collections.abc import Iterator
+    from types import TracebackType
+
+    from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
+    from crosswind.data.schema.answers.checks import SystemChecks
+    from crosswind.data.schema.answers.effects import CounterRanking, Interference
+    from crosswind.data.schema.answers.explanations import Comparison, Explanation, Waits
+    from crosswind.data.schema.answers.jobs import JobReport, ListedJob
+    from crosswind.data.schema.answers.nodes import NodeState
+    from crosswind.data.schema.answers.predictions import Outcome, RunPrediction
+    from crosswind.data.schema.answers.runs import ListedRun, RunOutcome, RunReport
+    from crosswind.data.schema.answers.stragglers import PeerRanking, Regressions, RunReplay, RunStragglers
+    from crosswind.data.schema.answers.studies import Disturbance
+    from crosswind.data.schema.answers.weather import Remaining, SystemWeather
+    from crosswind.data.schema.carbon import CarbonIntensity
     from crosswind.models.forecast.weather_service import WeatherService
     from crosswind.models.next_run.predictor import RunPredictor
     from crosswind.models.tuner.service.catalog import CatalogStudyService
+    from crosswind.settings import Settings
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Explain = Callable[[Store, Sequence[Run]], Mapping[str, Explanation]]
+Explain = Callable[[Store, Sequence[Run]], "Mapping[str, Explanation]"]
 
 
 class Compute(Protocol):
@@ -92,7 +96,7 @@ class Local:
         _ = self.predictor, self.forecaster, self.studies
 
     @cached_property
-    def predictor(self) -> "RunPredictor":
+    def predictor(self) -> RunPredictor:
         """The predictor of runs to come, with its fitted models."""
         from crosswind.models.next_run.registered import run_predictor
 
@@ -101,14 +105,14 @@ class Local:
         )
 
     @cached_property
-    def forecaster(self) -> "WeatherService":
+    def forecaster(self) -> WeatherService:
         """The forecaster of systems' weather, with its fitted models."""
         from crosswind.models.forecast.weather_service import WeatherService
 
         return WeatherService(self.store, fresh_seconds=self.weather_fresh_seconds)
 
     @cached_property
-    def studies(self) -> "CatalogStudyService":
+    def studies(self) -> CatalogStudyService:
         """The studies in the store's catalog; the service keeps their searches."""
         from crosswind.models.tuner.evidence.stored_prior_studies import StoredPriorStudies
         from crosswind.models.tuner.service.catalog import CatalogStudyService
@@ -162,6 +166,8 @@ class Local:
         limit: int = LISTED,
     ) -> tuple[ListedJob, ...]:
         """As `Client.jobs`."""
+        from crosswind.data.store.job_usage import listed_job
+
         wanted = JobFilter(name, system, user, state)
         return tuple(map(listed_job, self.store.jobs.find(wanted, limit=limit)))
 
@@ -315,8 +321,9 @@ class Local:
             return question
         from crosswind.data.store.run_facts import facts_of_runs
 
+        run_id = run_named(self, question.like).run_id
         with self.store.catalog.read() as session:
-            run = session.runs.get(question.like)
+            run = session.runs.get(run_id)
         [facts] = facts_of_runs(self.store, [run])
         return question.question(replace(run, facts=facts))
 

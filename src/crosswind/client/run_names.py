@@ -5,6 +5,7 @@ from crosswind.data.schema.answers.runs import ListedRun
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 
 LATEST = "latest"
+RUN_HELP = f"by its id, the end of one, or `{LATEST}`"
 SHORTEST, LONGEST = 4, 200  # letters of an id's end, and of an id
 LOOKED_AT = 500  # runs whose ids end so
 NAMED = 5  # of several runs that a name may be

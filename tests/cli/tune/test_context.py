@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.serving import serving
+from tests.serving import answering
 
 from crosswind.cli.main import main
 from crosswind.cli.verbs.tune.context import context_in
@@ -121,7 +121,7 @@ def test_a_server_chooses_by_context_as_well(
 
     monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path / "client"))
     (tmp_path / "solvers.yaml").write_text(STUDY)
-    with serving(tmp_path / "server") as (url, _):
+    with answering(tmp_path / "server") as url:
         monkeypatch.setenv("CROSSWIND_SERVER", url)
         tune("create", str(tmp_path / "solvers.yaml"))
         for size in (1, 2, 3, 4, 5, 16, 17, 18, 19, 20):

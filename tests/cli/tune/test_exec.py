@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.serving import serving
+from tests.serving import answering
 
 SPACE = {"x": {"kind": "ordinal", "values": [1, 2, 4]}, "fast": {"kind": "boolean"}}
 QUIET = ("--no-agent", "--no-inject")
@@ -56,7 +56,7 @@ class Command:
 @pytest.fixture(scope="module")
 def tune(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     folder = tmp_path_factory.mktemp("tune")
-    with serving(folder / "server") as (url, _):
+    with answering(folder / "server") as url:
         yield Command(folder, url)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.ingest.ship.test_shipper import fill
-from tests.serving import serving
+from tests.serving import answering
 
 from crosswind.cli.verbs.tune.execution.records import records_of, shipped
 from crosswind.client.remote import Remote
@@ -36,7 +36,7 @@ def test_a_server_judges_measured_runs_as_the_store_does(tmp_path: Path, capsys:
         expected = {
             judged: disturbance_of(store, judged, others=alike, parameters=SPACE) for judged in (hogged, alike[0])
         }
-    with serving(tmp_path / "home") as (url, _):
+    with answering(tmp_path / "home") as url:
         client = Remote(url)
         service = client.studies
         service.create(STUDY)
@@ -65,7 +65,7 @@ def test_a_spool_stays_where_it_is_while_the_server_is_away(tmp_path: Path) -> N
 def test_what_a_server_takes_leaves_the_spool_and_what_is_no_segment_is_told(tmp_path: Path) -> None:
     fill(tmp_path / "spool", "n1", segments=2)
     (tmp_path / "spool" / "notes.segment").write_bytes(b"")
-    with serving(tmp_path / "home") as (url, _):
+    with answering(tmp_path / "home") as url:
         message = shipped(tmp_path / "spool", url)
     assert message == f"2 segments of {tmp_path / 'spool'} shipped to {url}, 1 refused and kept aside"
     assert list((tmp_path / "spool").glob("*.segment")) == []

@@ -10,7 +10,7 @@ from tests.models.next_run.made_up_runs import rows
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.question import LikeRun, Question, check_degrees
 from crosswind.data.schema.run import Run, RunState
-from crosswind.models.next_run.cohort_store import CohortStore, key_of, questions_of
+from crosswind.models.next_run.cohort_store import CohortStore, ended_runs, key_of, questions_of
 
 
 def asked(world_size: int = 8, **configuration: Any) -> Question:
@@ -87,7 +87,8 @@ def test_a_recorded_number_of_nodes_is_one_that_can_be_or_none(nodes: float | No
 
 
 def test_a_cohort_keeps_its_newest_200_runs_and_counts_all() -> None:
-    book = CohortStore.of(rows(*(("gpt", "lab", {}, 1, float(number + 1)) for number in range(230))))
+    many = rows(*(("gpt", "lab", {}, 1, float(number + 1)) for number in range(230)))
+    book = CohortStore.of(questions_of(many), ended_runs(many))
     [cohort] = book.cohorts.values()
     assert (cohort.count, len(cohort.seconds), cohort.run_ids[0]) == (230, 200, "r30")
     assert cohort.median == 130.5  # of 31 ... 230 s

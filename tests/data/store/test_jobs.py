@@ -159,7 +159,7 @@ def test_a_page_holds_what_jobs_are_now_even_of_jobs_that_were_reported_often(st
     assert store.jobs.find(limit=100) == [*started[19::-1], *by_id]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (2, 3))])
 def test_pages_hold_every_job_once_whatever_was_reported(store: Store, seed: int) -> None:
     choose = random.Random(seed).choice
     for _ in range(30):

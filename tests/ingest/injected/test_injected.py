@@ -208,6 +208,44 @@ def test_a_fork_of_a_rank_is_no_rank(forks: TorchForks, tmp_path: Path) -> None:
     assert len(records(tmp_path, "rank", "rank")) == 1
 
 
+FORKING = """
+import multiprocessing
+from torch import distributed
+def train(rank):
+    {begin}
+    for batch in data:
+        learn(batch)
+    {end}
+context = multiprocessing.get_context("fork")
+ranks = [context.Process(target=train, args=(rank,)) for rank in range(2)]
+for rank in ranks: rank.start()
+for rank in ranks: rank.join()
+"""
+JOINED = "distributed.init_process_group('gloo', init_method='file://{file}', rank=rank, world_size=2)"
+FAILING = "distributed.barrier(); assert rank == 0, 'the weights are gone'"
+
+
+def test_forks_that_join_a_process_group_are_its_ranks(forks: TorchForks, tmp_path: Path) -> None:
+    code = FORKING.format(begin=JOINED.format(file=tmp_path / "meeting"), end="")
+    trained(forks, tmp_path / "spool", code, variables={})
+    assert sorted(records(tmp_path / "spool", "rank", "rank")) == [(0,), (1,)]
+    assert sorted(column(tmp_path / "spool", "step")) == [0, 0, 1, 1, 2, 2]  # type: ignore[type-var]
+    assert ("completed", 2) in records(tmp_path / "spool", "run", "state", "world_size")
+
+
+def test_a_fork_that_fails_leaves_its_error(forks: TorchForks, tmp_path: Path) -> None:
+    code = FORKING.format(begin=JOINED.format(file=tmp_path / "meeting"), end=FAILING)
+    forks.run(LOOP + code, words(tmp_path / "spool", {}))
+    [tags] = [tags for state, tags in records(tmp_path / "spool", "run", "state", "tags") if state == "failed"]
+    assert "AssertionError: the weights are gone" in str(tags)
+
+
+def test_forks_that_nothing_numbers_say_what_they_need(forks: TorchForks, tmp_path: Path) -> None:
+    done = forks.run(LOOP + FORKING.format(begin="", end=""), words(tmp_path, {}))
+    assert done.stderr.count("call torch.distributed.init_process_group in it, or start the ranks by torchrun") == 2
+    assert records(tmp_path, "rank", "rank") == []
+
+
 def test_what_comes_after_a_step_is_no_input_and_what_comes_after_an_epoch_is_in_no_step(
     forks: TorchForks, tmp_path: Path
 ) -> None:

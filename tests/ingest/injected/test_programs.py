@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import free_port
+from tests.ingest.probe.adapters import frameworks
 
 PROGRAMS = Path(__file__).parent / "programs"
 CROSSWIND = (sys.executable, "-m", "crosswind.cli.main")
@@ -99,6 +100,23 @@ def test_collectives_of_fsdp2_are_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("stage", [0, 2, 3])
+def test_collectives_of_deepspeed_are_seen(tmp_path: Path, stage: int) -> None:
+    frameworks.require("deepspeed")
+    torchrun = (str(frameworks.PYTHON), *TORCHRUN[1:])
+    path = f"{frameworks.PYTHON.parent}{os.pathsep}{os.environ['PATH']}"  # of ninja, by which it compiles
+    came = recorded(
+        tmp_path, *torchrun, str(PROGRAMS / "deepspeed_train.py"), "--stage", str(stage), more={"PATH": path}
+    )
+    assert came.exit_code == 0, came.said
+    shown = came.asked("show")
+    assert shown["run"]["configuration"] == {"stage": stage}
+    assert (shown["run"]["world_size"], shown["outcome"]["steps"]) == (2, 12 - 1 - 3)
+    assert shown["outcome"]["comm_seconds"] > 0
+    assert "collectives" not in shown["run"]["tags"]
+
+
+@pytest.mark.thorough
 def test_a_trainer_script_is_recorded(tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="no transformers: pip install transformers accelerate")
     words = "--output_dir out --per_device_train_batch_size 4 --max_steps 8 --report_to none --use_cpu --save_steps 4"
@@ -127,15 +145,19 @@ def train(rank, world_size, fails):
         optimizer.step()
     distributed.destroy_process_group()
 if __name__ == "__main__":
-    multiprocessing.spawn(train, args=(2, "--fails" in sys.argv), nprocs=2)
+    method = "fork" if "--fork" in sys.argv else "spawn"
+    multiprocessing.start_processes(train, args=(2, "--fails" in sys.argv), nprocs=2, start_method=method)
 """
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("options", [(), ("--fork",)], ids=["spawned", "forked"])
 @pytest.mark.parametrize("more", [{}, {"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}], ids=["alone", "one task a node"])
-def test_processes_that_spawn_starts_are_ranks(tmp_path: Path, more: Mapping[str, str]) -> None:
+def test_processes_that_torch_starts_are_ranks(
+    tmp_path: Path, more: Mapping[str, str], options: tuple[str, ...]
+) -> None:
     (tmp_path / "spawns.py").write_text(SPAWNS)
-    came = recorded(tmp_path, sys.executable, "spawns.py", more=more)
+    came = recorded(tmp_path, sys.executable, "spawns.py", *options, more=more)
     assert came.exit_code == 0, came.said
     shown = came.asked("show")
     assert (shown["run"]["world_size"], [rank["rank"] for rank in shown["ranks"]]) == (2, [0, 1])

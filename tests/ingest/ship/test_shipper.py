@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from tests.serving import serving
+from tests.serving import answering, serving
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet
@@ -113,7 +113,7 @@ def refusal(status: int, **headers: str) -> tuple[int, dict[str, str], bytes]:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """Yield the address at which one real server answers for all tests of this file, and its store."""
     home = tmp_path_factory.mktemp("served")
-    with serving(home, "--port", "0", "--allow-host", "store.test") as (url, _):
+    with answering(home, "store.test") as url:
         yield url, home
 
 

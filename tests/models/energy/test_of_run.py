@@ -71,6 +71,29 @@ def test_runs_of_the_same_configuration_come_before_others_of_the_workload() -> 
     assert 500 * 2 * 3600 < forecast.joules < 900 * 2 * 3600
 
 
+def test_the_interval_at_another_scale_is_as_wide_as_other_workloads_err_there() -> None:
+    def on(workload: str, nodes: int, watts: float) -> MeteredRun:
+        return metered(watts, nodes=nodes, workload=workload, cohort=f"{workload} {nodes}")
+
+    def half(ratios: dict[str, float]) -> float:
+        runs = [on(name, nodes, 1000 * ratio ** (nodes == 16)) for name, ratio in ratios.items() for nodes in (2, 16)]
+        forecast = forecast_of(replace(ASKED, world_size=128, node_count=16), *runs, on("bert", 2, 1000))
+        assert forecast.basis is PowerBasis.WORKLOAD
+        return float(np.log(forecast.high_joules / forecast.joules))
+
+    alike = half({"a": 0.9, "b": 0.9, "c": 0.9, "d": 0.9, "e": 0.9})
+    unlike = half({"a": 0.75, "b": 1.05, "c": 0.8, "d": 1.0, "e": 0.9})
+    assert unlike > 1.5 * alike
+    assert unlike > np.log(1.05 / 0.9)  # the 90 % interval holds what any of the five did
+
+
+def test_many_workloads_that_draw_alike_tell_more_of_another_than_one() -> None:
+    asked = replace(ASKED, workload="resnet")
+    one = forecast_of(asked, metered(500))
+    many = forecast_of(asked, *(metered(500 + place, workload=f"w{place}") for place in range(9)))
+    assert np.log(many.high_joules / many.joules) < 0.5 * np.log(one.high_joules / one.joules)
+
+
 def test_another_workload_here_is_an_estimate_with_a_wider_interval() -> None:
     familiar, strange = forecast_of(ASKED, metered(500)), forecast_of(replace(ASKED, workload="resnet"), metered(500))
     assert (strange.origin, strange.basis) == (Origin.ESTIMATED, PowerBasis.RELATED)

@@ -18,7 +18,7 @@ def test_the_network_reads_only_runs_known_before_the_cutoff() -> None:
 
 def test_predicting_without_torch_is_what_torch_says() -> None:
     torch = pytest.importorskip("torch")
-    runs = Observations.of(shown(weather(120, daily=0.2, drift=0.2)))
+    runs = Observations.of(shown(weather(40, daily=0.2, drift=0.2)))
     network = Recurrent().fit(runs, Lagged((1.0,)), (0.0, 6.0))
     asked, _ = targets_of(runs, (3.0,))
     gates = torch.nn.GRU(4, UNITS, batch_first=True).double()

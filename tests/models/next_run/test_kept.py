@@ -70,7 +70,9 @@ def test_a_run_that_is_another_by_now_is_learned_from_anew(store: Store) -> None
     assert len(again.heard) == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"PK", b"\0" * 1000])
+@pytest.mark.parametrize(
+    "content", [b"PK", *(pytest.param(content, marks=pytest.mark.thorough) for content in (b"", b"\0" * 1000))]
+)
 def test_a_damaged_file_is_fitted_again_and_replaced(store: Store, content: bytes) -> None:
     answer = Asker(store).predictor.answer(ASKED)
     [file] = kept_files(store)

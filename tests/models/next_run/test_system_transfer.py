@@ -1,5 +1,7 @@
 """A workload on a system where it has hardly run, and networks that never ran: what others teach of them."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -48,13 +50,19 @@ def test_one_cohort_on_a_new_system_tells_how_much_slower_it_is() -> None:
 
 
 def test_a_transfer_that_extrapolates_to_anywhere_does_not_answer() -> None:
-    here: tuple[str, dict[str, object], int, float] = ("c", {"batch": 8}, 1, law(3.0, 1, 8))
-    model = NextRunModel(str(Outcome.RUN)).fit(cases([*elsewhere(), here]))
+    here: tuple[str, dict[str, object], int, float] = ("c", several(8), 1, law(3.0, 1, 8))
+    rows = [(system, several(batch["batch"]), ranks, seconds) for system, batch, ranks, seconds in elsewhere()]
+    model = NextRunModel(str(Outcome.RUN)).fit(cases([*rows, here]))
     transfer = model._transfer_to("gpt", "c")
     assert transfer is not None
     transfer.transfer._line = Line(shift=10.0)  # a factor of e^10
-    answer = model.answer(Question("gpt", "c", {"batch": 8}, 16))
+    answer = model.answer(Question("gpt", "c", several(8), 16))
     assert distribution(answer).at(0.5)[0] < law(10.0, 16, 8)
+
+
+def several(batch: object) -> dict[str, Any]:
+    """A configuration with more numbers than a device's law takes."""
+    return {"batch": batch, "depth": batch, "width": batch, "length": batch}
 
 
 def test_a_text_where_the_workload_had_numbers_is_a_value_that_is_missing() -> None:

@@ -35,19 +35,33 @@ ANCHORS = TARGET[(TARGET["batch"] == 32) & (TARGET["limit_watts"] == 250.0)]
 
 
 def test_one_run_a_job_tells_the_other_batches_and_limits() -> None:
-    seconds, watts = DeviceTransfer().fit(SOURCES, ANCHORS).predict(TARGET)
+    seconds, watts = DeviceTransfer().fit(SOURCES, ANCHORS).medians(TARGET)
     # Static power is guessed from the least power seen, so demand and headroom are a few percent off.
-    assert seconds.at(0.5) == pytest.approx(TARGET["seconds"].to_numpy(), rel=0.15)
-    assert watts.at(0.5) == pytest.approx(TARGET["watts"].to_numpy(), rel=0.15)
+    assert seconds == pytest.approx(TARGET["seconds"].to_numpy(), rel=0.15)
+    assert watts == pytest.approx(TARGET["watts"].to_numpy(), rel=0.15)
+
+
+def test_jobs_may_differ_by_several_numbers() -> None:
+    deep = {name: deeper(table) for name, table in SOURCES.items()}
+    anchors = deeper(TARGET)[deeper(TARGET)["batch"].eq(32) & deeper(TARGET)["limit_watts"].eq(250.0)]
+    transfer = DeviceTransfer(coordinates=("batch", "layers")).fit(deep, anchors[anchors["layers"] == 8])
+    seconds, watts = transfer.medians(deeper(TARGET))
+    assert np.median(np.abs(np.log(seconds / deeper(TARGET)["seconds"]))) < 0.05
+    assert np.median(np.abs(np.log(watts / deeper(TARGET)["watts"]))) < 0.05
+
+
+def deeper(table: pd.DataFrame) -> pd.DataFrame:
+    """The same jobs with 8 and with 16 layers, which take twice as long."""
+    return pd.concat([table.assign(layers=n, seconds=table["seconds"] * n / 8) for n in (8, 16)], ignore_index=True)
 
 
 def test_more_runs_correct_a_batch_curve_of_the_targets_own() -> None:
     odd = TARGET.assign(seconds=TARGET["seconds"] * np.where(TARGET["batch"] == 128, 1.5, 1.0))
     top = odd[odd["limit_watts"] == 250.0]
-    seconds, _ = DeviceTransfer().fit(SOURCES, top).predict(odd)
-    errors = np.abs(np.log(seconds.at(0.5) / odd["seconds"].to_numpy()))
-    anchored, _ = DeviceTransfer().fit(SOURCES, top[top["batch"] == 32]).predict(odd)
-    assert np.mean(errors) < 0.5 * np.mean(np.abs(np.log(anchored.at(0.5) / odd["seconds"].to_numpy())))
+    seconds, _ = DeviceTransfer().fit(SOURCES, top).medians(odd)
+    errors = np.abs(np.log(seconds / odd["seconds"].to_numpy()))
+    anchored, _ = DeviceTransfer().fit(SOURCES, top[top["batch"] == 32]).medians(odd)
+    assert np.mean(errors) < 0.5 * np.mean(np.abs(np.log(anchored / odd["seconds"].to_numpy())))
 
 
 def test_a_source_whose_ratios_differ_from_job_to_job_weighs_less() -> None:
@@ -61,19 +75,19 @@ def test_a_source_whose_ratios_differ_from_job_to_job_weighs_less() -> None:
 def test_it_is_saved_and_read_again_without_a_change() -> None:
     model = DeviceTransfer().fit(SOURCES, TARGET.iloc[::2])
     again = read_model(write_model(model))
-    for one, other in zip(model.predict(TARGET), again.predict(TARGET), strict=True):
-        assert np.array_equal(one.values, other.values)
+    for one, other in zip(model.medians(TARGET), again.medians(TARGET), strict=True):
+        assert np.array_equal(one, other)
 
 
 def test_what_cannot_be_told_is_refused() -> None:
     with pytest.raises(NotFittedError, match="came before fit"):
-        DeviceTransfer().predict(TARGET)
+        DeviceTransfer().medians(TARGET)
     with pytest.raises(InvalidInputError, match="no source device"):
         DeviceTransfer().fit({}, ANCHORS)
     with pytest.raises(InvalidInputError, match="no source ran one of the jobs"):
         DeviceTransfer().fit(SOURCES, ANCHORS.assign(job="new"))
     model = DeviceTransfer().fit(SOURCES, ANCHORS.iloc[:2])
     with pytest.raises(InvalidInputError, match="job idle has no run at the target's highest limit"):
-        model.predict(TARGET)
+        model.medians(TARGET)
     with pytest.raises(InvalidInputError, match="has no column batch"):
-        model.predict(TARGET.drop(columns="batch"))
+        model.medians(TARGET.drop(columns="batch"))

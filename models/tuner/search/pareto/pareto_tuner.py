@@ -9,9 +9,9 @@ import numpy as np
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Configuration, Trial, TrialState
+from crosswind.models.gp.one_thread import one_thread
 from crosswind.models.tuner.search.design import START, representative
 from crosswind.models.tuner.search.observed_trials import ObservedTrials
-from crosswind.models.tuner.search.one_thread import one_thread
 from crosswind.models.tuner.search.pareto.surfaces import FEASIBLE, Surfaces
 from crosswind.models.tuner.search.pool import Pool
 from crosswind.models.tuner.search.tuner import check_count

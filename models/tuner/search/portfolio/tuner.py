@@ -8,9 +8,9 @@ import numpy as np
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Configuration, Trial
 from crosswind.models.gp.gaussian_process import Process
+from crosswind.models.gp.one_thread import one_thread
 from crosswind.models.tuner.search.design import START, representative
 from crosswind.models.tuner.search.observed_trials import ObservedTrials
-from crosswind.models.tuner.search.one_thread import one_thread
 from crosswind.models.tuner.search.pool import Pool
 from crosswind.models.tuner.search.portfolio.candidates import (
     TOP_ROWS,

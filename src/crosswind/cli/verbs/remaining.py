@@ -7,6 +7,7 @@ from crosswind.cli.quantities import whole
 from crosswind.cli.text.output import say_answer
 from crosswind.cli.text.prediction import band, line
 from crosswind.client.connection import connect
+from crosswind.client.run_names import RUN_HELP, run_named
 from crosswind.dashboards.wording import count, seconds
 from crosswind.data.schema.answers.weather import Remaining
 from crosswind.settings import Settings
@@ -14,7 +15,7 @@ from crosswind.settings import Settings
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
-    parser.add_argument("run_id", metavar="RUN", help="the run's id")
+    parser.add_argument("run_id", metavar="RUN", help=f"the run in progress, {RUN_HELP}")
     parser.add_argument(
         "--steps",
         type=whole,
@@ -27,7 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the remaining time."""
     with connect(arguments.server, settings=settings) as client:
-        answer = client.remaining(arguments.run_id, total_steps=arguments.steps)
+        run_id = run_named(client, arguments.run_id).run_id
+        answer = client.remaining(run_id, total_steps=arguments.steps)
     say_answer(answer, _text, as_json=arguments.json)
     return 0
 

@@ -5,6 +5,7 @@ import argparse
 from crosswind.cli.arguments import configure_server
 from crosswind.cli.text.output import say_answer, table
 from crosswind.client.connection import connect
+from crosswind.client.run_names import RUN_HELP, run_named
 from crosswind.dashboards.wording import NONE, seconds
 from crosswind.data.schema.answers.advice import BatchShares
 from crosswind.settings import Settings
@@ -12,7 +13,7 @@ from crosswind.settings import Settings
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
-    parser.add_argument("run_id", metavar="RUN", help="the run whose ranks were measured")
+    parser.add_argument("run_id", metavar="RUN", help=f"the run whose ranks were measured, {RUN_HELP}")
     parser.add_argument(
         "--batch", type=int, help="samples a step of all ranks together, to be shared (default: as now)"
     )
@@ -23,7 +24,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the samples for each rank."""
     with connect(arguments.server, settings=settings) as client:
-        answer = client.batch_shares(arguments.run_id, batch=arguments.batch, now_batch=arguments.now_batch)
+        run_id = run_named(client, arguments.run_id).run_id
+        answer = client.batch_shares(run_id, batch=arguments.batch, now_batch=arguments.now_batch)
     say_answer(answer, shares_text, as_json=arguments.json)
     return 0
 

@@ -12,6 +12,7 @@ from crosswind.cli.text.output import printable, say, say_answer, say_json, tabl
 from crosswind.cli.text.replay import replay_text
 from crosswind.client.connection import connect
 from crosswind.client.protocol import Client
+from crosswind.client.run_names import RUN_HELP, run_named
 from crosswind.dashboards.wording import count, percent, seconds, times, utc
 from crosswind.data.schema.answers.stragglers import Episode, PeerRanking, RankedPeer, RunStragglers, Slowdown
 from crosswind.data.schema.errors import InvalidInputError
@@ -33,7 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--limit", type=whole, default=LIMIT, help=f"rows to show (default {LIMIT})")
     parser.add_argument("--topology", metavar="FILE", help="Slurm's topology.conf, to rank switches too")
-    parser.add_argument("--live", metavar="RUN", help="instead: the ranks that others in this run wait for")
+    parser.add_argument(
+        "--live", metavar="RUN", help=f"instead: the ranks that others in this run, {RUN_HELP}, wait for"
+    )
     parser.add_argument(
         "--replay", metavar="RUN", help="instead: the run's time if its ranks were equal, and who makes the difference"
     )
@@ -51,9 +54,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         if arguments.live:
             _show_live(client, arguments)
         elif arguments.replay:
-            say_answer(
-                client.replay(arguments.replay), partial(replay_text, limit=arguments.limit), as_json=arguments.json
-            )
+            _show_replay(client, arguments)
         else:
             _show_ranking(client, arguments)
     return 0
@@ -70,6 +71,11 @@ def _show_ranking(client: Client, arguments: argparse.Namespace) -> None:
     say_answer(answer, ranking_text, as_json=arguments.json)
 
 
+def _show_replay(client: Client, arguments: argparse.Namespace) -> None:
+    answer = client.replay(run_named(client, arguments.replay).run_id)
+    say_answer(answer, partial(replay_text, limit=arguments.limit), as_json=arguments.json)
+
+
 def _show_live(client: Client, arguments: argparse.Namespace) -> None:
     shown = ""
     for answer in _looks(client, arguments):
@@ -83,10 +89,11 @@ def _show_live(client: Client, arguments: argparse.Namespace) -> None:
 
 
 def _looks(client: Client, arguments: argparse.Namespace) -> Iterator[RunStragglers]:
+    run_id = run_named(client, arguments.live).run_id
     if arguments.follow is None:
-        yield client.run_stragglers(arguments.live)
+        yield client.run_stragglers(run_id)
     else:
-        yield from local(client, "--follow").watch(arguments.live, arguments.follow)
+        yield from local(client, "--follow").watch(run_id, arguments.follow)
 
 
 def ranking_text(answer: PeerRanking) -> str:

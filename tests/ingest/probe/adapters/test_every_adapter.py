@@ -51,7 +51,11 @@ def done(training: Training, train: Train) -> Trained:
     return train(*training.command.split(), ranks=training.ranks, launch=training.launch, python=python)
 
 
-FURTHER = {"hybrid.py", "parameter_server.py asynchronous"}  # of an adapter that another training shows as well
+FURTHER = {
+    "hybrid.py",
+    "parameter_server.py asynchronous",
+    "pipeline.py 1f1b",
+}  # of an adapter that another training shows as well
 
 
 def marked(trainings: Sequence[Training]) -> list[Any]:

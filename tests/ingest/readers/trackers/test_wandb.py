@@ -11,6 +11,7 @@ from tests.ingest.trees import RECORDINGS
 
 from crosswind.data.lake.lake import set_of
 from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.run import Run, RunState
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.trackers.wandb_log import BEGINNING, HEADER
@@ -127,6 +128,29 @@ def test_records_of_2024_are_read_alike() -> None:
 def test_slurms_job_and_nodes_are_the_runs() -> None:
     _, [run], _ = read(SAMPLED)
     assert (run.job_id, run.nodes, run.world_size) == ("4711", ("n1", "n2"), None)
+
+
+def test_the_host_is_facts_of_the_run(tmp_path: Path) -> None:
+    assert read(SAMPLED)[1][0].facts == Facts(processor="Intel(R) Xeon(R) Processor")
+    device = field(24, field(1, b"NVIDIA A100-SXM4-80GB") + b"\x10" + varint(80 << 30))
+    first = field(26, field(2, b"CPython 3.12.1") + field(18, b"NVIDIA A100-SXM4-80GB") + b"\x98\x01\x02")
+    second = field(26, device + device + field(25, b"12.4"))
+    _, [run], _ = read(written(tmp_path, *(fragment(1, record) for record in (RUN, first, second))))
+    assert run.facts == Facts(
+        accelerator="NVIDIA A100-SXM4-80GB",
+        accelerators_per_node=2,
+        accelerator_memory_bytes=80 * 2**30,
+        cuda="12.4",
+    )
+
+
+def test_devices_without_a_summary_are_counted_and_words_that_say_nothing_are_no_facts(tmp_path: Path) -> None:
+    devices = b"".join(field(26, field(8, b"Instinct MI300X")) for _ in range(8))
+    _, [run], _ = read(written(tmp_path, fragment(1, RUN), fragment(1, field(26, devices + field(25, b"unknown")))))
+    assert run.facts == Facts(accelerator="Instinct MI300X", accelerators_per_node=8)
+    endless = field(24, field(1, b"N/A") + b"\x10" + varint((1 << 63) - 1))
+    _, [run], report = read(written(tmp_path, fragment(1, RUN), fragment(1, field(26, endless))))
+    assert (run.facts, report.skipped) == (Facts(accelerators_per_node=1), 0)
 
 
 def test_samples_that_are_no_numbers_are_left_out_and_times_that_are_none_refused(tmp_path: Path) -> None:

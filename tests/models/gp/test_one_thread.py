@@ -3,7 +3,7 @@
 import numpy as np
 from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
-from crosswind.models.tuner.search.one_thread import one_thread
+from crosswind.models.gp.one_thread import one_thread
 
 
 def _threads() -> list[int]:
