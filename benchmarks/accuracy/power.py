@@ -68,7 +68,11 @@ def _row(runs: pd.DataFrame, logs: pd.DataFrame) -> Row:
 
 
 def _answers(client: Client, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return `ape` and `inside` of the energies of runs of one configuration, by both meters."""
+    """Return `ape` and `inside` of the energies of runs of one configuration, by both meters.
+
+    The error is that of the answered power over the time that the run took, as the questions are about power; the
+    interval is that of the answered energy, and so holds the times of repeats too.
+    """
     stored = ran(client, Outcome.RUN)
     answers = []
     for row in runs.to_dict("records"):
@@ -76,8 +80,11 @@ def _answers(client: Client, runs: pd.DataFrame) -> pd.DataFrame:
         [asked] = stored[is_asked].itertuples()
         energy = client.predict(asked.question, Outcome.RUN).energy
         assert energy is not None
+        assert energy.node_watts is not None
+        assert energy.node_count is not None
         measured = row["energy_nodes_kWh"] * JOULES_PER_KILOWATT_HOUR
-        answers.append((abs(energy.joules / measured - 1), energy.low_joules <= measured <= energy.high_joules))
+        joules = energy.node_watts * energy.node_count * row["ttt_min"] * 60
+        answers.append((abs(joules / measured - 1), energy.low_joules <= measured <= energy.high_joules))
     return pd.DataFrame(answers, columns=["ape", "inside"])
 
 
