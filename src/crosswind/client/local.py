@@ -305,6 +305,7 @@ class Local:
 
     def checks(self, system: str) -> SystemChecks:
         """As `Client.checks`."""
+        from crosswind.data.schema.answers.checks import SystemChecks
         from crosswind.models.preflight.history import earlier_checks
 
         return SystemChecks(system, earlier_checks(self.store.lake, system))
