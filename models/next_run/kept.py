@@ -17,7 +17,7 @@ from crosswind.models.registry.archive import BYTES_MAX, read_model, write_model
 FOLDER = "models"  # below the store's home, as the registry's
 KEPT = "fitted"  # in it: no model of the registry has this name
 EVERY = "*"  # in place of a workload: the model has learned from all runs, and answers about any
-RECIPE = 2  # raised whenever a fit of the same runs gives another model
+RECIPE = 3  # raised whenever a fit of the same runs gives another model
 STALE_SHARE = 0.05  # of the runs that a model learned from: with more new ones, it is fitted again
 
 

@@ -31,6 +31,7 @@ from crosswind.models.next_run.device_transfers import DeviceTransfers, Transfer
 from crosswind.models.next_run.formulas import calibrated, memory_need, predicted_by_formulas
 from crosswind.models.next_run.neighbours import Neighbours
 from crosswind.models.next_run.new_cohort_model import NewCohortModel
+from crosswind.models.next_run.pauses import Pauses, has_paused
 from crosswind.models.next_run.quantiles import quantiles
 from crosswind.models.next_run.unknown import device_warnings, novelties, suggestion
 from crosswind.models.surrogate import LEVELS
@@ -67,6 +68,7 @@ class NextRunModel:
     _devices: list[str] = field(default_factory=list, init=False, repr=False)  # of the neighbours' rows
     _new_cohorts: NewCohortModel = field(default_factory=NewCohortModel, init=False, repr=False)
     _cohort_model: CohortModel = field(default_factory=CohortModel, init=False, repr=False)
+    _pauses: Pauses = field(default_factory=Pauses, init=False, repr=False)
     _on_devices: DeviceTransfers = field(default_factory=DeviceTransfers, init=False, repr=False)
     _formulas: CorrectedPrior | None = field(default=None, init=False, repr=False)  # calibrated by measured steps
 
@@ -85,6 +87,7 @@ class NextRunModel:
         self.track_records = self._new_cohorts.track_records
         self._calibrate(self._cohorts)
         self._cohort_model = CohortModel().fit(keys, seconds, conditions)
+        self._pauses = Pauses().fit(self._cohorts.cohorts.values())
         self._on_devices = DeviceTransfers(self.seed).learn(self._cohorts)
 
     def fit_formulas(self, cases: pd.DataFrame) -> Self:
@@ -184,7 +187,7 @@ class NextRunModel:
         cohort = self._cohorts.cohorts[key] if basis is PredictionBasis.COHORT else None
         near: list[tuple[Cohort, float]] = []
         if cohort:
-            near, prediction = [(cohort, 0.0)], self._of_cohorts([key], conditions)
+            near, prediction = [(cohort, 0.0)], self._of_cohorts([key], [question], conditions)
         elif basis is PredictionBasis.ANALYTIC:
             prediction = self._by_formulas([question])
         else:
@@ -230,7 +233,9 @@ class NextRunModel:
         places = {kind: [place for place, own in enumerate(basis) if own is kind] for kind in set(basis)}
         if repeats := places.get(PredictionBasis.COHORT):
             own_conditions = None if conditions is None else conditions.iloc[repeats]
-            values[repeats] = self._of_cohorts([keys[place] for place in repeats], own_conditions).values
+            values[repeats] = self._of_cohorts(
+                [keys[place] for place in repeats], [questions[place] for place in repeats], own_conditions
+            ).values
             outside[repeats] = False
         if new := places.get(PredictionBasis.WORKLOAD, []) + places.get(PredictionBasis.TRANSFER, []):
             whole = [self.completed(questions[place], keys[place]) for place in new]
@@ -268,9 +273,15 @@ class NextRunModel:
         is_larger = question.world_size > max(earlier.world_size for earlier in ran)
         return QuestionKind.SCALE if is_larger else QuestionKind.CONFIGURATION
 
-    def _of_cohorts(self, keys: Sequence[str], conditions: pd.DataFrame | None) -> Prediction:
-        medians = np.array([self._cohorts.cohorts[key].median for key in keys])
-        return self._cohort_model.predict(keys, medians, conditions)
+    def _of_cohorts(
+        self, keys: Sequence[str], questions: Sequence[Question], conditions: pd.DataFrame | None
+    ) -> Prediction:
+        cohorts = [self._cohorts.cohorts[key] for key in keys]
+        medians = np.array([cohort.median for cohort in cohorts])
+        newest = self._cohorts.newest_ns
+        dates = [newest if question.started_ns is None else question.started_ns for question in questions]
+        paused = [has_paused(cohort, date) for cohort, date in zip(cohorts, dates, strict=True)]
+        return self._pauses.widened(self._cohort_model.predict(keys, medians, conditions), paused)
 
     def _of_new_cohorts(
         self, questions: Sequence[Question], count: int

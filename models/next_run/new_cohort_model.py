@@ -22,7 +22,7 @@ from crosswind.models.surrogate.validation import CAUTIOUS_DEVIATION, LeaveGroup
 
 COHORTS_MIN = 4  # with fewer, the nearest one's time is the prediction
 COHORT = "cohort"  # the column that no member of the stack sees
-STRETCH_MAX = 3.0  # times as wide as errors were; the answer says that a question farther off is outside
+STRETCH_MAX = 1.5  # times as wide as errors were; the answer says that a question farther off is outside
 CAUTIOUS: Floats = CAUTIOUS_DEVIATION * SCORES
 
 

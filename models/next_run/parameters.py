@@ -44,7 +44,12 @@ Codes = NDArray[np.int64]
 
 
 def with_common(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of `described` with the COMMON columns that any of its rows has, NaN where a row has none."""
+    """The table of `described` with the COMMON columns that any of its rows has, NaN where a row has none.
+
+    Where formulas describe networks they know the batch, and a table stays as it is.
+    """
+    if FORMULA in table:
+        return table
     settings = {_plain(str(name)): str(name) for name in table.columns if str(name).startswith(SETTING)}
     columns = {
         name: _first(table, [settings[own] for own in names if own in settings]) for name, names in NAMES.items()
