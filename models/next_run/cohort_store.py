@@ -2,9 +2,10 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.question import NS_MAX, RANKS_MAX, Question, is_scalar
 
 COHORT_RUNS_MAX = 200  # of a cohort, the newest
+PAUSE_NS = 90 * 24 * 3600 * 10**9  # software and machines change in months
 COHORTS_MAX = 3000  # from which new cohorts are predicted
 POWER_COLUMNS = ("node_watts", "scope")  # of cases, where any run's power is known
 
@@ -62,6 +64,17 @@ class Cohort:
     def has(self, run: EndedRun) -> bool:
         """Return whether a run is counted already, or is older than all runs kept and so irrelevant by now."""
         return run.run_id in self.run_ids or run.started_ns < min(self.started_ns)
+
+    @property
+    def seasons(self) -> list[tuple[Question, float]]:
+        """The question and the median seconds of the runs between two pauses, oldest first; mostly there is one."""
+        return [
+            (
+                replace(self.question, started_ns=_moment(self.started_ns[start])),
+                float(np.median(self.seconds[start:end])),
+            )
+            for start, end in pairwise([0, *pauses_in(self.started_ns), len(self.seconds)])
+        ]
 
     @property
     def median(self) -> float:
@@ -121,6 +134,11 @@ class CohortStore:
             np.log(cohort.seconds) - np.log(cohort.median) for cohort in self.cohorts.values() if cohort.count > 1
         ]
         return np.concatenate([np.zeros(0), *ratios])
+
+
+def pauses_in(started_ns: Sequence[int]) -> list[int]:
+    """Return the places, after the first, of runs that began after a pause of months."""
+    return [place for place in range(1, len(started_ns)) if started_ns[place] - started_ns[place - 1] >= PAUSE_NS]
 
 
 def key_of(question: Question) -> str:

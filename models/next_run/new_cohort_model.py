@@ -1,5 +1,6 @@
 """Predictions of cohorts that never ran, from those that did."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -8,8 +9,9 @@ import pandas as pd
 
 from crosswind.data.schema.answers.predictions import Accuracy, QuestionKind
 from crosswind.data.schema.prediction import Floats, Prediction, monotone
-from crosswind.models.next_run.cohort_store import CohortStore
-from crosswind.models.next_run.describe import FORMULA, SCALE, SYSTEM, as_learned, numbers_in
+from crosswind.data.schema.question import Question
+from crosswind.models.next_run.cohort_store import Cohort, CohortStore
+from crosswind.models.next_run.describe import FORMULA, SCALE, SYSTEM, as_learned, described, numbers_in
 from crosswind.models.next_run.fact_columns import MODEL
 from crosswind.models.next_run.formula_surrogate import FormulaSurrogate
 from crosswind.models.next_run.parameters import learned_columns, with_common
@@ -21,6 +23,7 @@ from crosswind.models.surrogate.typical_time import typical_time
 from crosswind.models.surrogate.validation import CAUTIOUS_DEVIATION, LeaveGroupOut, SmallToLarge, Split
 
 COHORTS_MIN = 4  # with fewer, the nearest one's time is the prediction
+SYSTEMS_MAX = 10  # of more, each has few runs; where their devices are known, a name is noise to most of them
 COHORT = "cohort"  # the column that no member of the stack sees
 STRETCH_MAX = 1.5  # times as wide as errors were; the answer says that a question farther off is outside
 CAUTIOUS: Floats = CAUTIOUS_DEVIATION * SCORES
@@ -41,17 +44,22 @@ class NewCohortModel:
     _run_offsets: Floats = field(default_factory=lambda: np.zeros(len(LEVELS)), init=False, repr=False)
 
     def fit(self, table: pd.DataFrame, cohorts: CohortStore) -> Self:
-        """Learns from the newest cohorts and the table of their descriptions, one row each."""
-        usual = np.array([cohort.median for cohort in cohorts.newest])
+        """Learns from the newest cohorts and the table of their descriptions, one row each.
+
+        One that ran on after a pause has a row for each season: its dates say how software got faster.
+        """
         if len(table) < COHORTS_MIN:
             self.columns, self.numbers = tuple(map(str, table.columns)), numbers_in(table)
             return self
-        whole = with_common(table)
+        own, questions, usual = _seasons(cohorts.newest)
+        whole = with_common(table if len(own) == len(table) else described(questions))
         learned = whole[learned_columns(whole, usual)]
         self.columns, self.numbers = tuple(map(str, learned.columns)), numbers_in(learned)
-        numbered = learned.assign(**{COHORT: [str(place) for place in range(len(table))]})
+        numbered = learned.assign(**{COHORT: own})
         accelerator = MODEL if MODEL in numbered else None
         made = typical_time(self.seed, scale=SCALE, device=SYSTEM, site=COHORT, accelerator=accelerator)
+        if accelerator and numbered[SYSTEM].nunique() > SYSTEMS_MAX:
+            made.hidden = (*made.hidden, SYSTEM)
         if FORMULA in table:
             made.members = (FormulaSurrogate(self.is_step, self.seed), *made.members)
         self._stack = made.fit(numbered, usual)
@@ -81,6 +89,15 @@ class NewCohortModel:
         medians = usual.at(0.5)
         offsets = np.log(usual.values) - np.log(medians)[:, None]
         return around(medians, np.sign(offsets) * np.hypot(offsets, self._run_offsets), distances)
+
+
+def _seasons(cohorts: Sequence[Cohort]) -> tuple[list[str], list[Question], Floats]:
+    """The cohort, the question and the usual seconds of every season, in the order of time."""
+    seasons = [(str(place), *season) for place, cohort in enumerate(cohorts) for season in cohort.seasons]
+    if len(seasons) > len(cohorts):
+        seasons.sort(key=lambda season: season[1].started_ns or 0)
+    own, questions, usual = zip(*seasons, strict=True)
+    return list(own), list(questions), np.array(usual)
 
 
 def _kind_of(split: Split) -> QuestionKind | None:

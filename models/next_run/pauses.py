@@ -8,12 +8,11 @@ from typing import Self
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats, Prediction
-from crosswind.models.next_run.cohort_store import Cohort
+from crosswind.models.next_run.cohort_store import PAUSE_NS, Cohort, pauses_in
 from crosswind.models.next_run.new_cohort_model import around
 from crosswind.models.surrogate import LEVELS
 from crosswind.models.surrogate.log_errors import quantiles_of
 
-PAUSE_NS = 90 * 24 * 3600 * 10**9
 PAUSES_MIN = 8  # fewer say nothing about their spread
 
 
@@ -48,7 +47,6 @@ def has_paused(cohort: Cohort, started_ns: int | None) -> bool:
 
 def _changes(cohort: Cohort) -> Iterator[float]:
     """Yield the log ratio of the runs between a pause and the next to the median of all before, pause by pause."""
-    began, logs = np.array(cohort.started_ns), np.log(cohort.seconds)
-    starts = [place for place in range(1, len(began)) if began[place] - began[place - 1] >= PAUSE_NS]
-    for start, end in pairwise([*starts, len(began)]):
+    logs = np.log(cohort.seconds)
+    for start, end in pairwise([*pauses_in(cohort.started_ns), len(logs)]):
         yield float(np.median(logs[start:end]) - np.median(logs[:start]))
