@@ -129,14 +129,14 @@ def _gain(values: "pd.Series[Any]", left: Floats, workloads: Codes, folds: Codes
     texts = pd.factorize(pd.Series(groups).astype(str) + "|" + values[present].astype(str).to_numpy())[0]
     gain = 0.0
     for part in np.unique(parts):
-        known, asked = parts != part, parts == part
-        usual = _means(groups[known], rest[known], groups.max() + 1)
+        learned, asked = parts != part, parts == part
+        usual = _means(groups[learned], rest[learned], groups.max() + 1)
         errors = rest - usual[groups]
         if numbers is None:
-            effects = _levels(texts[known], errors[known], texts.max() + 1)[texts[asked]]
+            effects = _levels(texts[learned], errors[learned], texts.max() + 1)[texts[asked]]
         else:
-            apart = numbers - _means(groups[known], numbers[known], groups.max() + 1)[groups]
-            effects = apart[asked] * float(apart[known] @ errors[known]) / max(float(apart[known] @ apart[known]), 1e-9)
+            apart = numbers - _means(groups[learned], numbers[learned], groups.max() + 1)[groups]
+            effects = apart[asked] * float(apart[learned] @ errors[learned]) / max(float(apart[learned] @ apart[learned]), 1e-9)
         gain += float(np.square(errors[asked]).sum() - np.square(errors[asked] - effects).sum())
     return gain
 
