@@ -11,7 +11,7 @@ from pandas.api.types import is_numeric_dtype
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.next_run.describe import FORMULA, SCALE, SETTING, SYSTEM, WORKLOAD
 from crosswind.models.surrogate.log_linear import LogLinearSurrogate
-from crosswind.models.surrogate.validation import LeaveGroupOut
+from crosswind.models.surrogate.validation import LeaveGroupOut, Mask
 
 COMMON = "common."  # prefix of what each framework has a name of its own for
 BATCH, RANK_BATCH, ACCUMULATION = f"{COMMON}batch", f"{COMMON}rank_batch", f"{COMMON}accumulation"
@@ -125,34 +125,34 @@ def _gain(values: "pd.Series[Any]", left: Floats, workloads: Codes, folds: Codes
     if present.sum() < ROWS_MIN:
         return 0.0
     rest, groups, parts = left[present], workloads[present], folds[present]
-    numbers = _spread(values[present].to_numpy(np.float64)) if is_numeric_dtype(values) else None
-    texts = pd.factorize(pd.Series(groups).astype(str) + "|" + values[present].astype(str).to_numpy())[0]
+    effects_of = _line if is_numeric_dtype(values) else _texts
     gain = 0.0
     for part in np.unique(parts):
-        learned, asked = parts != part, parts == part
-        usual = _means(groups[learned], rest[learned], groups.max() + 1)
-        errors = rest - usual[groups]
-        if numbers is None:
-            effects = _levels(texts[learned], errors[learned], texts.max() + 1)[texts[asked]]
-        else:
-            apart = numbers - _means(groups[learned], numbers[learned], groups.max() + 1)[groups]
-            effects = apart[asked] * float(apart[learned] @ errors[learned]) / max(float(apart[learned] @ apart[learned]), 1e-9)
-        gain += float(np.square(errors[asked]).sum() - np.square(errors[asked] - effects).sum())
+        learned = parts != part
+        errors = rest - _means(groups[learned], rest[learned], groups.max() + 1)[groups]
+        effects = effects_of(values[present], groups, errors, learned)
+        gain += float(np.square(errors[~learned]).sum() - np.square(errors[~learned] - effects).sum())
     return gain
 
 
-def _spread(numbers: Floats) -> Floats:
-    """The numbers, or their logarithms where all are positive."""
-    return np.log(numbers) if numbers.min() > 0 else numbers
+def _line(values: "pd.Series[Any]", groups: Codes, errors: Floats, learned: Mask) -> Floats:
+    """Effects on the rows left out by a line in the values, or in their logarithms where all are positive."""
+    raw = values.to_numpy(np.float64)
+    numbers = np.log(raw) if raw.min() > 0 else raw
+    apart = numbers - _means(groups[learned], numbers[learned], groups.max() + 1)[groups]
+    slope = float(apart[learned] @ errors[learned]) / max(float(apart[learned] @ apart[learned]), 1e-9)
+    return np.asarray(slope * apart[~learned], dtype=np.float64)
+
+
+def _texts(values: "pd.Series[Any]", groups: Codes, errors: Floats, learned: Mask) -> Floats:
+    """Effects on the rows left out by the shrunk means of the errors with their text."""
+    codes = pd.factorize(pd.Series(groups).astype(str) + "|" + values.astype(str).to_numpy())[0]
+    sums = np.bincount(codes[learned], errors[learned], minlength=codes.max() + 1)
+    counts = np.bincount(codes[learned], minlength=codes.max() + 1)
+    return np.asarray((sums / (counts + BORROWED))[codes[~learned]], dtype=np.float64)
 
 
 def _means(groups: Codes, values: Floats, count: int = 0) -> Floats:
     """Means of the values by group; 0 of a group without any."""
     sums = np.bincount(groups, values, minlength=count)
     return np.asarray(sums / np.maximum(np.bincount(groups, minlength=count), 1), dtype=np.float64)
-
-
-def _levels(codes: Codes, errors: Floats, count: int) -> Floats:
-    """Shrunk means of the errors by text."""
-    sums = np.bincount(codes, errors, minlength=count)
-    return np.asarray(sums / (np.bincount(codes, minlength=count) + BORROWED), dtype=np.float64)
