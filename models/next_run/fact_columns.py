@@ -20,9 +20,10 @@ MODEL = f"{FACT}device"  # its name in the table of devices, else as the source 
 DATE = f"{FACT}date"
 YEARS_MIN = 1.0  # of dates: the trend of a shorter time is no trend of software
 NS = 1e-9
-# Peaks of other precisions, links and the year follow these so closely that with them errors on new systems grew.
+# Other peaks, links and the year follow these so closely that with all of them errors on new systems grew.
 FIGURES: Mapping[str, Callable[[Device], float]] = {
     "flops_16bit": lambda device: device.flops_16bit,
+    "flops_8bit": lambda device: device.fastest_8bit,
     "memory_bytes_per_second": lambda device: device.memory_bytes_per_second,
     "memory_bytes": lambda device: device.memory_bytes,
     "power_watts": lambda device: device.power_watts,

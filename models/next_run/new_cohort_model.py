@@ -23,7 +23,7 @@ from crosswind.models.surrogate.typical_time import typical_time
 from crosswind.models.surrogate.validation import CAUTIOUS_DEVIATION, LeaveGroupOut, SmallToLarge, Split
 
 COHORTS_MIN = 4  # with fewer, the nearest one's time is the prediction
-SYSTEMS_MAX = 10  # of more, each has few runs; where their devices are known, a name is noise to most of them
+SYSTEMS_MAX = 10  # of more, each has few runs; where their devices are known, their names are mostly noise
 COHORT = "cohort"  # the column that no member of the stack sees
 STRETCH_MAX = 1.5  # times as wide as errors were; the answer says that a question farther off is outside
 CAUTIOUS: Floats = CAUTIOUS_DEVIATION * SCORES
@@ -58,7 +58,7 @@ class NewCohortModel:
         numbered = learned.assign(**{COHORT: own})
         accelerator = MODEL if MODEL in numbered else None
         made = typical_time(self.seed, scale=SCALE, device=SYSTEM, site=COHORT, accelerator=accelerator)
-        if accelerator and numbered[SYSTEM].nunique() > SYSTEMS_MAX:
+        if accelerator and _is_noise(numbered):
             made.hidden = (*made.hidden, SYSTEM)
         if FORMULA in table:
             made.members = (FormulaSurrogate(self.is_step, self.seed), *made.members)
@@ -98,6 +98,13 @@ def _seasons(cohorts: Sequence[Cohort]) -> tuple[list[str], list[Question], Floa
         seasons.sort(key=lambda season: season[1].started_ns or 0)
     own, questions, usual = zip(*seasons, strict=True)
     return list(own), list(questions), np.array(usual)
+
+
+def _is_noise(table: pd.DataFrame) -> bool:
+    """Return whether the systems' names are many, or say nothing that their devices do not."""
+    systems, pairs = table[SYSTEM].nunique(), len(table[[SYSTEM, MODEL]].drop_duplicates())
+    is_same = bool(table[MODEL].notna().all()) and systems == table[MODEL].nunique() == pairs
+    return systems > SYSTEMS_MAX or is_same
 
 
 def _kind_of(split: Split) -> QuestionKind | None:
