@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.next_run.describe import FORMULA, SCALE, SETTING, SYSTEM, WORKLOAD
 from crosswind.models.surrogate.log_linear import LogLinearSurrogate
+from crosswind.models.surrogate.mixed_kernel import Codes
 from crosswind.models.surrogate.validation import LeaveGroupOut, Mask
 
 COMMON = "common."  # prefix of what each framework has a name of its own for
@@ -40,7 +40,6 @@ SHARE_MIN = 0.05  # of the variance that a law of all else leaves within workloa
 ROWS_MIN = 8  # that have a parameter
 N_FOLDS = 4  # of systems
 BORROWED = 2.0  # rows without an effect that a text's few rows are averaged with
-Codes = NDArray[np.int64]
 
 
 def with_common(table: pd.DataFrame) -> pd.DataFrame:
@@ -85,7 +84,7 @@ def _plain(name: str) -> str:
 
 
 def _first(table: pd.DataFrame, names: Sequence[str]) -> Floats:
-    """The first of these columns' positive numbers that a row has, (n_rows,); NaN where it has none."""
+    """The first number of these columns, 0 or more, that a row has, (n_rows,); NaN where it has none."""
     result = np.full(len(table), np.nan)
     for name in names:
         values = pd.to_numeric(table[name], errors="coerce").to_numpy(np.float64, na_value=np.nan)

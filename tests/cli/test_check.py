@@ -46,13 +46,15 @@ def ask(home: Path, capsys: pytest.CaptureFixture[str]) -> Ask:
     return asking(capsys)
 
 
+def loop_of(node: str, seconds: float) -> Measured:
+    """The quantum of work of a node with this processor."""
+    method = f"20000 turns of Python {sys.version_info.major}.{sys.version_info.minor}"
+    return Measured(node, "loop", seconds, "cpu", method=method, hardware=processor())
+
+
 def store_fleet(home: Path, loop_seconds: float, *, system: str = "lab", nodes: int = 6) -> None:
     """As many nodes with this processor, whose quantum of work took so long."""
-    method = f"20000 turns of Python {sys.version_info.major}.{sys.version_info.minor}"
-    fleet = [
-        Measured(f"f{number}", "loop", loop_seconds * (1 + number / 1000), "cpu", method=method, hardware=processor())
-        for number in range(nodes)
-    ]
+    fleet = [loop_of(f"f{number}", loop_seconds * (1 + number / 1000)) for number in range(nodes)]
     with Store.open(home) as store:
         record(home / "spool", Occasion("EARLIER", 1_700_000_000_000_000_000, system, None), fleet)
         assert load_spool(store, home / "spool").rows == nodes
@@ -107,8 +109,7 @@ def test_a_node_slower_than_the_fleet_is_left_out_locally_and_through_a_server(a
 
 
 def test_the_only_node_is_blamed_and_never_advised_to_be_left_out(ask: Ask, home: Path) -> None:
-    method = f"20000 turns of Python {sys.version_info.major}.{sys.version_info.minor}"
-    loop = Measured("n7", "loop", 1e-6, "cpu", method=method, hardware=processor())
+    loop = loop_of("n7", 1e-6)
     with Store.open(home) as store:
         for number in range(6):
             record(home / "spool", Occasion(f"C{number}", 1_700_000_000_000_000_000 + number, "lab", None), [loop])

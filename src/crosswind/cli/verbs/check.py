@@ -34,7 +34,7 @@ from crosswind.settings import Settings
 SECONDS, SECONDS_LEAST, SECONDS_MOST = 30.0, 1.0, 3600.0
 WAIT, WAIT_MOST = 60.0, 3600.0
 SLACK_SECONDS = 30.0  # for which a rank may be late
-FINE, TO_EXCLUDE, NOT_CHECKED = 0, 1, 2
+FINE, BLAMED, NOT_CHECKED = 0, 1, 2
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +76,7 @@ def _checked(arguments: argparse.Namespace, settings: Settings) -> int:
     if not arguments.no_record:
         report = _recorded(report, settings)
     _print(report, arguments)
-    return TO_EXCLUDE if report.verdict.blames else FINE
+    return BLAMED if report.verdict.blames else FINE
 
 
 def _check_range(option: str, value: float, least: float, most: float) -> None:
