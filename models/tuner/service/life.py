@@ -1,4 +1,4 @@
-"""Rules of a study's life: its start, more budget, another name, and trials that people add; the same at every service.
+"""Rules of a study's life: more budget, another name, and trials that people add; the same at every service.
 
 Nothing is stored here.
 """
@@ -10,6 +10,7 @@ from crosswind.data.schema.errors import ConflictError, InvalidInputError
 from crosswind.data.schema.trial import ENDED, HOUR_NS, TRIALS_MAX, Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.service.service import COUNT_MAX, HELD
 from crosswind.models.tuner.space.space import Space
+from crosswind.models.tuner.study.start import check_in
 
 AGAIN = ENDED - {TrialState.DONE}
 
@@ -38,22 +39,6 @@ class Begun:
         return count
 
 
-def check_start(study: Study) -> None:
-    """Refuse a start that cannot be tried; a missing parameter is refused, too.
-
-    Raises: InvalidInputError with the configuration's place, value and expectation.
-    """
-    if len(study.start) > min(COUNT_MAX, study.trials_max or COUNT_MAX):
-        expected = f"expected at most {min(COUNT_MAX, study.trials_max or COUNT_MAX)}"
-        raise InvalidInputError(f"start has {len(study.start)} configurations, {expected}")
-    space, places = Space.from_json(study.space), dict[str, int]()
-    for place, configuration in enumerate(study.start, 1):
-        _check_in(space, configuration, f"start: configuration {place}")
-        first = places.setdefault(space.key(configuration), place)
-        if first != place:
-            raise InvalidInputError(f"start: configuration {place} repeats configuration {first}, expected it once")
-
-
 def waiting(study_id: str, trial_id: str, configuration: Configuration) -> TrialRecord:
     """Return a new trial that waits for an owner."""
     return TrialRecord(Trial(dict(configuration), TrialState.WAITING, trial_id=trial_id), study_id)
@@ -76,7 +61,7 @@ def queued(
         raise InvalidInputError(f"there are {len(configurations)} configurations, expected 1 to {COUNT_MAX}")
     space = Space.from_json(study.space)
     for place, configuration in enumerate(configurations, 1):
-        _check_in(space, configuration, f"configuration {place}" if len(configurations) > 1 else "configuration")
+        check_in(space, configuration, f"configuration {place}" if len(configurations) > 1 else "configuration")
     if study.is_over(now_ns):
         raise ConflictError(f"study {study.name!r}: its hours are over: extend it first")
     by_key = {
@@ -136,10 +121,3 @@ def expect_no_lease(study: Study, records: Sequence[TrialRecord], now_ns: int) -
         raise ConflictError(
             f"study {study.name!r}: {n_running} {verb} being evaluated, expected none: wait for their end, or force it"
         )
-
-
-def _check_in(space: Space, configuration: Configuration, what: str) -> None:
-    try:
-        space.check(configuration)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{what}: {error}") from error

@@ -13,10 +13,10 @@ from crosswind.data.schema.context import split_outcomes, split_reason
 from crosswind.data.schema.errors import ConflictError, InvalidInputError
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import ENDED, TRIALS_MAX, Configuration, Study, Trial, TrialRecord, TrialState
-from crosswind.models.tuner.service.life import check_start
 from crosswind.models.tuner.service.service import COUNT_MAX, FREE, HELD, OPEN, DeadJobs, Lease, StudyStatus
 from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.aim import Aim
+from crosswind.models.tuner.study.start import check_start
 
 NAME_MAX = 200  # characters of a study's or an outcome's name
 TEXT_MAX = 4_000  # characters of a checkpoint's path

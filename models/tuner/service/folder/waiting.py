@@ -1,7 +1,7 @@
 """Trials that wait for an owner, in a folder: a study's start, and what people add."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.request_key import RequestKey
@@ -30,6 +30,7 @@ class Queue:
     study: Study
     configurations: Sequence[Configuration]
     request: RequestKey | None
+    _mine: set[str] = field(default_factory=set, init=False)  # trials that were made before another writer came
 
     def advance(self) -> list[TrialRecord] | None:
         """Make what is missing and return the trials; None when another writer came in between.
@@ -40,7 +41,9 @@ class Queue:
         turns, number = self.folder.look()
         records = [turn.record for turn in turns]
         now_ns = self.folder.clock.now_ns(self.folder.path)
-        places = life.queued(self.study, records, self.configurations, now_ns=now_ns, made=self._made(turns))
+        places = life.queued(
+            self.study, records, self.configurations, now_ns=now_ns, made=self._made(turns) | self._mine
+        )
         queue: list[TrialRecord] = []
         for waiting, configuration in zip(places, self.configurations, strict=True):
             place = waiting
@@ -49,6 +52,7 @@ class Queue:
                 if made is None:
                     return None
                 number, place = number + 1, made.record
+                self._mine.add(place.trial_id)
             queue.append(place)
         return queue
 
