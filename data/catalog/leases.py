@@ -34,6 +34,12 @@ class Leases:
         query = select(func.count()).where(tables.trials.c.study_id == study_id)
         return int(self._connection.execute(query).scalar_one())
 
+    def newest_run(self, study_id: str) -> str | None:
+        """Return the run of the newest trial that has one; None without any."""
+        table = tables.trials
+        query = select(table.c.run_id).where(table.c.study_id == study_id, table.c.run_id.is_not(None))
+        return self._connection.execute(query.order_by(table.c.trial_id.desc()).limit(1)).scalar()
+
     def record(self, study_id: str, trial_id: str) -> TrialRecord:
         """Return one trial. Raises: NotFoundError."""
         row = rows.fetch(self._connection, tables.trials, study_id=study_id, trial_id=trial_id)

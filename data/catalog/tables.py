@@ -138,6 +138,7 @@ studies = Table(
     Column("created_ns", BigInteger, nullable=False),
     Column("trials_max", Integer),
     Column("details", JSON, nullable=False, server_default="{}"),
+    Column("sources", JSON),
 )
 
 trials = Table(
@@ -156,6 +157,7 @@ trials = Table(
     Column("checkpoint", Text),
     Column("outcomes", JSON, nullable=False, server_default="{}"),
     Column("losses", Integer, nullable=False, server_default="0"),
+    Column("weights", JSON, nullable=False, server_default="{}"),
     Index(None, "study_id", "state"),
 )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Protocol
 
+from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.trial import Configuration, Study, TrialRecord
 from crosswind.models.tuner.search.source import Source
 from crosswind.models.tuner.search.tuner import Tuner, weights_of
@@ -25,10 +26,12 @@ class PriorStudies:
     Args:
         sources: What was measured elsewhere, the nearest first.
         features: What describes the study itself, as the sources' features describe them.
+        report: The same in words: why these are used, and what was left out.
     """
 
     sources: tuple[Source, ...] = ()
     features: Mapping[str, float | str] = field(default_factory=dict)
+    report: StudySources = field(default_factory=StudySources, compare=False)
 
 
 NO_PRIOR_STUDIES = PriorStudies()

@@ -6,13 +6,25 @@ Nothing is stored here.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
+from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.context import split_outcomes, split_reason
 from crosswind.data.schema.errors import ConflictError, InvalidInputError
 from crosswind.data.schema.request_key import RequestKey
-from crosswind.data.schema.trial import ENDED, TRIALS_MAX, Configuration, Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.trial import (
+    ENDED,
+    TRIALS_MAX,
+    Configuration,
+    Study,
+    Trial,
+    TrialRecord,
+    TrialState,
+    sources_from_json,
+)
+from crosswind.models.tuner.search.tuner import OWN
 from crosswind.models.tuner.service.service import COUNT_MAX, FREE, HELD, OPEN, DeadJobs, Lease, StudyStatus
 from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.aim import Aim
@@ -20,6 +32,7 @@ from crosswind.models.tuner.study.aim import Aim
 NAME_MAX = 200  # characters of a study's or an outcome's name
 TEXT_MAX = 4_000  # characters of a checkpoint's path
 OUTCOMES_MAX = 1_000
+NEAR_MAX, NEAR = 3, 0.6  # names in a message, and how alike they are at least
 
 
 @dataclass(frozen=True)
@@ -46,8 +59,20 @@ def check_study(study: Study) -> None:
     budget = study.trials_max
     if budget is not None and not 1 <= budget <= TRIALS_MAX:
         raise InvalidInputError(f"trials_max is {budget}, expected 1 to {TRIALS_MAX}")
+    if "sources" in study.details:  # not as a study has them
+        sources_from_json(study.details["sources"])
     Space.from_json(study.space)
     Aim.of(study)
+
+
+def check_sources(study: Study, studies: Iterable[Study]) -> None:
+    """Refuse a study that names a source which is none of the studies. Raises: InvalidInputError with near names."""
+    present = {text: study.name for study in studies for text in (study.name, study.study_id)}
+    for name in study.sources or ():
+        if name not in present:
+            near = get_close_matches(name, sorted(set(present.values())), NEAR_MAX, NEAR)
+            words = f"near it are {', '.join(near)}" if near else f"there are {len(set(present.values()))} others"
+            raise InvalidInputError(f"sources: there is no study {name[:60]!r}; {words}")
 
 
 def remaining(study: Study, n_trials: int, count: int, trials_max: int = TRIALS_MAX) -> int:
@@ -163,7 +188,9 @@ def failed(record: TrialRecord, reason: str, *, state: TrialState, owner: str | 
     return replace(ended, trial=replace(ended.trial, context=context), reason=text)
 
 
-def status_of(study: Study, records: Sequence[TrialRecord], clock: Callable[[], int]) -> StudyStatus:
+def status_of(
+    study: Study, records: Sequence[TrialRecord], clock: Callable[[], int], sources: StudySources | None = None
+) -> StudyStatus:
     """Return how far the study is with these trials; the clock is read only where the study has hours."""
     counts, ranked, is_over = Counter(record.trial.state for record in records), Aim.of(study).ranked(records), False
     if study.ends_ns is not None:
@@ -172,7 +199,9 @@ def status_of(study: Study, records: Sequence[TrialRecord], clock: Callable[[], 
             record.trial.state not in HELD or _is_lost(record, now_ns, ()) for record in records
         )
     by_state = {state: counts[state] for state in TrialState}
-    return StudyStatus(study, by_state, ranked.front, ranked.outside, ranked.unjudged, study.ends_ns, is_over)
+    weights = next((record.weights for record in reversed(records) if record.weights), {})
+    weighed = (sources or StudySources()).weighed(weights, OWN)
+    return StudyStatus(study, by_state, ranked.front, ranked.outside, ranked.unjudged, study.ends_ns, is_over, weighed)
 
 
 def _in_state(record: TrialRecord, state: TrialState) -> TrialRecord:

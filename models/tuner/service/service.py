@@ -1,9 +1,10 @@
 """The protocol of every service that leases the trials of studies, wherever it keeps them."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import TRIALS_MAX, Study, Trial, TrialRecord, TrialState
@@ -82,6 +83,7 @@ class StudyStatus:
         unjudged: Complete trials whose outcomes do not give every objective and limit.
         ends_ns: When the study's hours are over, None without any.
         is_over: Whether they are over and no lease still runs.
+        sources: What its search learns from, with the weights at the newest suggestion.
     """
 
     study: Study
@@ -91,6 +93,7 @@ class StudyStatus:
     unjudged: int = 0
     ends_ns: int | None = None
     is_over: bool = False
+    sources: StudySources = field(default_factory=StudySources)
 
     @property
     def best(self) -> TrialRecord | None:
@@ -131,7 +134,8 @@ class StudyService(Protocol):
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
         """Store a new study; the same request again gets the study that it made before.
 
-        Raises: InvalidInputError for a space or budget that is none, ConflictError when the name is taken.
+        Raises: InvalidInputError for a space or budget that is none and for a source that is not there, ConflictError
+        when the name is taken.
         """
         ...
 

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Self
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.trial import HOURS_MAX, MAXIMISE, REPEATS_MAX, TRIALS_MAX, Parameter, Study
+from crosswind.data.schema.trial import (
+    HOURS_MAX,
+    MAXIMISE,
+    REPEATS_MAX,
+    TRIALS_MAX,
+    Parameter,
+    Study,
+    sources_from_json,
+)
 from crosswind.models.tuner.space.memory_fit import FITS, NEEDED
 from crosswind.models.tuner.space.space import Space, is_wrapped
 from crosswind.models.tuner.study.goal import Goal
@@ -30,6 +38,7 @@ FIELDS = (
     "budget",
     "command",
     "seed",
+    "sources",
     "details",
 )
 MINIMISE = "minimise"
@@ -56,6 +65,7 @@ class StudyFile:
         repeats: Share of the trials that may measure a close rival again.
         command: Words of the program that evaluates a trial, with `{parameter}`.
         seed: Of everything random.
+        sources: Names of the only studies to learn from, () for none; None: what suits it.
         template: The template that the file took over, empty without one.
         details: Further facts, such as `workload` and `system`.
     """
@@ -71,6 +81,7 @@ class StudyFile:
     repeats: float | None = None
     command: tuple[str, ...] = ()
     seed: int = 0
+    sources: tuple[str, ...] | None = None
     template: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
 
@@ -107,6 +118,7 @@ class StudyFile:
             repeats=repeats,
             command=_texts(fields.get("command", ()), "command"),
             seed=_whole(fields.get("seed", 0), "seed", (0, 2**31 - 1)),
+            sources=sources_from_json(fields.get("sources", "auto")),
             template=_text(fields, "template", "") if "template" in fields else "",
             details=_details(fields.get("details", {})),
         )
@@ -123,6 +135,7 @@ class StudyFile:
             "limits": list(self.limits),
             "budget": {name: value for name, value in budget.items() if value is not None},
             "command": list(self.command),
+            "sources": "none" if self.sources == () else list(self.sources or ()),
             "details": dict(self.details),
         }
         return {
@@ -145,6 +158,7 @@ class StudyFile:
             "hours": self.hours,
             "repeats": self.repeats,
             "command": self.command,
+            "sources": "none" if self.sources == () else self.sources,
             "template": self.template,
         }
         fields = {

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from crosswind.client.http import Server
+from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import (
     InvalidInputError,
     MalformedError,
@@ -91,11 +92,13 @@ class RemoteStudyService:
         said = self._server.get(self.path(study))
         try:
             counts = {TrialState(state): int(count) for state, count in dict(said["trials"]).items()}
-        except (KeyError, TypeError, ValueError) as error:
+            sources = StudySources.from_json(said["sources"]) if "sources" in said else StudySources()
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _malformed(error) from error
+        is_over = bool(said.get("is_exhausted"))
         limited = {name: said[name] for name in ("outside", "unjudged", "ends_ns") if name in said}
         front = tuple(map(_record, said.get("front") or ()))
-        return StudyStatus(_study(said), counts, front, **limited, is_over=bool(said.get("is_exhausted")))
+        return StudyStatus(_study(said), counts, front, **limited, is_over=is_over, sources=sources)
 
     def best(self, study: str) -> Trial | None:
         """The complete trial of the smallest objective; None before the first one."""

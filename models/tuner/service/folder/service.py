@@ -7,9 +7,10 @@ same name, `turns` for a trial's history, and `clock` for whose time counts.
 import random
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from crosswind.data.schema.errors import ConflictError, NotFoundError, UnavailableError
+from crosswind.data.schema.errors import ConflictError, MalformedError, NotFoundError, UnavailableError
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import Study, TrialRecord
 from crosswind.models.tuner.search.search import MakeTuner
@@ -68,8 +69,11 @@ class FolderStudyService(TrialChanges):
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
         """Store a new study."""
         rules.check_study(study)
+        if study.sources:
+            rules.check_sources(study, self._studies())
         folder = StudyFolder(self._root / folder_name(study.name), self._clock)
         if folder.create(study, request):
+            folder.keep_sources(self._search_cache.report(study))
             return study
         stored, made_by = folder.study()
         if request is not None and made_by == request:
@@ -114,13 +118,20 @@ class FolderStudyService(TrialChanges):
     def status(self, study: str) -> StudyStatus:
         """Return how far the study is."""
         folder = self._folder(study)
-        return rules.status_of(folder.study()[0], self.trials(study), lambda: self._clock.now_ns(folder.path))
+        study_now, sources = folder.study()[0], folder.sources()
+        return rules.status_of(study_now, self.trials(study), lambda: self._clock.now_ns(folder.path), sources)
 
     def change(self, study: str, trial_id: str, rule: Rule) -> TrialRecord:
         """Change the trial by the rule and return it as stored; decide again where another writer changed it first."""
         folder = self._folder(study)
         attempts = (self._attempt(folder, trial_id, rule) for _ in _attempts(folder))
         return next(turn.record for turn in attempts if turn)
+
+    def _studies(self) -> Iterator[Study]:
+        """Return the studies below the root that can be read."""
+        for path in self._root.glob(f"*/{STUDY_FILE}"):
+            with suppress(MalformedError, NotFoundError):
+                yield StudyFolder(path.parent, self._clock).study()[0]
 
     def _folder(self, study: str) -> StudyFolder:
         if study not in self._folders:

@@ -28,6 +28,9 @@ def _configure_making(actions: Actions) -> None:
     create.add_argument("--unit", default="s", help="with SPACE.json: the objective's unit")
     create.add_argument("--seed", type=int, default=0, help="with SPACE.json: of the search")
     create.add_argument("--trials", type=int, metavar="N", help="the budget: how many trials may be begun")
+    create.add_argument(
+        "--sources", metavar="auto|none|NAME,...", help="what to learn from: what suits it, nothing, or these studies"
+    )
     old = _action(actions, "import", "take over finished trials of Optuna, Kernel Tuner or a CSV file")
     old.add_argument("file", type=Path)
     old.add_argument("--of", metavar="NAME", help="of a file with several studies, the one meant")

@@ -19,6 +19,7 @@ from crosswind.cli.verbs.tune.execution.records import records_of
 from crosswind.cli.verbs.tune.filling import exports_of
 from crosswind.cli.verbs.tune.outbox import Outbox
 from crosswind.cli.verbs.tune.prefetch import Prefetch
+from crosswind.cli.verbs.tune.source_words import say_first
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import InvalidInputError, ProjectError, UnavailableError
 from crosswind.data.schema.run import new_ulid
@@ -143,6 +144,8 @@ def _one_after_another(
 ) -> int:
     code = None
     for record in islice(trials, arguments.trials):
+        if code is None:
+            say_first(evaluation.service, evaluation.study.name, [record])
         run_id = new_ulid()
         if answer:
             ranks.leave(answer, _answer(evaluation, record, run_id))

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from crosswind.cli.text.output import say, say_json
+from crosswind.cli.verbs.tune.source_words import source_text
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.run import new_ulid
-from crosswind.data.schema.trial import Study
+from crosswind.data.schema.trial import Study, sources_from_json
 from crosswind.models.tuner.service.service import StudyService
 from crosswind.settings import Settings
 
@@ -33,9 +34,11 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 def _create(arguments: argparse.Namespace, service: StudyService, study: Study) -> None:
     made = service.create(study)
+    sources = service.status(made.study_id).sources
     if arguments.json:
-        say_json(made.as_json())
+        say_json({**made.as_json(), "sources": sources.as_json()})
     else:
+        say(source_text(made, sources))
         say(f"study {made.name} is {made.study_id}; next: crosswind tune exec {made.name} -- CMD")
 
 
@@ -50,6 +53,7 @@ def _study_of_space(arguments: argparse.Namespace) -> Study:
         seed=arguments.seed,
         created_ns=time.time_ns(),
         trials_max=arguments.trials,
+        sources=_sources(arguments),
     )
 
 
@@ -58,7 +62,15 @@ def _study_of_file(arguments: argparse.Namespace) -> Study:
     from crosswind.models.tuner.study.study_file import StudyFile  # noqa: PLC0415 - models are heavy to import
 
     study = StudyFile.read(Path(arguments.study)).study(new_ulid(), time.time_ns())
+    if arguments.sources is not None:
+        study = replace(study, sources=_sources(arguments))
     return study if arguments.trials is None else replace(study, trials_max=arguments.trials)
+
+
+def _sources(arguments: argparse.Namespace) -> tuple[str, ...] | None:
+    """The sources of `--sources auto|none|NAME,...`. Raises: InvalidInputError."""
+    word = arguments.sources or "auto"
+    return sources_from_json(word if word in ("auto", "none") else [name.strip() for name in word.split(",")])
 
 
 def _read_space(path: Path) -> dict[str, object]:

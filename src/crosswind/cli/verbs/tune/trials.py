@@ -13,6 +13,7 @@ from crosswind.cli.verbs.tune.asker import holder
 from crosswind.cli.verbs.tune.context import VARIABLE, context_in, reported_context, suggesting
 from crosswind.cli.verbs.tune.filling import variables
 from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
+from crosswind.cli.verbs.tune.source_words import say_first
 from crosswind.cli.verbs.tune.trial_table import trial_table
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.context import context_text, fitting_reason, outcomes_with
@@ -40,7 +41,9 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         asked = (arguments.study, arguments.count, holder(arguments.lease, arguments.slot))
         if arguments.context:
             return _next(arguments, suggesting(context_in(arguments.context), place, settings)(*asked))
-        return _next(arguments, service.suggest(*asked))
+        handed_out = service.suggest(*asked)
+        say_first(service, arguments.study, handed_out)
+        return _next(arguments, handed_out)
 
 
 def _next(arguments: argparse.Namespace, handed_out: list[TrialRecord]) -> int:
