@@ -130,3 +130,17 @@ def test_a_name_that_is_no_study_is_refused_with_near_ones(tune: Tune) -> None:
     assert "sources: there is no study 'gemm-lage'; near it are gemm-large" in complained
     tune("status", "mine", code=2)
     assert "expected auto, none or a list" in tune.create("mine", more="sources: gemm-large\n", code=2)[1]
+
+
+def test_a_study_that_cannot_be_read_is_said_and_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CROSSWIND_TUNE_FOLDER", str(tmp_path / "studies"))
+    tune = Tune(tmp_path, capsys)
+    tune.create("broken")
+    [file] = (tmp_path / "studies").glob("*/study.json")
+    file.write_text("{")
+    created = tune.create("mine")[0]
+    assert f"left out:\n  study in {file.parent.name}: cannot be read: {file}: expected a study" in created
+    tune.trial("mine")
+    assert f"  study in {file.parent.name}: cannot be read: " in tune("status", "mine")[0]
