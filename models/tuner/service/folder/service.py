@@ -145,8 +145,9 @@ class FolderStudyService(TrialChanges):
             return named
         for path in sorted(self._root.glob(f"*/{STUDY_FILE}")):
             folder = StudyFolder(path.parent, self._clock)
-            if folder.study()[0].study_id == study:
-                return folder
+            with suppress(MalformedError):  # of another study, for all that its name says
+                if folder.study()[0].study_id == study:
+                    return folder
         raise NotFoundError(f"study {study!r} is not in {self._root}")
 
     def _turn(self, folder: StudyFolder, trial_id: str) -> Turn:

@@ -34,7 +34,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 def _create(arguments: argparse.Namespace, service: StudyService, study: Study) -> None:
     made = service.create(study)
-    sources = service.status(made.study_id).sources
+    sources = service.status(made.name).sources
     if arguments.json:
         say_json({**made.as_json(), "sources": sources.as_json()})
     else:
