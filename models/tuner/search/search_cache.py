@@ -57,8 +57,9 @@ class CachedSearch:
             news = {record.trial_id: record for record in records if self._is_news(record)}
             self.search.observe(list(news.values()))
             self._seen |= {trial_id: (record.trial, record.outcomes) for trial_id, record in news.items()}
+            configurations = self.search.suggest(count)
             self.weights = {name: round(weight, WEIGHT_DIGITS) for name, weight in self.search.weights().items()}
-            return self.search.suggest(count)
+            return configurations
 
     def _is_news(self, record: TrialRecord) -> bool:
         return self._seen.get(record.trial_id) != (record.trial, record.outcomes)
