@@ -48,6 +48,9 @@ class DomainBody(RequestBody):
     low: Bound | None = None
     high: Bound | None = None
     log: bool | None = None
+    step: Annotated[
+        int | None, Field(ge=1, le=LARGEST, description="of an int: every so many-th number from low on")
+    ] = None
     values: Annotated[list[Choice] | None, Field(max_length=10_000)] = None
     when: Annotated[Claim | None, Field(description="applies only then; absent from configurations otherwise")] = None
     description: Annotated[str | None, StringConstraints(max_length=DESCRIPTION_MAX)] = None
