@@ -3,6 +3,7 @@
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     Column,
     Float,
     ForeignKey,
@@ -13,6 +14,7 @@ from sqlalchemy import (
     Table,
     Text,
     text,
+    true,
 )
 
 metadata = MetaData(
@@ -158,6 +160,7 @@ trials = Table(
     Column("outcomes", JSON, nullable=False, server_default="{}"),
     Column("losses", Integer, nullable=False, server_default="0"),
     Column("weights", JSON, nullable=False, server_default="{}"),
+    Column("charged", Boolean, nullable=False, server_default=true()),
     Index(None, "study_id", "state"),
 )
 

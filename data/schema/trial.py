@@ -80,6 +80,7 @@ class Study:
         world_size: Ranks of a run.
         node_count: Nodes of a run.
         sources: Names or ids of the only studies that it learns from, () for none; None: what suits it.
+        start: Configurations to try first, in this order.
         details: The rest that was written down about the search, as JSON values; nothing here is interpreted.
 
     Raises:
@@ -110,6 +111,7 @@ class Study:
     world_size: float | None = None
     node_count: float | None = None
     sources: tuple[str, ...] | None = None
+    start: tuple[Configuration, ...] = ()
     details: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -126,6 +128,7 @@ class Study:
         typed = {word: details.pop(word) for word, is_fit in _DETAILS.items() if is_fit(details.get(word))}
         typed |= {word: _texts(word, typed[word]) for word in _LISTS if word in typed}
         typed |= {"sources": sources_from_json(typed["sources"])} if "sources" in typed else {}
+        typed |= {"start": _configurations(typed["start"])} if "start" in typed else {}
         return cls(
             study_id=fields["study_id"],
             name=fields["name"],
@@ -153,6 +156,7 @@ class Study:
             "world_size": self.world_size,
             "node_count": self.node_count,
             "sources": "none" if self.sources == () else None if self.sources is None else list(self.sources),
+            "start": [dict(configuration) for configuration in self.start],
         }
         return {
             "study_id": self.study_id,
@@ -198,6 +202,7 @@ class TrialRecord:
         losses: How often a lease of it ran out without a word.
         weights: When it was suggested, the trust in each source by name and, last, in the study's own model (`own`),
             which sum to 1; empty without sources.
+        charged: Counts for the budget: not what was imported, nor what ended by no fault of its configuration.
     """
 
     trial: Trial
@@ -211,11 +216,17 @@ class TrialRecord:
     outcomes: Mapping[str, float] = field(default_factory=dict)
     losses: int = 0
     weights: Mapping[str, float] = field(default_factory=dict)
+    charged: bool = True
 
     @property
     def trial_id(self) -> str:
         """The trial's id."""
         return self.trial.trial_id
+
+    @property
+    def is_void(self) -> bool:
+        """Return whether it says nothing about its configuration: it ended for another reason, unmeasured."""
+        return not self.charged and self.trial.state in ENDED - {TrialState.DONE}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:
@@ -241,6 +252,7 @@ class TrialRecord:
             outcomes=outcomes,
             losses=int(fields.get("losses") or 0),
             weights=dict(fields.get("weights") or {}),
+            charged=bool(fields.get("charged", True)),
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -262,6 +274,7 @@ class TrialRecord:
             "outcomes": outcomes_with(self.outcomes, trial.context if is_done else {}),
             "losses": self.losses,
             "weights": dict(self.weights),
+            "charged": self.charged,
         }
 
     def as_nested_json(self) -> dict[str, Any]:
@@ -308,6 +321,7 @@ _DETAILS: Mapping[str, Callable[[object], bool]] = {
     "world_size": _is_number,
     "node_count": _is_number,
     "sources": lambda value: value in ("auto", "none") or _are_texts(value),
+    "start": bool,
 }
 _LISTS = ("objectives", "limits", "command")
 
@@ -325,6 +339,12 @@ def _texts(word: str, value: object) -> tuple[str, ...]:
     if not _are_texts(value) or not isinstance(value, Sequence):
         raise InvalidInputError(f"details: {word} is {value!r:.80}, expected a list of texts")
     return tuple(value)
+
+
+def _configurations(value: object) -> tuple[Configuration, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
+        raise InvalidInputError(f"start is {value!r:.80}, expected a list of configurations")
+    return tuple(dict(entry) for entry in value)
 
 
 def _check_positive(name: str, value: object, most: float) -> None:

@@ -1,12 +1,12 @@
 """Searches: the tuner for a study's aim, fed with the study's records."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Protocol
 
 from crosswind.data.schema.answers.studies import StudySources
-from crosswind.data.schema.trial import Configuration, Study, TrialRecord
+from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.search.source import Source
 from crosswind.models.tuner.search.tuner import Tuner, weights_of
 from crosswind.models.tuner.space.space import Space
@@ -101,7 +101,7 @@ class PlainSearch:
 
     def observe(self, records: Sequence[TrialRecord]) -> None:
         """Learn the trials."""
-        self.tuner.observe([record.trial for record in records])
+        self.tuner.observe([_seen(record) for record in records])
 
     def suggest(self, count: int) -> list[Configuration]:
         """Return the tuner's suggestions."""
@@ -123,7 +123,7 @@ class AimedSearch:
         """Learn the trials, and the objectives and limits of complete ones."""
         judged = {record.trial.trial_id: self.aim.judge(record) for record in records}
         complete = {trial_id: judgement for trial_id, judgement in judged.items() if judgement}
-        self.tuner.learn([record.trial for record in records], complete)
+        self.tuner.learn([_seen(record) for record in records], complete)
 
     def suggest(self, count: int) -> list[Configuration]:
         """Return the tuner's suggestions."""
@@ -132,3 +132,8 @@ class AimedSearch:
     def weights(self) -> Mapping[str, float]:
         """Return nothing: sources only lend this search its first trials."""
         return {}
+
+
+def _seen(record: TrialRecord) -> Trial:
+    """Return the trial as a tuner must see it: one that ended for another reason frees its configuration."""
+    return replace(record.trial, state=TrialState.RELEASED) if record.is_void else record.trial

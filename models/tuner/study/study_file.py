@@ -13,6 +13,7 @@ from crosswind.data.schema.trial import (
     MAXIMISE,
     REPEATS_MAX,
     TRIALS_MAX,
+    Configuration,
     Parameter,
     Study,
     sources_from_json,
@@ -21,6 +22,7 @@ from crosswind.models.tuner.space.memory_fit import FITS, NEEDED
 from crosswind.models.tuner.space.space import Space, is_wrapped
 from crosswind.models.tuner.study.goal import Goal
 from crosswind.models.tuner.study.objective import Objective
+from crosswind.models.tuner.study.start import check_start
 from crosswind.models.tuner.study.study_text import mapping_in
 from crosswind.models.tuner.templates import template_named
 
@@ -36,6 +38,7 @@ FIELDS = (
     "transformer",
     "limits",
     "budget",
+    "start",
     "command",
     "seed",
     "sources",
@@ -63,6 +66,7 @@ class StudyFile:
         trials: The budget; None for no limit.
         hours: From the study's creation on, None for no limit.
         repeats: Share of the trials that may measure a close rival again.
+        start: Configurations to try first.
         command: Words of the program that evaluates a trial, with `{parameter}`.
         seed: Of everything random.
         sources: Names of the only studies to learn from, () for none; None: what suits it.
@@ -79,6 +83,7 @@ class StudyFile:
     trials: int | None = None
     hours: float | None = None
     repeats: float | None = None
+    start: tuple[Configuration, ...] = ()
     command: tuple[str, ...] = ()
     seed: int = 0
     sources: tuple[str, ...] | None = None
@@ -116,6 +121,7 @@ class StudyFile:
             trials=trials,
             hours=hours,
             repeats=repeats,
+            start=_start(fields.get("start", ())),
             command=_texts(fields.get("command", ()), "command"),
             seed=_whole(fields.get("seed", 0), "seed", (0, 2**31 - 1)),
             sources=sources_from_json(fields.get("sources", "auto")),
@@ -123,6 +129,7 @@ class StudyFile:
             details=_details(fields.get("details", {})),
         )
         Goal.parse(objectives, limits)
+        check_start(read.study("", 0))
         if repeats is not None and (limits or len(objectives) > 1):
             raise InvalidInputError(f"budget: repeats is {repeats}, expected none beside limits or several objectives")
         return read
@@ -134,6 +141,7 @@ class StudyFile:
         further = {
             "limits": list(self.limits),
             "budget": {name: value for name, value in budget.items() if value is not None},
+            "start": [dict(configuration) for configuration in self.start],
             "command": list(self.command),
             "sources": "none" if self.sources == () else list(self.sources or ()),
             "details": dict(self.details),
@@ -157,6 +165,7 @@ class StudyFile:
             "limits": self.limits,
             "hours": self.hours,
             "repeats": self.repeats,
+            "start": self.start,
             "command": self.command,
             "sources": "none" if self.sources == () else self.sources,
             "template": self.template,
@@ -238,6 +247,14 @@ def _budget(value: object) -> tuple[int | None, float | None, float | None]:
     trials = value.get("trials")
     whole = None if trials is None else _whole(trials, "budget: trials", (1, TRIALS_MAX))
     return whole, _positive(value, "hours", HOURS_MAX), _positive(value, "repeats", REPEATS_MAX)
+
+
+def _start(value: object) -> tuple[Configuration, ...]:
+    """Return one configuration or a list of them as a tuple."""
+    entries = [value] if isinstance(value, Mapping) else value
+    if not isinstance(entries, list | tuple) or not all(isinstance(entry, Mapping) for entry in entries):
+        raise InvalidInputError(f"start is {value!r:.80}, expected a configuration such as {{'batch': 32}}, or a list")
+    return tuple(dict(entry) for entry in entries)
 
 
 def _positive(budget: Mapping[object, object], name: str, most: float) -> float | None:

@@ -82,10 +82,20 @@ def test_create_the_first_answer_and_status_say_the_sources(tune: Tune) -> None:
     said = tune("status", "second")[0]
     assert weighed in said
     assert "  study wrong: another workload: cnn\n" in said
+    assert weighed in tune("show", "second")[0]
     status = json.loads(tune("status", "second", "--json")[0])
     assert [trial["weights"] for trial in status["trials"]] == [{"study first": 1.0, "own": 0.0}] * 2
     used = [{"name": "study first", "why": f"same workload, {WHY}", "weight": 1.0}]
     assert (status["sources"]["used"], status["sources"]["own_weight"]) == (used, 0.0)
+
+
+def test_the_first_suggestion_behind_the_start_says_the_sources(tune: Tune) -> None:
+    tune.create("first")
+    for _ in range(4):
+        tune.trial("first")
+    tune.create("second", more="start: [{batch: 16, threads: 8}]\n")
+    assert tune.trial("second") == ""
+    assert "  study first: weight 1.00, same workload, " in tune.trial("second")
 
 
 def test_a_program_with_the_same_names_of_parameters_is_no_source(tune: Tune) -> None:

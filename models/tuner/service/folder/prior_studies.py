@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from crosswind.models.tuner.evidence.agreement import Profile
 from crosswind.models.tuner.evidence.prior_studies import UNREADABLE, Choice, choose_studies
 from crosswind.models.tuner.search.search import PriorStudies
 from crosswind.models.tuner.service.folder.clock import FolderClock
-from crosswind.models.tuner.service.folder.study_folder import STUDY_FILE, StudyFolder
+from crosswind.models.tuner.service.folder.study_folder import STUDY_FILE, StudyFolder, study_folders
 
 STUDIES_MAX = 200  # newest folders that are looked into
 TRIALS_MAX = 2_000  # of all of them together, after which no further study is read: every trial is a file
@@ -40,14 +41,19 @@ class FolderPriorStudies:
 
     def _profiles(self, choice: Choice, folders: dict[str, StudyFolder]) -> Iterator[Profile]:
         """Return what is known of the studies below `root`, the newest first, and note their folders by id."""
-        paths = sorted(self.root.glob(f"*/{STUDY_FILE}"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-        for path in paths if choice.own.study.sources else paths[:STUDIES_MAX]:
-            folder = StudyFolder(path.parent, self.clock)
+        newest = sorted(study_folders(self.root, self.clock), key=_created_ns, reverse=True)
+        for folder in newest if choice.own.study.sources else newest[:STUDIES_MAX]:
             try:
-                other = folder.study()[0]
+                other = folder.study()
             except ProjectError as error:
                 _log.warning("study %s does without a prior study: %s", choice.own.study.name, error)
-                choice.leave_out(f"study in {path.parent.name}", f"{UNREADABLE}: {error}")
+                choice.leave_out(f"study in {folder.path.name}", f"{UNREADABLE}: {error}")
                 continue
             folders[other.study_id] = folder
             yield Profile.of(other)
+
+
+def _created_ns(folder: StudyFolder) -> int:
+    with suppress(OSError):  # removed just now
+        return (folder.path / STUDY_FILE).stat().st_mtime_ns
+    return 0

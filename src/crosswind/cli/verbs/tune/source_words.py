@@ -20,11 +20,13 @@ def source_text(study: Study, sources: StudySources) -> str:
 
 
 def say_first(service: StudyService, name: str, records: Sequence[TrialRecord]) -> None:
-    """Say on standard error what the study learns from, if these are its first trials and it learns from something."""
+    """Say on standard error what the study learns from, if its search chose these trials before all others."""
     if not records or not records[0].weights or records[0].weights.get(OWN):
-        return  # the study's own model has measurements, so there were trials before
-    status = service.status(name)
-    if sum(status.counts.values()) == len(records):
+        return  # no source, or measurements of the study's own
+    if [record.trial_id for record in service.trials(name) if record.weights] == [
+        record.trial_id for record in records
+    ]:
+        status = service.status(name)
         sys.stderr.write(f"{source_text(status.study, status.sources)}\n")
 
 
