@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Configuration, Trial
@@ -73,8 +74,8 @@ class PortfolioTuner:
         with one_thread():
             fitted = [FittedSource.of(space, source, row) for source, row in zip(sources, numbers[1:], strict=True)]
             self._sources = [source for source in fitted if source]
+            self._start = self._designed()
             self._supply = self._made_supply(sources)
-        self._start = [] if self._sources else self._designed()
 
     def suggest(self, count: int) -> list[Configuration]:
         """Return the next configurations to try. Raises: InvalidInputError."""
@@ -107,7 +108,7 @@ class PortfolioTuner:
     def _next(self, chosen: Sequence[Configuration]) -> Configuration | None:
         """Return the best free configuration besides the chosen ones; None where nothing is left."""
         taken = self._trials.taken_with(chosen)
-        for designed in self._start:
+        for designed in [] if self._sources else self._start:
             if len(taken) < START and self._space.key(designed) not in taken:
                 return designed
         done, objectives = self._trials.done
@@ -135,9 +136,12 @@ class PortfolioTuner:
         pending = self._points([*self._trials.pending, *chosen])
         invalid = self._points(self._trials.invalid)
         points_of_sources = [(source.X, source.failed) for source in self._sources]
+        chance = expected_success(candidates.points, measured, invalid, points_of_sources)
+        if n_trials == 0:
+            chance = np.where(self._has_failed(candidates.points), 0.0, chance)
         return SearchState(
             candidates=candidates,
-            chance=expected_success(candidates.points, measured, invalid, points_of_sources),
+            chance=chance,
             X=np.vstack([X, pending]),
             y=np.concatenate([observed, self._expected(pending, y, process)]),
             n_measured=len(y),
@@ -146,9 +150,15 @@ class PortfolioTuner:
             used=np.vstack([X, pending, invalid]),
             sources=self._sources,
             features=self._features,
+            designed=self._points(self._start),
             n_trials=n_trials,
             seed=self._seed + n_trials,
         )
+
+    def _has_failed(self, points: Floats) -> NDArray[np.bool_]:
+        """Return which points failed in a source, shape (n,)."""
+        failed = {tuple(point) for source in self._sources for point in source.failed.tolist()}
+        return np.array([tuple(point) in failed for point in points.tolist()], dtype=bool)
 
     def _stopped(self, worst: float) -> tuple[Floats, Floats]:
         """Return the points of trials that were stopped early, and the values that these are taken for."""
@@ -170,9 +180,9 @@ class PortfolioTuner:
 
     def _made_supply(self, sources: Sequence[Source]) -> Supply:
         if self._space.is_enumerable:
-            return ListedSupply(self._space, self._sources)
+            return ListedSupply(self._space, self._sources, self._points(self._start))
         tops = [configuration for source in sources for configuration in source.best(TOP_ROWS)]
-        return DrawnSupply(self._space, self._sources, tops)
+        return DrawnSupply(self._space, self._sources, [*self._start, *tops])
 
     def _designed(self) -> list[Configuration]:
         """Return a start that represents the whole space."""
