@@ -77,14 +77,23 @@ def search_for(study: Study, prior: PriorStudies = NO_PRIOR_STUDIES) -> Search:
 
 
 def _best_rows(sources: Sequence[Source], space: Space) -> list[Configuration]:
-    """Return the best configurations of the sources in turn, those that the space has, without duplicates."""
+    """Return the best configurations of the sources in turn, those that the space has, without duplicates.
+
+    One that failed in any of them comes after all others.
+    """
     ranked = chain.from_iterable(zip_longest(*(source.best(ROWS) for source in sources)))
     unique = {
         space.key(configuration): configuration
         for configuration in ranked
         if configuration is not None and space.contains(configuration)
     }
-    return list(unique.values())
+    failed = {
+        space.key(configuration)
+        for source in sources
+        for configuration in source.failed
+        if space.contains(configuration)
+    }
+    return [unique[key] for key in sorted(unique, key=lambda key: key in failed)]
 
 
 def _repeating(space: Space, seed: int, tuner: Tuner, share: float) -> Tuner:

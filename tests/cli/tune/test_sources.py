@@ -70,7 +70,7 @@ def test_create_the_first_answer_and_status_say_the_sources(tune: Tune) -> None:
         tune.trial("wrong")
     created = tune.create("second")[0]
     assert created.startswith(
-        "sources, whose best configurations are tried first:\n"
+        "sources that the study learns from:\n"
         f"  study first: same workload, {WHY}\n"
         "left out:\n"
         "  study wrong: another workload: cnn\n"
@@ -108,7 +108,7 @@ def test_a_program_with_the_same_names_of_parameters_is_no_source(tune: Tune) ->
         "one of these is of the same program? "
     )
     assert tune.create("other-2", workload="")[0].startswith(
-        "sources, whose best configurations are tried first:\n  study other: same objective, values and name, "
+        "sources that the study learns from:\n  study other: same objective, values and name, "
     )
 
 
@@ -119,13 +119,13 @@ def test_named_sources_are_used_though_they_would_not_be_chosen(tune: Tune) -> N
         tune.trial("wrong")
     created = tune.create("line", "--sources", "empty, wrong")[0]
     assert created.startswith(
-        "sources, whose best configurations are tried first:\n"
+        "sources that the study learns from:\n"
         f"  study wrong: named, {WHY}\n"
         "left out:\n"
         "  study empty: 0 of 0 trials measured in this space, expected 3\n"
     )
     assert tune.create("file", more="sources: [wrong]\n")[0].startswith(
-        f"sources, whose best configurations are tried first:\n  study wrong: named, {WHY}\nstudy file is "
+        f"sources that the study learns from:\n  study wrong: named, {WHY}\nstudy file is "
     )
     assert tune.create("over", "--sources", "none", more="sources: [wrong]\n")[0].startswith(
         "sources: none, as the study says\n"

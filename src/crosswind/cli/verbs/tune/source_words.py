@@ -38,7 +38,7 @@ def source_lines(status: StudyStatus) -> str:
 
 
 def _lines(sources: StudySources) -> Iterator[str]:
-    yield "sources, whose best configurations are tried first:" if sources.used else "sources: none"
+    yield "sources that the study learns from:" if sources.used else "sources: none"
     for source in sources.used:
         weight = "" if source.weight is None else f"weight {source.weight:.2f}, "
         yield f"  {printable(source.name)}: {weight}{printable(source.why)}"
