@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.search.source import Source
-from crosswind.models.tuner.search.tuner import Tuner
+from crosswind.models.tuner.search.tuner import Tuner, weights_of
 from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.aim import Aim
 
@@ -43,6 +43,10 @@ class Search(Protocol):
 
     def suggest(self, count: int) -> list[Configuration]:
         """Return configurations to try next, none pending, none measured but for repeats; fewer where none is left."""
+        ...
+
+    def weights(self) -> Mapping[str, float]:
+        """Return the weight of each source by name and, last, that of the study's own model; empty without sources."""
         ...
 
 
@@ -100,6 +104,10 @@ class PlainSearch:
         """Return the tuner's suggestions."""
         return self.tuner.suggest(count)
 
+    def weights(self) -> Mapping[str, float]:
+        """Return the weights of the tuner's sources and of its own model."""
+        return weights_of(self.tuner)
+
 
 @dataclass(frozen=True)
 class AimedSearch:
@@ -117,6 +125,10 @@ class AimedSearch:
     def suggest(self, count: int) -> list[Configuration]:
         """Return the tuner's suggestions."""
         return self.tuner.suggest(count)
+
+    def weights(self) -> Mapping[str, float]:
+        """Return nothing: sources only lend this search its first trials."""
+        return {}
 
 
 def _seen(record: TrialRecord) -> Trial:
