@@ -65,12 +65,23 @@ def search_for(study: Study, prior: PriorStudies = NO_PRIOR_STUDIES) -> Search:
     """Return the search for a study's aim; with limits or several objectives its first trials are from the sources."""
     space, aim = Space.from_json(study.space), Aim.of(study)
     if aim.goal is None:
-        tuner = default_tuner(space, study.seed, prior)
+        tuner = _named_tuner(study, space, prior) if study.search else default_tuner(space, study.seed, prior)
         return PlainSearch(_repeating(space, study.seed, tuner, study.repeats) if study.repeats else tuner)
     from crosswind.models.tuner.search.pareto.pareto_tuner import ParetoTuner  # noqa: PLC0415 - a second
 
     texts = ([clause.text for clause in part] for part in (aim.goal.objectives, aim.goal.limits))
     return AimedSearch(ParetoTuner(space, study.seed, *texts, first=_best_rows(prior.sources, space)), aim)
+
+
+def _named_tuner(study: Study, space: Space, prior: PriorStudies) -> Tuner:
+    """Return the tuner that the study asks for; prior studies are for the portfolio alone."""
+    from crosswind.models.tuner.search.every_tuner import BY_NAME  # noqa: PLC0415 - seconds
+    from crosswind.models.tuner.search.portfolio.tuner import PortfolioTuner  # noqa: PLC0415 - a second
+
+    made = BY_NAME[study.search or ""]
+    if made is PortfolioTuner:
+        return PortfolioTuner(space, study.seed, prior.sources, features=prior.features)
+    return made(space, study.seed)
 
 
 def _best_rows(sources: Sequence[Source], space: Space) -> list[Configuration]:

@@ -16,6 +16,7 @@ from crosswind.data.schema.trial import ENDED, TRIALS_MAX, Configuration, Study,
 from crosswind.models.tuner.service.service import COUNT_MAX, FREE, HELD, OPEN, DeadJobs, Lease, StudyStatus
 from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.aim import Aim
+from crosswind.models.tuner.study.searches import check_search
 from crosswind.models.tuner.study.start import check_start
 
 NAME_MAX = 200  # characters of a study's or an outcome's name
@@ -49,6 +50,7 @@ def check_study(study: Study) -> None:
         raise InvalidInputError(f"trials_max is {budget}, expected 1 to {TRIALS_MAX}")
     Space.from_json(study.space)
     Aim.of(study)
+    check_search(study)
     check_start(study)
 
 
