@@ -165,6 +165,7 @@ class StudyStatusView(StudyView):
     ends_at: Annotated[str | None, Field(description="when the study's hours are over")]
     ends_ns: int | None
     uncharged: Annotated[int, Field(description="trials that do not count for the budget")]
+    enough: Annotated[str | None, Field(description="why a study that stops by itself begins no more trials")]
     is_exhausted: Annotated[
         bool, Field(description="whether the budget is spent and every trial has ended, or the hours are over")
     ]
@@ -184,6 +185,7 @@ class StudyStatusView(StudyView):
                 "ends_at": rfc3339(status.ends_ns),
                 "ends_ns": status.ends_ns,
                 "uncharged": status.uncharged,
+                "enough": status.enough or None,
                 "is_exhausted": status.is_exhausted,
             }
         )

@@ -159,8 +159,13 @@ def failed(
     return replace(ended, trial=replace(ended.trial, context=context), reason=text, charged=charged)
 
 
-def status_of(study: Study, records: Sequence[TrialRecord], clock: Callable[[], int]) -> StudyStatus:
-    """Return how far the study is with these trials; the clock is read only where the study has hours."""
+def status_of(
+    study: Study, records: Sequence[TrialRecord], clock: Callable[[], int], *, looks_ahead: bool = True
+) -> StudyStatus:
+    """Return how far the study is with these trials; the clock is read only where the study has hours.
+
+    Only where it `looks_ahead` the status says whether a study that stops by itself has found enough: a model tells.
+    """
     counts, ranked, is_over = Counter(record.trial.state for record in records), Aim.of(study).ranked(records), False
     if study.ends_ns is not None:
         now_ns = clock()
@@ -177,7 +182,18 @@ def status_of(study: Study, records: Sequence[TrialRecord], clock: Callable[[], 
         study.ends_ns,
         is_over,
         uncharged=sum(not record.charged for record in records),
+        enough=enough_words(study, records) if looks_ahead else "",
     )
+
+
+def enough_words(study: Study, records: Sequence[TrialRecord]) -> str:
+    """Return why no more trials are begun of a study that stops by itself; empty for any other, and while they are."""
+    if study.stop is None:
+        return ""
+    from crosswind.models.tuner.search.enough import prospect_of  # noqa: PLC0415 - a second, and seldom asked for
+
+    prospect = prospect_of(study, records)
+    return prospect.sentence if prospect and prospect.is_enough else ""
 
 
 def _in_state(record: TrialRecord, state: TrialState) -> TrialRecord:

@@ -10,12 +10,12 @@ NEEDED = {"tpe": "optuna", "cma": "cmaes"}
 
 
 def check_search(study: Study) -> None:
-    """Refuse a search that cannot serve the study. Raises: InvalidInputError."""
-    if study.search is None:
-        return
-    if Aim.of(study).goal is not None:
-        raise InvalidInputError(f"search is {study.search!r}, expected none beside limits or several objectives")
-    check_installed(study.search)
+    """Refuse a search, or an end by itself, that cannot serve the study. Raises: InvalidInputError."""
+    for name, word in (("search", study.search), ("stop", study.stop)):
+        if word is not None and Aim.of(study).goal is not None:
+            raise InvalidInputError(f"{name} is {word!r}, expected none beside limits or several objectives")
+    if study.search is not None:
+        check_installed(study.search)
 
 
 def check_installed(search: str) -> None:
