@@ -10,14 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from crosswind.cli.text.output import say, say_json
-from crosswind.cli.verbs.tune.judging import signed
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
 from crosswind.data.schema.trial import ENDED, History, Parameter, Study, Trial, TrialState
 from crosswind.data.store.store import Store
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers import reader_for
 from crosswind.ingest.readers.clock import zone_named
-from crosswind.models.tuner.space.space import Space, is_wrapped
+from crosswind.models.tuner.space.space import Space
 from crosswind.settings import Settings
 
 OK = 0
@@ -56,7 +55,7 @@ def fitting(study: Study, trials: Iterable[Trial]) -> tuple[list[Trial], list[st
     for number, trial in enumerate(trials):
         try:
             configuration = {
-                name: trial.configuration[name] for name in study_names(study) if name in trial.configuration
+                name: trial.configuration[name] for name in study.parameter_names if name in trial.configuration
             }
             space.check(configuration)
         except (ProjectError, KeyError) as error:
@@ -66,12 +65,6 @@ def fitting(study: Study, trials: Iterable[Trial]) -> tuple[list[Trial], list[st
         trial_id = "0" + hashlib.sha256(identity.encode()).hexdigest()[:25].upper()
         kept[trial_id] = replace(trial, configuration=configuration, trial_id=trial_id)
     return list(kept.values()), refused
-
-
-def study_names(study: Study) -> list[str]:
-    """The names of the study's parameters."""
-    parameters = study.space["parameters"] if is_wrapped(study.space) else study.space
-    return list(parameters) if isinstance(parameters, Mapping) else []
 
 
 def trials_in(path: Path, study: Study, system: str, of: str | None) -> Iterator[Trial]:
@@ -114,7 +107,7 @@ def _rows(path: Path, study: Study) -> Iterator[Trial]:
 
 def _trial(path: Path, number: int, row: Mapping[str, str | None], study: Study) -> Trial:
     configuration = {
-        name: parameter_of(row[name] or "") for name in study_names(study) if row.get(name) not in (None, "")
+        name: parameter_of(row[name] or "") for name in study.parameter_names if row.get(name) not in (None, "")
     }
     text = row.get(study.objective) or ""
     if not text:
@@ -125,7 +118,7 @@ def _trial(path: Path, number: int, row: Mapping[str, str | None], study: Study)
         value = math.nan
     if not math.isfinite(value):
         raise MalformedError(f"{path}: row {number + 2}: {study.objective} is {text[:40]!r}, expected a finite number")
-    return Trial(configuration, TrialState.DONE, signed(study, value))
+    return Trial(configuration, TrialState.DONE, study.signed(value))
 
 
 def parameter_of(text: str) -> Parameter:

@@ -42,6 +42,14 @@ def place_of(arguments: argparse.Namespace, environment: Mapping[str, str] = os.
     return "store", ""
 
 
+def passed_over(arguments: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> str:
+    """Return a sentence where the environment names a folder and a server, of which the folder has the studies."""
+    server, (kind, folder) = environment.get(SERVER), place_of(arguments, environment)
+    if arguments.folder or arguments.server or kind != "folder" or not server:
+        return ""
+    return f"studies are in {folder} (${FOLDER}), not at {server} (${SERVER}); --server or --folder asks one of them"
+
+
 @contextmanager
 def service_at(
     place: tuple[str, str], settings: Settings, *, make_tuner: "MakeTuner | None" = None

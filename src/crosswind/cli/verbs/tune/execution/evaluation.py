@@ -1,5 +1,6 @@
 """One trial evaluated: its program runs, is recorded and watched, and its result is reported."""
 
+import math
 import re
 import sys
 import threading
@@ -11,11 +12,11 @@ from pathlib import Path
 from crosswind.cli.verbs.tune.config_file import write_config
 from crosswind.cli.verbs.tune.context import VARIABLE
 from crosswind.cli.verbs.tune.execution.doubts import Doubts
-from crosswind.cli.verbs.tune.execution.objective_output import listening, outcomes_in
+from crosswind.cli.verbs.tune.execution.objective_output import Matches, listening, outcomes_in
 from crosswind.cli.verbs.tune.execution.run_outcomes import step_outcomes
 from crosswind.cli.verbs.tune.execution.watch import Watch
-from crosswind.cli.verbs.tune.filling import filled, variables
-from crosswind.cli.verbs.tune.judging import judged
+from crosswind.cli.verbs.tune.filling import check_names, filled, variables
+from crosswind.cli.verbs.tune.judging import ADVICE, judged
 from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
 from crosswind.data.schema.context import Numbers, context_text, fitting_reason, outcomes_with
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, ProjectError, UnavailableError
@@ -91,6 +92,11 @@ class Program:
         if config_file := self._path(self.config_file, record):
             names[CONFIG_FILE] = config_file
         return names
+
+    def check_names(self, study: Study) -> None:
+        """Refuse a command that no trial of the study can fill. Raises: InvalidInputError."""
+        further = {"trial", "study", "owner", CHECKPOINT}  # a trial may be resumed with a checkpoint
+        check_names(self.command, study.parameter_names, further | ({CONFIG_FILE} if self.config_file else set()))
 
     def result_file(self, record: TrialRecord) -> Path | None:
         """The file that the program writes its result to."""
@@ -200,9 +206,9 @@ class Evaluation:
         pattern = self.program.pattern if result_path is None else None
         with watch.watching(), listening(pattern, self.study.objective) if pattern else nullcontext() as heard:
             outcome = launch(wanted)
-        return self._ended(record, outcome, watch, dict(heard.numbers) if heard else {})
+        return self._ended(record, outcome, watch, heard)
 
-    def _ended(self, record: TrialRecord, outcome: Outcome, watch: Watch, heard: Mapping[str, float]) -> Ended:
+    def _ended(self, record: TrialRecord, outcome: Outcome, watch: Watch, heard: Matches | None) -> Ended:
         if watch.lost:
             _say(f"trial {record.trial_id} is not ours any more: {watch.lost}")
             return Ended(LATER, None)
@@ -217,17 +223,24 @@ class Evaluation:
             return Ended(code, self._without(record, state, f"exit code {outcome.exit_code}"))
         return self._measured(record, outcome, heard)
 
-    def _measured(self, record: TrialRecord, outcome: Outcome, heard: Mapping[str, float]) -> Ended:
+    def _measured(self, record: TrialRecord, outcome: Outcome, heard: Matches | None) -> Ended:
         try:
-            outcomes = {"run_seconds": outcome.seconds, **step_outcomes(self.program.spool, outcome.run_id), **heard}
-            if result_path := self.program.result_file(record):
-                outcomes |= outcomes_in(result_path, self.study.objective, self.program.pattern)
+            outcomes = {"run_seconds": outcome.seconds, **step_outcomes(self.program.spool, outcome.run_id)}
+            outcomes |= self._reported_by_program(record, heard)
             outcomes = outcomes_with(outcomes, self.program.context)  # whatever the program says
-            objective = judged(self.study, record.trial.configuration, outcomes)
+            fault = heard.fault("standard output") if heard else ""
+            objective = judged(self.study, record.trial.configuration, outcomes, fault or ADVICE)
         except ProjectError as error:
             return Ended(FAILED, self._without(record, TrialState.FAILED, str(error)))
         done = TrialResult(self.study.name, record.trial_id, TrialState.DONE, objective, owner=record.owner)
-        return Ended(OK, replace(done, run_id=outcome.run_id, outcomes=outcomes))
+        finite = {name: value for name, value in outcomes.items() if math.isfinite(value)}
+        return Ended(OK, replace(done, run_id=outcome.run_id, outcomes=finite))
+
+    def _reported_by_program(self, record: TrialRecord, heard: Matches | None) -> Mapping[str, float]:
+        """Return the numbers that the program told, some of which may be nan."""
+        if result_path := self.program.result_file(record):
+            return outcomes_in(result_path, self.study.objective, self.program.pattern)
+        return heard.numbers if heard else {}
 
     def _without(self, record: TrialRecord, state: TrialState, reason: str) -> TrialResult:
         full_reason = fitting_reason(reason, self.program.context)
