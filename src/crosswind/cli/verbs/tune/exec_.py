@@ -16,6 +16,7 @@ from crosswind.cli.verbs.tune.execution.doubts import Doubts
 from crosswind.cli.verbs.tune.execution.evaluation import LATER, OK, USED_UP, Ended, Evaluation, Program
 from crosswind.cli.verbs.tune.execution.objective_output import compiled
 from crosswind.cli.verbs.tune.execution.records import records_of
+from crosswind.cli.verbs.tune.execution.watch import noted_signals
 from crosswind.cli.verbs.tune.exhausted import nothing_more
 from crosswind.cli.verbs.tune.filling import exports_of
 from crosswind.cli.verbs.tune.outbox import Outbox
@@ -67,6 +68,7 @@ def program_of(arguments: argparse.Namespace, settings: Settings) -> Program:
         agent_seconds=None if arguments.no_agent else arguments.interval,
         step_lines=arguments.step_lines,
         injects=not arguments.no_inject,
+        orphan_seconds=arguments.grace,
     )
 
 
@@ -134,7 +136,13 @@ def _handed_out(
         return suggest(study, count, lease)
 
     def following() -> TrialRecord | None:
-        return ahead.next_trial(evaluation.service, suggested, evaluation.study, evaluation.holder)
+        with noted_signals() as numbers:
+            record = ahead.next_trial(evaluation.service, suggested, evaluation.study, evaluation.holder)
+            if numbers and record:
+                evaluation.give_back(record)
+        if numbers:
+            raise UnavailableError(f"interrupted by signal {numbers[0]} before a program was started")
+        return record
 
     record = first or following()
     while record is not None:

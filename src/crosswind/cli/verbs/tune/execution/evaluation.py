@@ -36,7 +36,7 @@ class Program:
 
     `objective_from` is a file that the program writes, `pattern` finds the result there or on the output; without
     either it is an outcome of the recorded run. `context` are numbers of its input. `infeasible` are exit codes that
-    say that a configuration cannot be.
+    say that a configuration cannot be. Where this process is killed, the program ends within `orphan_seconds`.
     """
 
     command: tuple[str, ...]
@@ -52,6 +52,7 @@ class Program:
     agent_seconds: float | None = 1.0
     step_lines: str | None = None
     injects: bool = True
+    orphan_seconds: float | None = 20.0
 
     def launch_of(self, study: Study, record: TrialRecord, run_id: str) -> Launch:
         """Return what is to be started for a trial; its configuration file is there then.
@@ -70,6 +71,7 @@ class Program:
             environment=environment,
             configuration=record.trial.configuration,
             run_id=run_id,
+            orphan_seconds=self.orphan_seconds,
         )
 
     def seen_by(self, study: str, record: TrialRecord) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -167,12 +169,16 @@ class Evaluation:
 
     @contextmanager
     def _giving_back(self, record: TrialRecord) -> Iterator[None]:
-        """Give a trial back that cannot be started."""
+        """Give a trial back that cannot be started, or is interrupted before."""
         try:
             yield
-        except ProjectError:
-            self._report(TrialResult(self.study.name, record.trial_id, None, owner=record.owner))
+        except (ProjectError, KeyboardInterrupt):
+            self.give_back(record)
             raise
+
+    def give_back(self, record: TrialRecord) -> None:
+        """Gives a trial back that was not begun."""
+        self._report(TrialResult(self.study.name, record.trial_id, None, owner=record.owner))
 
     def _watch(self, record: TrialRecord, run_id: str) -> Watch:
         holder = replace(self.holder, owner=record.owner or self.holder.owner)
@@ -200,6 +206,8 @@ class Evaluation:
         result_path = self.program.result_file(record)
         if result_path:
             result_path.unlink(missing_ok=True)  # of an earlier attempt
+        if watch.preempted_by is not None:
+            return Ended(LATER, self._back(record))
         wanted = replace(
             self.program.launch_of(self.study, record, run_id), on_start=watch.started, on_signal=watch.heard
         )
