@@ -29,7 +29,7 @@ def _configure_making(actions: Actions) -> None:
     create.add_argument("--seed", type=int, default=0, help="with SPACE.json: of the search")
     create.add_argument("--trials", type=int, metavar="N", help="the budget: how many trials may be begun")
     old = _action(actions, "import", "take over finished trials of Optuna, Kernel Tuner or a CSV file")
-    old.add_argument("file", type=Path)
+    old.add_argument("file", type=Path, help="a file, or a folder of which every file that can be read is taken")
     old.add_argument("--of", metavar="NAME", help="of a file with several studies, the one meant")
 
 
