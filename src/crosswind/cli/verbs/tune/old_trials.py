@@ -28,7 +28,7 @@ QUOTED = 5  # refused rows that are quoted one by one
 
 @dataclass(frozen=True)
 class Taken:
-    """What one file gave: trials that fit the study, why others do not, and why it could not be read at all."""
+    """The trials that one file gave, why others do not fit the study, and why it could not be read at all."""
 
     file: str
     trials: Sequence[Trial] = ()
