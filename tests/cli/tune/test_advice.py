@@ -72,7 +72,8 @@ def test_other_numbers_that_are_nan_are_left_out_of_a_good_trial(tune: Tune) -> 
 
 def test_exec_says_why_it_runs_nothing(tune: Tune) -> None:
     assert "trial" in tune("exec", "loss", *QUIET, "--trials", "2", "--objective-pattern", "(.*)", "--", "echo", "1")
-    said = "crosswind: study loss has nothing more to try: its budget of 2 trials is used up\n"
+    said = "crosswind: study loss has nothing more to try: its budget of 2 trials is used up"
+    said += "; crosswind tune extend loss --trials N adds some\n"
     assert tune("exec", "loss", *QUIET, "--", "true", code=4) == said
     assert tune("next", "loss", code=4) == said
     Path("small.yaml").write_text("objective: loss\nparameters: {a: {kind: boolean}}\n")

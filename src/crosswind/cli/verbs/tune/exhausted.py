@@ -16,11 +16,12 @@ def nothing_more(service: StudyService, study: str) -> str:
 
 
 def _reason(status: StudyStatus) -> str:
-    budget, begun = status.study.trials_max, sum(status.counts.values())
+    study, budget = status.study, status.study.trials_max
     leased = status.counts.get(TrialState.LEASED, 0)
     running = f" ({leased} still running)" if leased else ""
-    if status.is_over or status.study.is_over(time.time_ns()):
-        return f"its hours are over{running}"
-    if budget is not None and begun >= budget:
-        return f"its budget of {budget} trials is used up{running}"
-    return f"its space has no configuration left beside the {begun} begun{running}"
+    extend = f"crosswind tune extend {study.name}"
+    if status.is_over or study.is_over(time.time_ns()):
+        return f"its hours are over{running}; {extend} --hours N adds some"
+    if budget is not None and status.charged >= budget:
+        return f"its budget of {budget} trials is used up{running}; {extend} --trials N adds some"
+    return f"its space has no configuration left beside the {sum(status.counts.values())} begun{running}"

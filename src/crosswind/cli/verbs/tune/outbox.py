@@ -33,6 +33,7 @@ class TrialResult:
     checkpoint: str | None = None
     outcomes: Mapping[str, float] = field(default_factory=dict)
     as_measured: bool = False
+    charged: bool = True
 
     def to(self, service: StudyService) -> TrialRecord:
         """Tells a service; again changes nothing. Return the trial, its objective as it was measured.
@@ -42,7 +43,14 @@ class TrialResult:
         if self.state is None:
             return service.release(self.study, self.trial_id, owner=self.owner, checkpoint=self.checkpoint)
         if self.objective is None:
-            return service.fail(self.study, self.trial_id, self.reason or "failed", state=self.state, owner=self.owner)
+            return service.fail(
+                self.study,
+                self.trial_id,
+                self.reason or "failed",
+                state=self.state,
+                owner=self.owner,
+                charged=self.charged,
+            )
         study = service.status(self.study).study
         kept = study.signed(self.objective) if self.as_measured else self.objective
         try:
