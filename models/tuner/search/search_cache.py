@@ -21,11 +21,11 @@ from crosswind.models.tuner.search.search import (
     Search,
     search_for,
 )
-from crosswind.models.tuner.space.space import Space
 
 STUDIES_MAX = 8  # a space of 50,000 configurations takes tens of megabytes
 FRESH_SECONDS = 600.0  # after which prior studies are looked up again
 WEIGHT_DIGITS = 4
+WITH_SOURCES = (None, "portfolio")  # searches by name
 
 FindPriorStudies = Callable[[Study], PriorStudies]
 MakeSearch = Callable[[Study, PriorStudies], Search]
@@ -101,6 +101,8 @@ class SearchCache:
         """Return the cache of a named tuner's searches, which get no prior studies; of None, of the usual searches."""
         if make_tuner is None:
             return cls(search_for, find_prior_studies)
+        from crosswind.models.tuner.space.space import Space  # noqa: PLC0415 - NumPy, see `search.py`
+
         return cls(lambda study, _: PlainSearch(make_tuner(Space.from_json(study.space), study.seed)))
 
     def get(self, study: Study) -> CachedSearch:
@@ -131,6 +133,9 @@ class SearchCache:
         return self._prior_studies(study).report
 
     def _prior_studies(self, study: Study) -> PriorStudies:
+        if study.search not in WITH_SOURCES:
+            alone = SourceLeftOut("every source", f"search {study.search} learns from the study's own trials alone")
+            return PriorStudies(report=StudySources(left_out=(alone,)))
         try:
             return self._find_prior_studies(study)
         except Exception as error:  # noqa: BLE001 - prior studies help a study and must never stop it

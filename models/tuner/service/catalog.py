@@ -180,7 +180,7 @@ class CatalogStudyService(TrialChanges):
     def studies(self) -> list[StudyStatus]:
         """Return how far every study is, the newest first."""
         with self._catalog.read() as session:
-            return [self._status(session, study) for study in session.studies.all()]
+            return [self._status(session, study, looks_ahead=False) for study in session.studies.all()]
 
     def suggest(self, study: str, count: int, lease: Lease, *, request: RequestKey | None = None) -> list[TrialRecord]:
         """Return up to `count` trials for the lease's owner."""
@@ -216,9 +216,9 @@ class CatalogStudyService(TrialChanges):
         with self._catalog.read() as session:
             return self._status(session, session.studies.get(study))
 
-    def _status(self, session: Session, study: Study) -> StudyStatus:
+    def _status(self, session: Session, study: Study, *, looks_ahead: bool = True) -> StudyStatus:
         records, sources = session.leases.records(study.study_id), session.studies.sources(study.study_id)
-        return rules.status_of(study, records, self._clock, sources)
+        return rules.status_of(study, records, self._clock, sources, looks_ahead=looks_ahead)
 
     def change(self, study: str, trial_id: str, rule: Rule) -> TrialRecord:
         """Change the trial by the rule while the study is locked, and return it as stored."""

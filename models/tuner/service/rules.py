@@ -26,8 +26,8 @@ from crosswind.data.schema.trial import (
 )
 from crosswind.models.tuner.search.tuner import OWN
 from crosswind.models.tuner.service.service import COUNT_MAX, FREE, HELD, OPEN, DeadJobs, Lease, StudyStatus
-from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.aim import Aim
+from crosswind.models.tuner.study.searches import check_search
 from crosswind.models.tuner.study.start import check_start
 
 NAME_MAX = 200  # characters of a study's or an outcome's name
@@ -62,8 +62,11 @@ def check_study(study: Study) -> None:
         raise InvalidInputError(f"trials_max is {budget}, expected 1 to {TRIALS_MAX}")
     if "sources" in study.details:  # not as a study has them
         sources_from_json(study.details["sources"])
+    from crosswind.models.tuner.space.space import Space  # noqa: PLC0415 - NumPy, which no other rule needs
+
     Space.from_json(study.space)
     Aim.of(study)
+    check_search(study)
     check_start(study)
 
 
@@ -183,9 +186,17 @@ def failed(
 
 
 def status_of(
-    study: Study, records: Sequence[TrialRecord], clock: Callable[[], int], sources: StudySources | None = None
+    study: Study,
+    records: Sequence[TrialRecord],
+    clock: Callable[[], int],
+    sources: StudySources | None = None,
+    *,
+    looks_ahead: bool = True,
 ) -> StudyStatus:
-    """Return how far the study is with these trials; the clock is read only where the study has hours."""
+    """Return how far the study is with these trials; the clock is read only where the study has hours.
+
+    Only where it `looks_ahead` the status says whether a study that stops by itself has found enough: a model tells.
+    """
     counts, ranked, is_over = Counter(record.trial.state for record in records), Aim.of(study).ranked(records), False
     if study.ends_ns is not None:
         now_ns = clock()
@@ -204,7 +215,18 @@ def status_of(
         is_over,
         sources=(sources or StudySources()).weighed(weights, OWN),
         uncharged=sum(not record.charged for record in records),
+        enough=enough_words(study, records) if looks_ahead else "",
     )
+
+
+def enough_words(study: Study, records: Sequence[TrialRecord]) -> str:
+    """Return why no more trials are begun of a study that stops by itself; empty for any other, and while they are."""
+    if study.stop is None:
+        return ""
+    from crosswind.models.tuner.search.enough import prospect_of  # noqa: PLC0415 - a second, and seldom asked for
+
+    prospect = prospect_of(study, records)
+    return prospect.sentence if prospect and prospect.is_enough else ""
 
 
 def _in_state(record: TrialRecord, state: TrialState) -> TrialRecord:

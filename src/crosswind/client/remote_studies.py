@@ -189,8 +189,9 @@ def _status(said: Mapping[str, Any]) -> StudyStatus:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _malformed(error) from error
     limited = {name: said[name] for name in ("outside", "unjudged", "ends_ns", "uncharged") if name in said}
-    front, is_over = tuple(map(_record, said.get("front") or ())), bool(said.get("is_exhausted"))
-    return StudyStatus(_study(said), counts, front, **limited, is_over=is_over, sources=sources)
+    front = tuple(map(_record, said.get("front") or ()))
+    is_over, enough = bool(said.get("is_exhausted")), str(said.get("enough") or "")
+    return StudyStatus(_study(said), counts, front, **limited, is_over=is_over, enough=enough, sources=sources)
 
 
 def _study(said: Mapping[str, Any]) -> Study:

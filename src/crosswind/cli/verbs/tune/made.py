@@ -11,7 +11,7 @@ from crosswind.cli.verbs.tune.source_words import source_text
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.run import new_ulid
-from crosswind.data.schema.trial import Study, sources_from_json
+from crosswind.data.schema.trial import Study, sources_from_json, unit_of_objective
 from crosswind.models.tuner.service.service import StudyService
 from crosswind.settings import Settings
 
@@ -27,6 +27,8 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
         return take_over(arguments, settings, place)
     study = _study_of_space(arguments) if arguments.space else _study_of_file(arguments)
+    given = {"search": arguments.search, "stop": arguments.stop}
+    study = replace(study, **{name: word for name, word in given.items() if word is not None})
     with service_at(place, settings) as service:
         _create(arguments, service, study)
     return OK
@@ -59,12 +61,13 @@ def _expect_same(stored: Study, wanted: Study) -> Study:
 
 def _study_of_space(arguments: argparse.Namespace) -> Study:
     """A study of that name over a space that stands in a file alone."""
+    objective = arguments.objective or OBJECTIVE
     return Study(
         study_id=new_ulid(),
         name=arguments.study,
         space=_read_space(arguments.space),
-        objective=arguments.objective or OBJECTIVE,
-        unit=arguments.unit,
+        objective=objective,
+        unit=unit_of_objective(objective) if arguments.unit is None else arguments.unit,
         seed=arguments.seed,
         created_ns=time.time_ns(),
         trials_max=arguments.trials,
