@@ -52,11 +52,11 @@ class StoredPriorStudies:
 
     def _of_runs(self, study: Study, features: Mapping[str, float | str]) -> list[Source]:
         """Return sources made of runs; none without a workload, or where runs have no such objective."""
+        if "workload" not in features:
+            return []
         from crosswind.models.tuner.evidence.from_runs import evidence_of_runs  # noqa: PLC0415 - pandas
         from crosswind.models.tuner.evidence.query import RunQuery  # noqa: PLC0415
 
-        if "workload" not in features:
-            return []
         space, ranks = Space.from_json(study.space), features.get("world_size")
         query = RunQuery(
             str(features["workload"]),
