@@ -21,6 +21,7 @@ from crosswind.api.idempotency import RequestKeyOf
 from crosswind.api.routes.trials import TrialView
 from crosswind.api.wire import Id, Name, RequestBody, View, refuse_unknown_query
 from crosswind.data.schema.answers.fields import rfc3339
+from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import HOURS_MAX, TRIALS_MAX, Study, TrialState, is_wrapped, unit_of_objective
 from crosswind.models.tuner.service.service import StudyStatus
@@ -47,6 +48,9 @@ class DomainBody(RequestBody):
     low: Bound | None = None
     high: Bound | None = None
     log: bool | None = None
+    step: Annotated[
+        int | None, Field(ge=1, le=LARGEST, description="of an int: every so many-th number from low on")
+    ] = None
     values: Annotated[list[Choice] | None, Field(max_length=10_000)] = None
     when: Annotated[Claim | None, Field(description="applies only then; absent from configurations otherwise")] = None
     description: Annotated[str | None, StringConstraints(max_length=DESCRIPTION_MAX)] = None
@@ -96,7 +100,7 @@ class StudyRequest(RequestBody):
         dict[Name, JsonValue],
         Field(
             max_length=100,
-            description="what else the search is about; objectives, limits, hours and repeats are heeded, all kept",
+            description="what else it is about; objectives, limits, hours, repeats and sources are heeded, all kept",
         ),
     ] = {}  # noqa: RUF012 - pydantic copies it
 
@@ -166,9 +170,11 @@ class StudyStatusView(StudyView):
     ends_at: Annotated[str | None, Field(description="when the study's hours are over")]
     ends_ns: int | None
     uncharged: Annotated[int, Field(description="trials that do not count for the budget")]
+    enough: Annotated[str | None, Field(description="why a study that stops by itself begins no more trials")]
     is_exhausted: Annotated[
         bool, Field(description="whether the budget is spent and every trial has ended, or the hours are over")
     ]
+    sources: Annotated[StudySources, Field(description="what its search learns from, and what was left out")]
 
     @classmethod
     def of_status(cls, status: StudyStatus) -> Self:
@@ -186,7 +192,9 @@ class StudyStatusView(StudyView):
                 "ends_at": rfc3339(status.ends_ns),
                 "ends_ns": status.ends_ns,
                 "uncharged": status.uncharged,
+                "enough": status.enough or None,
                 "is_exhausted": status.is_exhausted,
+                "sources": status.sources,
             }
         )
 

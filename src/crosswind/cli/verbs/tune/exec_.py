@@ -21,6 +21,7 @@ from crosswind.cli.verbs.tune.exhausted import nothing_more
 from crosswind.cli.verbs.tune.filling import exports_of
 from crosswind.cli.verbs.tune.outbox import Outbox
 from crosswind.cli.verbs.tune.prefetch import Prefetch
+from crosswind.cli.verbs.tune.source_words import say_first
 from crosswind.cli.verbs.tune.trial_table import with_unit
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import InvalidInputError, ProjectError, UnavailableError
@@ -31,6 +32,7 @@ from crosswind.models.tuner.service.service import COUNT_MAX, Lease, StudyServic
 from crosswind.settings import Settings
 
 WRONG = 2
+FAULTS_MAX = 3  # trials in a row that a fault of the command ended
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -153,8 +155,10 @@ def _handed_out(
 def _one_after_another(
     evaluation: Evaluation, trials: Iterable[TrialRecord], arguments: argparse.Namespace, answer: Path | None
 ) -> int:
-    code = None
+    code, faults = None, 0
     for record in islice(trials, arguments.trials):
+        if code is None:
+            say_first(evaluation.service, evaluation.study.name, [record])
         run_id = new_ulid()
         if answer:
             ranks.leave(answer, _answer(evaluation, record, run_id))
@@ -163,6 +167,10 @@ def _one_after_another(
         code = ended.exit_code
         if ended.is_leaving or code == LATER:
             break
+        faults = faults + 1 if ended.fault else 0
+        if faults == FAULTS_MAX:
+            sys.stderr.write(f"crosswind: {FAULTS_MAX} trials in a row: {ended.fault}: no more are run\n")
+            return WRONG
     if code is not None:
         return code
     if answer:
