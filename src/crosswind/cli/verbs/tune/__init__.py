@@ -6,7 +6,8 @@ from importlib import import_module
 
 from crosswind.cli.verbs.tune.arguments import configure
 from crosswind.cli.verbs.tune.execution.ranks import rank_of_step
-from crosswind.cli.verbs.tune.where import passed_over
+from crosswind.cli.verbs.tune.where import advised, passed_over
+from crosswind.data.schema.errors import NotFoundError
 from crosswind.settings import Settings
 
 __all__ = ["ACTIONS", "configure", "execute"]
@@ -26,5 +27,8 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     if (sentence := passed_over(arguments)) and rank_of_step() in (None, 0):
         sys.stderr.write(f"crosswind: {sentence}\n")
     module = import_module(f"crosswind.cli.verbs.tune.{ACTIONS[arguments.action]}")
-    code: int = module.execute(arguments, settings)
+    try:
+        code: int = module.execute(arguments, settings)
+    except NotFoundError as error:
+        raise advised(error, arguments, settings) from error
     return code
