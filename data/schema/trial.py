@@ -4,7 +4,7 @@ A study and a trial have one flat form in JSON: that of the catalog's rows, of `
 there are packed into `details`, `reason` and `outcomes`; only `from_json` and `as_json` know how.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
@@ -17,6 +17,9 @@ HOURS_MAX = 100 * 366 * 24.0
 HOUR_NS = 3600 * 1_000_000_000
 REPEATS_MAX = 0.5
 MAXIMISE = "maximise"
+SEARCHES = ("portfolio", "gp", "tpe", "cma", "random", "grid")
+STOP_AUTO = "auto"
+UNITS = {"seconds": "s", "joules": "J", "watts": "W", "bytes": "B", "hertz": "Hz", "celsius": "°C"}
 
 Parameter = int | float | str | bool
 Configuration = Mapping[str, Parameter]
@@ -44,7 +47,7 @@ class Trial:
     Args:
         configuration: Values of the space's parameters that apply.
         state: WAITING, LEASED and RELEASED are open; the others are ends.
-        objective: The measured number, lower is better; None unless DONE.
+        objective: Lower is better: negated where the study maximises, see `Study.signed`; None unless DONE.
         trial_id: Unique among all studies; empty outside of them.
         context: Numbers that describe the input for which the configuration was chosen, by name; empty without one.
     """
@@ -79,7 +82,10 @@ class Study:
         system: Name of the cluster on which it runs.
         world_size: Ranks of a run.
         node_count: Nodes of a run.
+        sources: Names or ids of the only studies that it learns from, () for none; None: what suits it.
         start: Configurations to try first, in this order.
+        search: The name of the search, one of SEARCHES; None for the usual one.
+        stop: STOP_AUTO to begin no trial that is expected to gain less than the noise; None to use up the budget.
         details: The rest that was written down about the search, as JSON values; nothing here is interpreted.
 
     Raises:
@@ -109,12 +115,17 @@ class Study:
     system: str | None = None
     world_size: float | None = None
     node_count: float | None = None
+    sources: tuple[str, ...] | None = None
     start: tuple[Configuration, ...] = ()
+    search: str | None = None
+    stop: str | None = None
     details: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_positive("hours", self.hours, HOURS_MAX)
         _check_positive("repeats", self.repeats, REPEATS_MAX)
+        _check_word("search", self.search, SEARCHES)
+        _check_word("stop", self.stop, (STOP_AUTO,))
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:
@@ -125,6 +136,7 @@ class Study:
         details = dict(fields.get("details") or {})
         typed = {word: details.pop(word) for word, is_fit in _DETAILS.items() if is_fit(details.get(word))}
         typed |= {word: _texts(word, typed[word]) for word in _LISTS if word in typed}
+        typed |= {"sources": sources_from_json(typed["sources"])} if "sources" in typed else {}
         typed |= {"start": _configurations(typed["start"])} if "start" in typed else {}
         return cls(
             study_id=fields["study_id"],
@@ -152,7 +164,10 @@ class Study:
             "system": self.system,
             "world_size": self.world_size,
             "node_count": self.node_count,
+            "sources": "none" if self.sources == () else None if self.sources is None else list(self.sources),
             "start": [dict(configuration) for configuration in self.start],
+            "search": self.search,
+            "stop": self.stop,
         }
         return {
             "study_id": self.study_id,
@@ -170,6 +185,20 @@ class Study:
     def is_maximised(self) -> bool:
         """Return whether larger is better: services keep the objective negated then."""
         return self.direction == MAXIMISE
+
+    def signed(self, objective: float) -> float:
+        """Return an objective as it was measured from one as services keep it, or the other way round.
+
+        Services keep it so that lower is better: negated where the study maximises. Whatever people read or write, and
+        only that, passes through here.
+        """
+        return -objective if self.is_maximised else objective
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """The names of the space's parameters."""
+        parameters = self.space["parameters"] if is_wrapped(self.space) else self.space
+        return list(parameters) if isinstance(parameters, Mapping) else []
 
     @property
     def ends_ns(self) -> int | None:
@@ -196,6 +225,8 @@ class TrialRecord:
         checkpoint: Where the work of an earlier holder can be resumed.
         outcomes: The numbers that were measured besides the objective, by name.
         losses: How often a lease of it ran out without a word.
+        weights: When it was suggested, the trust in each source by name and, last, in the study's own model (`own`),
+            which sum to 1; empty without sources.
         charged: Counts for the budget: not what was imported, nor what ended by no fault of its configuration.
     """
 
@@ -209,6 +240,7 @@ class TrialRecord:
     checkpoint: str | None = None
     outcomes: Mapping[str, float] = field(default_factory=dict)
     losses: int = 0
+    weights: Mapping[str, float] = field(default_factory=dict)
     charged: bool = True
 
     @property
@@ -244,6 +276,7 @@ class TrialRecord:
             checkpoint=fields.get("checkpoint"),
             outcomes=outcomes,
             losses=int(fields.get("losses") or 0),
+            weights=dict(fields.get("weights") or {}),
             charged=bool(fields.get("charged", True)),
         )
 
@@ -265,6 +298,7 @@ class TrialRecord:
             "checkpoint": self.checkpoint,
             "outcomes": outcomes_with(self.outcomes, trial.context if is_done else {}),
             "losses": self.losses,
+            "weights": dict(self.weights),
             "charged": self.charged,
         }
 
@@ -273,6 +307,17 @@ class TrialRecord:
         fields = self.as_json()
         trial = {name: fields.pop(name) for name in ("configuration", "state", "objective", "trial_id")}
         return {"trial": trial, **fields}
+
+
+def is_wrapped(space: Mapping[str, object]) -> bool:
+    """Return whether the JSON of a space has its parameters in a field of their own, rather than being them."""
+    parameters = space.get("parameters")
+    return isinstance(parameters, Mapping) and not isinstance(parameters.get("kind"), str)
+
+
+def unit_of_objective(objective: str) -> str:
+    """Return the unit in which the name of an outcome ends, `s` of `step_p50_seconds`; empty of any other objective."""
+    return UNITS.get(objective.rpartition("_")[2], "") if objective.isidentifier() else ""
 
 
 @dataclass(frozen=True)
@@ -311,9 +356,21 @@ _DETAILS: Mapping[str, Callable[[object], bool]] = {
     "system": _is_text,
     "world_size": _is_number,
     "node_count": _is_number,
+    "sources": lambda value: value in ("auto", "none") or _are_texts(value),
     "start": bool,
+    "search": _is_given,
+    "stop": _is_given,
 }
 _LISTS = ("objectives", "limits", "command")
+
+
+def sources_from_json(value: object) -> tuple[str, ...] | None:
+    """Return the sources of a study: None for `auto`, () for `none`, else names. Raises: InvalidInputError."""
+    if value in ("auto", "none"):
+        return None if value == "auto" else ()
+    if not _are_texts(value) or not isinstance(value, Sequence) or not all(name.strip() for name in value):
+        raise InvalidInputError(f"sources is {value!r:.80}, expected auto, none or a list of names of studies")
+    return tuple(dict.fromkeys(value))
 
 
 def _texts(word: str, value: object) -> tuple[str, ...]:
@@ -326,6 +383,11 @@ def _configurations(value: object) -> tuple[Configuration, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
         raise InvalidInputError(f"start is {value!r:.80}, expected a list of configurations")
     return tuple(dict(entry) for entry in value)
+
+
+def _check_word(name: str, value: object, words: Collection[str]) -> None:
+    if value is not None and value not in words:
+        raise InvalidInputError(f"{name} is {value!r:.80}, expected {' or '.join(words)}")
 
 
 def _check_positive(name: str, value: object, most: float) -> None:

@@ -8,11 +8,23 @@ from pathlib import Path
 from typing import Self
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.trial import HOURS_MAX, MAXIMISE, REPEATS_MAX, TRIALS_MAX, Configuration, Parameter, Study
+from crosswind.data.schema.trial import (
+    HOURS_MAX,
+    MAXIMISE,
+    REPEATS_MAX,
+    TRIALS_MAX,
+    Configuration,
+    Parameter,
+    Study,
+    is_wrapped,
+    sources_from_json,
+    unit_of_objective,
+)
 from crosswind.models.tuner.space.memory_fit import FITS, NEEDED
-from crosswind.models.tuner.space.space import Space, is_wrapped
+from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.goal import Goal
 from crosswind.models.tuner.study.objective import Objective
+from crosswind.models.tuner.study.searches import check_search
 from crosswind.models.tuner.study.start import check_start
 from crosswind.models.tuner.study.study_text import mapping_in
 from crosswind.models.tuner.templates import template_named
@@ -30,8 +42,11 @@ FIELDS = (
     "limits",
     "budget",
     "start",
+    "search",
+    "stop",
     "command",
     "seed",
+    "sources",
     "details",
 )
 MINIMISE = "minimise"
@@ -51,14 +66,17 @@ class StudyFile:
         space: JSON that `Space.from_json` reads.
         objectives: One, or several to trade off, as `Objective.parse` reads them.
         direction: `minimise` or `maximise` a single objective.
-        unit: Of the first objective.
+        unit: Of the first objective, empty without one.
         limits: As `Limit.parse` reads them.
         trials: The budget; None for no limit.
         hours: From the study's creation on, None for no limit.
         repeats: Share of the trials that may measure a close rival again.
         start: Configurations to try first.
+        search: The name of the search; empty for the usual one.
+        stop: `auto` to end when more trials are not worth it; empty to use up the budget.
         command: Words of the program that evaluates a trial, with `{parameter}`.
         seed: Of everything random.
+        sources: Names of the only studies to learn from, () for none; None: what suits it.
         template: The template that the file took over, empty without one.
         details: Further facts, such as `workload` and `system`.
     """
@@ -67,14 +85,17 @@ class StudyFile:
     space: Mapping[str, object]
     objectives: tuple[str, ...] = (OBJECTIVE,)
     direction: str = MINIMISE
-    unit: str = "s"
+    unit: str = ""
     limits: tuple[str, ...] = ()
     trials: int | None = None
     hours: float | None = None
     repeats: float | None = None
     start: tuple[Configuration, ...] = ()
+    search: str = ""
+    stop: str = ""
     command: tuple[str, ...] = ()
     seed: int = 0
+    sources: tuple[str, ...] | None = None
     template: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
 
@@ -104,19 +125,23 @@ class StudyFile:
             space=space,
             objectives=objectives,
             direction=direction,
-            unit=_text(fields, "unit", "s") if fields.get("unit") != "" else "",
+            unit=_unit(fields, objectives[0]),
             limits=limits,
             trials=trials,
             hours=hours,
             repeats=repeats,
             start=_start(fields.get("start", ())),
+            search=_text(fields, "search", "") if "search" in fields else "",
+            stop=_text(fields, "stop", "") if "stop" in fields else "",
             command=_texts(fields.get("command", ()), "command"),
             seed=_whole(fields.get("seed", 0), "seed", (0, 2**31 - 1)),
+            sources=sources_from_json(fields.get("sources", "auto")),
             template=_text(fields, "template", "") if "template" in fields else "",
             details=_details(fields.get("details", {})),
         )
         Goal.parse(objectives, limits)
-        check_start(read.study("", 0))
+        check_start(study := read.study("", 0))
+        check_search(study)
         if repeats is not None and (limits or len(objectives) > 1):
             raise InvalidInputError(f"budget: repeats is {repeats}, expected none beside limits or several objectives")
         return read
@@ -129,7 +154,10 @@ class StudyFile:
             "limits": list(self.limits),
             "budget": {name: value for name, value in budget.items() if value is not None},
             "start": [dict(configuration) for configuration in self.start],
+            "search": self.search,
+            "stop": self.stop,
             "command": list(self.command),
+            "sources": "none" if self.sources == () else list(self.sources or ()),
             "details": dict(self.details),
         }
         return {
@@ -152,7 +180,10 @@ class StudyFile:
             "hours": self.hours,
             "repeats": self.repeats,
             "start": self.start,
+            "search": self.search,
+            "stop": self.stop,
             "command": self.command,
+            "sources": "none" if self.sources == () else self.sources,
             "template": self.template,
         }
         fields = {
@@ -262,6 +293,15 @@ def _text(fields: Mapping[str, object], name: str, default: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > TEXT_MAX:
         raise InvalidInputError(f"{name} is {value!r:.80}, expected a text of 1 to {TEXT_MAX} characters")
     return value
+
+
+def _unit(fields: Mapping[str, object], objective: str) -> str:
+    """Return the unit of the first objective: as given, which may be empty, else as its name says."""
+    if fields.get("unit") == "":
+        return ""
+    if "unit" in fields:
+        return _text(fields, "unit", "")
+    return unit_of_objective(Objective.parse(objective).expression.text)
 
 
 def _texts(value: object, name: str) -> tuple[str, ...]:

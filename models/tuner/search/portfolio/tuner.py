@@ -71,6 +71,7 @@ class PortfolioTuner:
         self._trials = ObservedTrials(space)
         numbers = feature_numbers([features or {}, *(source.features for source in sources)])
         self._features = numbers[0]
+        self._shares: Floats | None = None  # by the trials so far: most of what they cost is the process
         with one_thread():
             fitted = [FittedSource.of(space, source, row) for source, row in zip(sources, numbers[1:], strict=True)]
             self._sources = [source for source in fitted if source]
@@ -89,6 +90,8 @@ class PortfolioTuner:
     def observe(self, trials: Sequence[Trial]) -> None:
         """Learn the newest state of these trials. Raises: InvalidInputError."""
         self._trials.add(trials)
+        if trials:
+            self._shares = None
 
     def weights(self) -> Mapping[str, float]:
         """Return the trust in each source and, last, in the study's own model; empty without sources.
@@ -97,9 +100,11 @@ class PortfolioTuner:
         """
         if not self._sources:
             return {}
-        nothing = Candidates.none(self._sources[0].X.shape[1], len(self._sources))
-        with one_thread():
-            shares = self._state(nothing, [], len(self._trials.taken)).shares.tolist()
+        if self._shares is None:
+            nothing = Candidates.none(self._sources[0].X.shape[1], len(self._sources))
+            with one_thread():
+                self._shares = self._state(nothing, [], len(self._trials.taken)).shares
+        shares: list[float] = self._shares.tolist()
         weights: dict[str, float] = {}
         for source, share in zip(self._sources, shares, strict=False):
             weights[source.name] = weights.get(source.name, 0.0) + share
@@ -117,6 +122,8 @@ class PortfolioTuner:
         if not candidates.configurations:
             return None
         state = self._state(candidates, chosen, len(taken))
+        if not chosen:
+            self._shares = state.shares
         for arm in turn(state.shares, state.n_trials):
             scores = arm.scores(state) * state.chance
             if scores.max() > 0:

@@ -162,3 +162,10 @@ def test_close_rivals_are_measured_again_where_the_study_allows_it(
         search.observe([TrialRecord(trial, "s1")])
         seen.append(configuration["threads"])
     assert repeats[0] <= len(seen) - len(set(seen)) <= repeats[1]
+
+
+def test_a_search_by_name_that_learns_from_no_source_says_so() -> None:
+    cache = SearchCache(search_for, lambda study: PriorStudies((SOURCE,)))
+    [left] = cache.report(replace(STUDY, search="gp")).left_out
+    assert (left.name, left.reason) == ("every source", "search gp learns from the study's own trials alone")
+    assert cache.get(replace(STUDY, search="portfolio")).suggest([], 1) == [{"threads": 7}]

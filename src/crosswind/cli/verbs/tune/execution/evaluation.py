@@ -1,5 +1,6 @@
 """One trial evaluated: its program runs, is recorded and watched, and its result is reported."""
 
+import math
 import re
 import sys
 import threading
@@ -10,12 +11,13 @@ from pathlib import Path
 
 from crosswind.cli.verbs.tune.config_file import write_config
 from crosswind.cli.verbs.tune.context import VARIABLE
+from crosswind.cli.verbs.tune.execution.blame import fault_of_command
 from crosswind.cli.verbs.tune.execution.doubts import Doubts
-from crosswind.cli.verbs.tune.execution.objective_output import listening, outcomes_in
-from crosswind.cli.verbs.tune.execution.run_outcomes import step_outcomes
+from crosswind.cli.verbs.tune.execution.objective_output import Matches, listening, outcomes_in
+from crosswind.cli.verbs.tune.execution.run_outcomes import step_outcomes, step_seconds
 from crosswind.cli.verbs.tune.execution.watch import Watch
-from crosswind.cli.verbs.tune.filling import filled, variables
-from crosswind.cli.verbs.tune.judging import judged
+from crosswind.cli.verbs.tune.filling import check_names, filled, variables
+from crosswind.cli.verbs.tune.judging import ADVICE, is_reported, judged
 from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
 from crosswind.data.schema.context import Numbers, context_text, fitting_reason, outcomes_with
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, ProjectError, UnavailableError
@@ -35,7 +37,7 @@ class Program:
 
     `objective_from` is a file that the program writes, `pattern` finds the result there or on the output; without
     either it is an outcome of the recorded run. `context` are numbers of its input. `infeasible` are exit codes that
-    say that a configuration cannot be.
+    say that a configuration cannot be. Where this process is killed, the program ends within `orphan_seconds`.
     """
 
     command: tuple[str, ...]
@@ -51,6 +53,7 @@ class Program:
     agent_seconds: float | None = 1.0
     step_lines: str | None = None
     injects: bool = True
+    orphan_seconds: float | None = 20.0
 
     def launch_of(self, study: Study, record: TrialRecord, run_id: str) -> Launch:
         """Return what is to be started for a trial; its configuration file is there then.
@@ -69,6 +72,7 @@ class Program:
             environment=environment,
             configuration=record.trial.configuration,
             run_id=run_id,
+            orphan_seconds=self.orphan_seconds,
         )
 
     def seen_by(self, study: str, record: TrialRecord) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -92,6 +96,11 @@ class Program:
             names[CONFIG_FILE] = config_file
         return names
 
+    def check_names(self, study: Study) -> None:
+        """Refuse a command that no trial of the study can fill. Raises: InvalidInputError."""
+        further = {"trial", "study", "owner", CHECKPOINT}  # a trial may be resumed with a checkpoint
+        check_names(self.command, study.parameter_names, further | ({CONFIG_FILE} if self.config_file else set()))
+
     def result_file(self, record: TrialRecord) -> Path | None:
         """The file that the program writes its result to."""
         path = self._path(self.objective_from, record)
@@ -106,11 +115,15 @@ class Program:
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a trial, and the exit code that says so; no more trials are wanted where `is_leaving`."""
+    """The end of a trial, and the exit code that says so; no more trials are wanted where `is_leaving`.
+
+    `fault` says what is wrong with the command where that ended it, and not the configuration.
+    """
 
     exit_code: int
     result: TrialResult | None
     is_leaving: bool = False
+    fault: str = ""
 
 
 @dataclass
@@ -157,16 +170,20 @@ class Evaluation:
                 self._report(ended.result)
             if not doubts:
                 self.store()
-            return Ended(ended.exit_code, ended.result, watch.is_leaving)
+            return replace(ended, is_leaving=watch.is_leaving)
 
     @contextmanager
     def _giving_back(self, record: TrialRecord) -> Iterator[None]:
-        """Give a trial back that cannot be started."""
+        """Give a trial back that cannot be started, or is interrupted before."""
         try:
             yield
-        except ProjectError:
-            self._report(TrialResult(self.study.study_id, record.trial_id, None, owner=record.owner))
+        except (ProjectError, KeyboardInterrupt):
+            self.give_back(record)
             raise
+
+    def give_back(self, record: TrialRecord) -> None:
+        """Gives a trial back that was not begun."""
+        self._report(TrialResult(self.study.study_id, record.trial_id, None, owner=record.owner))
 
     def _watch(self, record: TrialRecord, run_id: str) -> Watch:
         holder = replace(self.holder, owner=record.owner or self.holder.owner)
@@ -194,15 +211,17 @@ class Evaluation:
         result_path = self.program.result_file(record)
         if result_path:
             result_path.unlink(missing_ok=True)  # of an earlier attempt
+        if watch.preempted_by is not None:
+            return Ended(LATER, self._back(record))
         wanted = replace(
             self.program.launch_of(self.study, record, run_id), on_start=watch.started, on_signal=watch.heard
         )
         pattern = self.program.pattern if result_path is None else None
         with watch.watching(), listening(pattern, self.study.objective) if pattern else nullcontext() as heard:
             outcome = launch(wanted)
-        return self._ended(record, outcome, watch, dict(heard.numbers) if heard else {})
+        return self._ended(record, outcome, watch, heard)
 
-    def _ended(self, record: TrialRecord, outcome: Outcome, watch: Watch, heard: Mapping[str, float]) -> Ended:
+    def _ended(self, record: TrialRecord, outcome: Outcome, watch: Watch, heard: Matches | None) -> Ended:
         if watch.lost:
             _say(f"trial {record.trial_id} is not ours any more: {watch.lost}")
             return Ended(LATER, None)
@@ -212,26 +231,57 @@ class Evaluation:
             reason = watch.stopped_because or "the program stopped early"
             return Ended(STOPPED, self._without(record, TrialState.PRUNED, reason))
         if outcome.exit_code != 0:
-            state = TrialState.INFEASIBLE if outcome.exit_code in self.program.infeasible else TrialState.FAILED
-            code = FAILED if outcome.exit_code in OURS else outcome.exit_code
-            return Ended(code, self._without(record, state, f"exit code {outcome.exit_code}"))
+            return self._broken(record, outcome)
         return self._measured(record, outcome, heard)
 
-    def _measured(self, record: TrialRecord, outcome: Outcome, heard: Mapping[str, float]) -> Ended:
-        try:
-            outcomes = {"run_seconds": outcome.seconds, **step_outcomes(self.program.spool, outcome.run_id), **heard}
-            if result_path := self.program.result_file(record):
-                outcomes |= outcomes_in(result_path, self.study.objective, self.program.pattern)
-            outcomes = outcomes_with(outcomes, self.program.context)  # whatever the program says
-            objective = judged(self.study, record.trial.configuration, outcomes)
-        except ProjectError as error:
-            return Ended(FAILED, self._without(record, TrialState.FAILED, str(error)))
-        done = TrialResult(self.study.study_id, record.trial_id, TrialState.DONE, objective, owner=record.owner)
-        return Ended(OK, replace(done, run_id=outcome.run_id, outcomes=outcomes))
+    def _broken(self, record: TrialRecord, outcome: Outcome) -> Ended:
+        """The end of a program that said so by its exit code."""
+        exit_code, infeasible = outcome.exit_code, self.program.infeasible
+        fault = fault_of_command(
+            self.program.seen_by(self.study.name, record)[1],
+            exit_code,
+            has_steps=bool(step_seconds(self.program.spool, outcome.run_id)),
+            ever_measured=self._ever_measured(),
+            infeasible=infeasible,
+        )
+        state = TrialState.INFEASIBLE if exit_code in infeasible else TrialState.FAILED
+        code = FAILED if exit_code in OURS else exit_code
+        return Ended(code, self._without(record, state, f"exit code {exit_code}", fault), fault=fault)
 
-    def _without(self, record: TrialRecord, state: TrialState, reason: str) -> TrialResult:
-        full_reason = fitting_reason(reason, self.program.context)
-        return TrialResult(self.study.study_id, record.trial_id, state, reason=full_reason, owner=record.owner)
+    def _ever_measured(self) -> bool:
+        """Return whether a trial of the study has an objective; in doubt there is one."""
+        try:
+            return self.service.status(self.study.study_id).counts[TrialState.DONE] > 0
+        except UnavailableError:
+            return True
+
+    def _measured(self, record: TrialRecord, outcome: Outcome, heard: Matches | None) -> Ended:
+        outcomes: dict[str, float] = {}
+        try:
+            outcomes = {"run_seconds": outcome.seconds, **step_outcomes(self.program.spool, outcome.run_id)}
+            outcomes |= self._reported_by_program(record, heard)
+            outcomes = outcomes_with(outcomes, self.program.context)  # whatever the program says
+            unheard = heard.fault("standard output") if heard else ""
+            objective = judged(self.study, record.trial.configuration, outcomes, unheard or ADVICE)
+        except ProjectError as error:
+            is_told = is_reported(self.study, record.trial.configuration, outcomes) or self._ever_measured()
+            fault = "" if is_told else "no trial of the study has had an objective yet"
+            return Ended(FAILED, self._without(record, TrialState.FAILED, str(error), fault), fault=fault)
+        done = TrialResult(self.study.study_id, record.trial_id, TrialState.DONE, objective, owner=record.owner)
+        finite = {name: value for name, value in outcomes.items() if math.isfinite(value)}
+        return Ended(OK, replace(done, run_id=outcome.run_id, outcomes=finite))
+
+    def _reported_by_program(self, record: TrialRecord, heard: Matches | None) -> Mapping[str, float]:
+        """Return the numbers that the program told, some of which may be nan."""
+        if result_path := self.program.result_file(record):
+            return outcomes_in(result_path, self.study.objective, self.program.pattern)
+        return heard.numbers if heard else {}
+
+    def _without(self, record: TrialRecord, state: TrialState, reason: str, fault: str = "") -> TrialResult:
+        """The end without an objective; one by a fault of the command is not charged."""
+        text = f"{reason}: {fault}; the budget does not count it" if fault else reason
+        result = TrialResult(self.study.study_id, record.trial_id, state, owner=record.owner, charged=not fault)
+        return replace(result, reason=fitting_reason(text, self.program.context))
 
     def _back(self, record: TrialRecord) -> TrialResult:
         """The trial given back, with the checkpoint if the program has left one."""
@@ -259,7 +309,9 @@ def _believed(ended: Ended, doubts: Doubts) -> Ended:
     """A repeat that broke takes nothing back of what was measured before."""
     result = doubts.believed(ended.result)
     is_measured = result is not None and result.state is TrialState.DONE
-    return replace(ended, exit_code=OK if is_measured else ended.exit_code, result=result)
+    if is_measured:
+        return replace(ended, exit_code=OK, result=result, fault="")
+    return replace(ended, result=result)
 
 
 def _environment(names: Mapping[str, str]) -> dict[str, str]:
