@@ -79,6 +79,7 @@ class Study:
         system: Name of the cluster on which it runs.
         world_size: Ranks of a run.
         node_count: Nodes of a run.
+        stop_early: The rule by which trials end early that report intermediate values; None for the default.
         details: The rest that was written down about the search, as JSON values; nothing here is interpreted.
 
     Raises:
@@ -108,6 +109,7 @@ class Study:
     system: str | None = None
     world_size: float | None = None
     node_count: float | None = None
+    stop_early: str | None = None
     details: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -149,6 +151,7 @@ class Study:
             "system": self.system,
             "world_size": self.world_size,
             "node_count": self.node_count,
+            "stop_early": self.stop_early,
         }
         return {
             "study_id": self.study_id,
@@ -298,6 +301,7 @@ _DETAILS: Mapping[str, Callable[[object], bool]] = {
     "system": _is_text,
     "world_size": _is_number,
     "node_count": _is_number,
+    "stop_early": _is_given,
 }
 _LISTS = ("objectives", "limits", "command")
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 
 from crosswind.data.schema.context import split_outcomes, split_reason
 from crosswind.data.schema.errors import ConflictError, InvalidInputError
+from crosswind.data.schema.report import BATCH_MAX, REPORTS_MAX, Report
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import ENDED, TRIALS_MAX, Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.service.service import COUNT_MAX, FREE, HELD, OPEN, DeadJobs, Lease, StudyStatus
 from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.aim import Aim
+from crosswind.models.tuner.study.stop_rules import rule_named
 
 NAME_MAX = 200  # characters of a study's or an outcome's name
 TEXT_MAX = 4_000  # characters of a checkpoint's path
@@ -48,6 +50,7 @@ def check_study(study: Study) -> None:
         raise InvalidInputError(f"trials_max is {budget}, expected 1 to {TRIALS_MAX}")
     Space.from_json(study.space)
     Aim.of(study)
+    rule_named(study.stop_early)
 
 
 def remaining(study: Study, n_trials: int, count: int, trials_max: int = TRIALS_MAX) -> int:
@@ -173,6 +176,16 @@ def status_of(study: Study, records: Sequence[TrialRecord], clock: Callable[[], 
         )
     by_state = {state: counts[state] for state in TrialState}
     return StudyStatus(study, by_state, ranked.front, ranked.outside, ranked.unjudged, study.ends_ns, is_over)
+
+
+def check_reports(record: TrialRecord, reports: Sequence[Report], n_before: int, *, owner: str | None) -> None:
+    """Refuse reports of a trial that had `n_before`. Raises: InvalidInputError; ConflictError unless it is leased."""
+    if not 1 <= len(reports) <= BATCH_MAX:
+        raise InvalidInputError(f"there are {len(reports)} reports, expected 1 to {BATCH_MAX}")
+    if n_before + len(reports) > REPORTS_MAX:
+        raise InvalidInputError(f"trial {record.trial_id} has {n_before} reports, expected at most {REPORTS_MAX}")
+    _expect_owner(record, owner)
+    _expect(record, HELD)
 
 
 def _in_state(record: TrialRecord, state: TrialState) -> TrialRecord:

@@ -1,10 +1,11 @@
 """The protocol of every service that leases the trials of studies, wherever it keeps them."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.report import Report
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import TRIALS_MAX, Study, Trial, TrialRecord, TrialState
 
@@ -184,6 +185,18 @@ class StudyService(Protocol):
         Raises: NotFoundError; InvalidInputError for another state; ConflictError when the trial ended otherwise, or
         another owner holds it.
         """
+        ...
+
+    def report(self, study: str, trial_id: str, reports: Sequence[Report], *, owner: str | None = None) -> str:
+        """Store intermediate values of a leased trial; return in words why it should stop, empty to go on.
+
+        A report of the same step again replaces the one before. The study's rule decides, see `study/stop_rules`.
+        Raises: NotFoundError; InvalidInputError for none, or too many; ConflictError when the owner does not hold it.
+        """
+        ...
+
+    def reports(self, study: str) -> dict[str, list[Report]]:
+        """Return what each trial has reported, by its id, in the order of the steps. Raises: NotFoundError."""
         ...
 
     def trials(self, study: str) -> list[TrialRecord]:

@@ -13,6 +13,7 @@ from crosswind.models.tuner.space.memory_fit import FITS, NEEDED
 from crosswind.models.tuner.space.space import Space, is_wrapped
 from crosswind.models.tuner.study.goal import Goal
 from crosswind.models.tuner.study.objective import Objective
+from crosswind.models.tuner.study.stop_rules import rule_named
 from crosswind.models.tuner.study.study_text import mapping_in
 from crosswind.models.tuner.templates import template_named
 
@@ -30,6 +31,7 @@ FIELDS = (
     "budget",
     "command",
     "seed",
+    "stop_early",
     "details",
 )
 MINIMISE = "minimise"
@@ -56,6 +58,7 @@ class StudyFile:
         repeats: Share of the trials that may measure a close rival again.
         command: Words of the program that evaluates a trial, with `{parameter}`.
         seed: Of everything random.
+        stop_early: The rule by which trials end early that report intermediate values; empty for the default.
         template: The template that the file took over, empty without one.
         details: Further facts, such as `workload` and `system`.
     """
@@ -71,6 +74,7 @@ class StudyFile:
     repeats: float | None = None
     command: tuple[str, ...] = ()
     seed: int = 0
+    stop_early: str = ""
     template: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
 
@@ -107,6 +111,7 @@ class StudyFile:
             repeats=repeats,
             command=_texts(fields.get("command", ()), "command"),
             seed=_whole(fields.get("seed", 0), "seed", (0, 2**31 - 1)),
+            stop_early=_stop_early(fields),
             template=_text(fields, "template", "") if "template" in fields else "",
             details=_details(fields.get("details", {})),
         )
@@ -123,6 +128,7 @@ class StudyFile:
             "limits": list(self.limits),
             "budget": {name: value for name, value in budget.items() if value is not None},
             "command": list(self.command),
+            "stop_early": self.stop_early,
             "details": dict(self.details),
         }
         return {
@@ -145,6 +151,7 @@ class StudyFile:
             "hours": self.hours,
             "repeats": self.repeats,
             "command": self.command,
+            "stop_early": self.stop_early,
             "template": self.template,
         }
         fields = {
@@ -233,6 +240,12 @@ def _positive(budget: Mapping[object, object], name: str, most: float) -> float 
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
         raise InvalidInputError(f"budget: {name} is {value!r}, expected a number above 0 up to {most:g}")
     return float(value)
+
+
+def _stop_early(fields: Mapping[str, object]) -> str:
+    name = _text(fields, "stop_early", "") if "stop_early" in fields else ""
+    rule_named(name)
+    return name
 
 
 def _whole(value: object, name: str, ends: tuple[int, int]) -> int:

@@ -105,7 +105,7 @@ class Loop:
             self.study.release(trial)
             raise error
         state = next((state for kind, state in STATES.items() if isinstance(error, kind)), "failed")
-        self._end(trial, state, last_line(error) if state == "failed" else str(error))
+        self._end(trial, state, last_line(error) if state == "failed" else str(error) or trial.why_stop)
         if state == "failed" and not isinstance(error, self.catch):
             raise error
 

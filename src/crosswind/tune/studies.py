@@ -16,7 +16,8 @@ from crosswind.cli.verbs.tune.asker import asking_process
 from crosswind.cli.verbs.tune.judging import judged, signed
 from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
 from crosswind.data.schema.context import REASON_MAX
-from crosswind.data.schema.errors import InvalidInputError, NotFoundError, ProjectError, UnavailableError
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, ProjectError, UnavailableError
+from crosswind.data.schema.report import Report
 from crosswind.data.schema.trial import ENDED, Configuration, TrialState
 from crosswind.tune.beats import Beats
 from crosswind.tune.loops import Loop, run_loop, run_loop_async
@@ -133,7 +134,7 @@ class Study:
         if not records:
             holding.close()
             return None
-        trial = Trial(records[0], self._make, holding)
+        trial = Trial(records[0], self, holding)
         self._beats.hold(trial, lease)
         return trial
 
@@ -194,6 +195,22 @@ class Study:
         await run_loop_async(Loop.of(self, trials, timeout, catch), objective, parallel)
 
     @property
+    def make(self) -> Callable[[Configuration], object] | None:
+        """The maker of the program's own object for a configuration; None where the space is no dataclass."""
+        return self._make
+
+    def report(self, trial: Trial, values: Mapping[int, float]) -> str:
+        """Send a trial's intermediate values by step; return in words why it should stop, empty to go on.
+
+        `trial.report` and `trial.should_stop` call it.
+        """
+        reports = [Report(step, signed(self._study, value)) for step, value in values.items()]
+        try:
+            return self._place.service.report(self.study_id, trial.trial_id, reports, owner=trial.owner)
+        except ConflictError as error:  # somebody else has it by now
+            return str(error)
+
+    @property
     def best(self) -> FinishedTrial:
         """The best measured trial within the limits. Raises: NotFoundError before the first one."""
         record = self._place.service.status(self.study_id).best
@@ -216,6 +233,13 @@ class Study:
     def _check_end(self, trials: int | None, timeout: float | None) -> None:
         if trials is None and timeout is None and self._study.trials_max is None and self._study.hours is None:
             raise InvalidInputError(f"study {self.name!r} has no budget: expected trials=N or timeout=SECONDS")
+
+    @property
+    def reports(self) -> pd.DataFrame:
+        """All intermediate values: `trial_id`, `step`, `value`, as they were measured."""
+        from crosswind.tune.tables import report_frame  # noqa: PLC0415 - pandas
+
+        return report_frame(self._study, self._place.service.reports(self.study_id))
 
     def _records(self) -> Sequence[schema.TrialRecord]:
         return self._place.service.trials(self.study_id)
@@ -250,6 +274,7 @@ class Study:
         """Tell the service, or keep the report where no service answers."""
         self._beats.let_go(trial)
         try:
+            trial.send_reports()
             self._send()
             result.to(self._place.service)
         except UnavailableError as error:

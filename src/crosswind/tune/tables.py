@@ -1,9 +1,10 @@
 """The trials of a study as a data frame."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from crosswind.data.schema.report import Report
 from crosswind.data.schema.trial import Study, TrialRecord
 
 FIRST = ("number", "trial_id", "state", "value")
@@ -15,6 +16,13 @@ def trial_frame(study: Study, records: Sequence[TrialRecord]) -> pd.DataFrame:
     rows = [_row(study, number, record) for number, record in enumerate(records, 1)]
     columns = list(dict.fromkeys(name for row in rows for name in row if name not in LAST))
     return pd.DataFrame(rows, columns=[*(columns or FIRST), *LAST])
+
+
+def report_frame(study: Study, reports: Mapping[str, Sequence[Report]]) -> pd.DataFrame:
+    """Return one row an intermediate value: trial, step and value."""
+    sign = -1.0 if study.is_maximised else 1.0
+    rows = [(trial_id, one.step, sign * one.value) for trial_id, several in reports.items() for one in several]
+    return pd.DataFrame(rows, columns=["trial_id", "step", "value"])
 
 
 def _row(study: Study, number: int, record: TrialRecord) -> dict[str, object]:

@@ -271,6 +271,7 @@ def test_imports_of_before_keep_their_accelerator_and_nodes_as_facts(tmp_path: P
         engine = open_database(url)
         with engine.begin() as connection:
             connection.execute(text("alter table runs drop column facts"))
+            connection.execute(text("drop table reports"))
             connection.execute(text("update alembic_version set version_num = '0009'"))
         engine.dispose()
         catalog = Catalog(open_database(url))

@@ -16,6 +16,7 @@ from crosswind.data.schema.trial import ENDED, Study
 from crosswind.models.tuner.service.folder import turns
 from crosswind.models.tuner.service.folder.clock import FolderClock
 from crosswind.models.tuner.service.folder.files import DRAFT_SUFFIX, appear, content_of, reaching
+from crosswind.models.tuner.service.folder.reported import FolderReports
 from crosswind.models.tuner.service.folder.turns import Turn
 from crosswind.models.tuner.service.service import NANOSECONDS
 
@@ -31,6 +32,10 @@ class StudyFolder:
     clock: FolderClock
     _ended: dict[int, Turn] = field(default_factory=dict, init=False)
     _seen: dict[int, int] = field(default_factory=dict, init=False)  # newest generations that this process knows of
+    reports: FolderReports = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reports = FolderReports(self.path)
 
     def create(self, study: Study, request: RequestKey | None) -> bool:
         """Write the study, unless there is one of this name; return whether it was written."""

@@ -11,6 +11,7 @@ __all__ = ["ACTIONS", "configure", "execute"]
 # Actions by the module that does them; those of `trials` are what a job script does between two runs.
 ACTIONS = {
     **dict.fromkeys(("next", "suggest", "beat", "tell", "complete", "fail", "release"), "trials"),
+    "report": "reporting",
     **dict.fromkeys(("create", "import"), "made"),
     **dict.fromkeys(("status", "best", "export"), "results"),
     "exec": "exec_",
