@@ -20,6 +20,10 @@ class Studies:
         if not rows.add_unless_there(self._connection, tables.studies, study.as_json()):
             raise ConflictError(f"study name {study.name!r} is taken: choose another")
 
+    def change(self, study: Study) -> None:
+        """Store what has become of a study."""
+        rows.change(self._connection, tables.studies, {"study_id": study.study_id}, **study.as_json())
+
     def merge(self, history: History) -> None:
         """Store a search that another tool made, or what has become of its trials since it was stored.
 

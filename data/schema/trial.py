@@ -80,6 +80,7 @@ class Study:
         world_size: Ranks of a run.
         node_count: Nodes of a run.
         stop_early: The rule by which trials end early that report intermediate values; None for the default.
+        define_by_run: Whether programs name the parameters while they run: the space grows.
         details: The rest that was written down about the search, as JSON values; nothing here is interpreted.
 
     Raises:
@@ -110,6 +111,7 @@ class Study:
     world_size: float | None = None
     node_count: float | None = None
     stop_early: str | None = None
+    define_by_run: bool = False
     details: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -152,6 +154,7 @@ class Study:
             "world_size": self.world_size,
             "node_count": self.node_count,
             "stop_early": self.stop_early,
+            "define_by_run": self.define_by_run or None,
         }
         return {
             "study_id": self.study_id,
@@ -302,6 +305,7 @@ _DETAILS: Mapping[str, Callable[[object], bool]] = {
     "world_size": _is_number,
     "node_count": _is_number,
     "stop_early": _is_given,
+    "define_by_run": lambda value: value is True,
 }
 _LISTS = ("objectives", "limits", "command")
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord
+from crosswind.models.tuner.search.growing import GrowingSearch, parameters_of
 from crosswind.models.tuner.search.search import (
     NO_PRIOR_STUDIES,
     MakeTuner,
@@ -112,6 +113,8 @@ class SearchCache:
             return entry
 
     def _prior_studies(self, study: Study) -> PriorStudies:
+        if study.define_by_run and not parameters_of(study):
+            return NO_PRIOR_STUDIES
         try:
             return self._find_prior_studies(study)
         except Exception:  # noqa: BLE001 - prior studies help a study and must never stop it
@@ -119,6 +122,8 @@ class SearchCache:
             return NO_PRIOR_STUDIES
 
     def _search(self, study: Study, prior: PriorStudies) -> Search:
+        if study.define_by_run:
+            return GrowingSearch(study, lambda of_now: self._search(of_now, prior))
         if not prior.sources:
             return self._make(study, prior)
         try:

@@ -7,7 +7,7 @@ request, before anything new; the outcome that its last holder sends is still ta
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
@@ -130,6 +130,27 @@ class CatalogStudyService(TrialChanges):
         """Renew the lease from now."""
         expires_ns = self._expiry(lease)
         return self.change(study, trial_id, lambda record: rules.renewed(record, lease, expires_ns))
+
+    def define(
+        self,
+        study: str,
+        trial_id: str,
+        configuration: Configuration,
+        parameters: Mapping[str, Mapping[str, object]],
+        *,
+        owner: str | None = None,
+    ) -> TrialRecord:
+        """Store the values that a trial's program asked for, and their parameters."""
+        with self._catalog.write() as session:
+            stored = session.studies.lock(study)
+            larger = rules.grown(stored, parameters)
+            record = session.leases.record(stored.study_id, trial_id)
+            changed = rules.defined(record, larger, configuration, owner=owner)
+            if larger != stored:
+                session.studies.change(larger)
+            if changed != record:
+                session.leases.change(changed)
+            return changed
 
     def report(self, study: str, trial_id: str, reports: Sequence[Report], *, owner: str | None = None) -> str:
         """Store intermediate values; return in words why the trial should stop."""

@@ -22,6 +22,8 @@ from crosswind.models.tuner.study.stop_rules import rule_named
 NAME_MAX = 200  # characters of a study's or an outcome's name
 TEXT_MAX = 4_000  # characters of a checkpoint's path
 OUTCOMES_MAX = 1_000
+PARAMETERS_MAX = 200  # of a study that grows
+NO_PARAMETERS: Mapping[str, object] = {"parameters": {}}  # the space of a study that is defined by its runs, at first
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ def check_study(study: Study) -> None:
     budget = study.trials_max
     if budget is not None and not 1 <= budget <= TRIALS_MAX:
         raise InvalidInputError(f"trials_max is {budget}, expected 1 to {TRIALS_MAX}")
-    Space.from_json(study.space)
+    if not (study.define_by_run and study.space == NO_PARAMETERS):
+        Space.from_json(study.space)
     Aim.of(study)
     rule_named(study.stop_early)
 
@@ -186,6 +189,44 @@ def check_reports(record: TrialRecord, reports: Sequence[Report], n_before: int,
         raise InvalidInputError(f"trial {record.trial_id} has {n_before} reports, expected at most {REPORTS_MAX}")
     _expect_owner(record, owner)
     _expect(record, HELD)
+
+
+def grown(study: Study, parameters: Mapping[str, Mapping[str, object]]) -> Study:
+    """Return the study with these parameters, too; the same where it has them.
+
+    Raises: InvalidInputError where its space is fixed, a parameter is none or has other values there, or they are too
+    many.
+    """
+    if not study.define_by_run:
+        raise InvalidInputError(f"study {study.name!r} has a fixed space, expected one that is defined by its runs")
+    there = study.space["parameters"]
+    assert isinstance(there, Mapping)  # noqa: S101 - `check_study` has seen it
+    for name, parameter in parameters.items():
+        if name in there and there[name] != parameter:
+            raise InvalidInputError(f"parameter {name} is {there[name]} in study {study.name!r}, not {parameter}")
+    both = {**there, **parameters}
+    if len(both) > PARAMETERS_MAX:
+        raise InvalidInputError(f"study {study.name!r} has {len(both)} parameters, expected at most {PARAMETERS_MAX}")
+    larger = replace(study, space={"parameters": both}) if len(both) > len(there) else study
+    check_study(larger)
+    return larger
+
+
+def defined(record: TrialRecord, study: Study, configuration: Configuration, *, owner: str | None) -> TrialRecord:
+    """Return the trial with the configuration that its program asked for.
+
+    Raises: InvalidInputError for a value that the study's parameters do not have; ConflictError unless it is open.
+    """
+    domains = Space.from_json(study.space).domains if configuration else {}
+    for name, value in configuration.items():
+        if name not in domains:
+            raise InvalidInputError(f"parameter {name} is unknown, expected only {', '.join(domains)}")
+        if not domains[name].contains(value):
+            raise InvalidInputError(f"parameter {name} is {value!r}, expected {domains[name]}")
+    _expect_owner(record, owner)
+    if record.trial.configuration != configuration:
+        _expect(record, OPEN)
+    return replace(record, trial=replace(record.trial, configuration=dict(configuration)))
 
 
 def _in_state(record: TrialRecord, state: TrialState) -> TrialRecord:

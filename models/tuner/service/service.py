@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.report import Report
 from crosswind.data.schema.request_key import RequestKey
-from crosswind.data.schema.trial import TRIALS_MAX, Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.trial import TRIALS_MAX, Configuration, Study, Trial, TrialRecord, TrialState
 
 COUNT_MAX = 100
 LEASE_SECONDS_MAX = 30 * 24 * 3600.0
@@ -184,6 +184,23 @@ class StudyService(Protocol):
         The trial's context may stand behind the reason (see `reason_with`).
         Raises: NotFoundError; InvalidInputError for another state; ConflictError when the trial ended otherwise, or
         another owner holds it.
+        """
+        ...
+
+    def define(
+        self,
+        study: str,
+        trial_id: str,
+        configuration: Configuration,
+        parameters: Mapping[str, Mapping[str, object]],
+        *,
+        owner: str | None = None,
+    ) -> TrialRecord:
+        """Store the values that a trial's program asked for, and add their parameters to a study that grows.
+
+        Again it changes nothing. Raises: NotFoundError; InvalidInputError for a study of a fixed space, a parameter
+        that it has with other values, and a value that the parameters do not have; ConflictError where the trial has
+        ended with another configuration, or another owner holds it.
         """
         ...
 

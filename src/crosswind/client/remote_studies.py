@@ -14,7 +14,7 @@ from crosswind.data.schema.errors import (
 )
 from crosswind.data.schema.report import Report
 from crosswind.data.schema.request_key import RequestKey
-from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.service.service import Lease, StudyStatus
 
 AGAIN_SECONDS = (0.1, 0.5)  # between attempts to get any answer at all
@@ -78,6 +78,19 @@ class RemoteStudyService:
         """Ends a trial without an objective."""
         facts = {"reason": reason, "state": str(state), **_given(owner=owner)}
         return _record(self._post(f"{self.path(study, trial_id)}:fail", facts))
+
+    def define(
+        self,
+        study: str,
+        trial_id: str,
+        configuration: Configuration,
+        parameters: Mapping[str, Mapping[str, object]],
+        *,
+        owner: str | None = None,
+    ) -> TrialRecord:
+        """Stores the values that a trial's program asked for, and their parameters."""
+        body = {"configuration": dict(configuration), "parameters": dict(parameters), **_given(owner=owner)}
+        return _record(self._post(f"{self.path(study, trial_id)}:define", body))
 
     def report(self, study: str, trial_id: str, reports: Sequence[Report], *, owner: str | None = None) -> str:
         """Takes intermediate values; says in words why the trial should stop."""

@@ -90,9 +90,16 @@ class Loop:
             self.study.tell(trial, value)
         except InvalidInputError as error:
             logger.warning("trial %s failed: %s", trial.trial_id, error)
-            self.study.tell(trial, state="failed", reason=str(error))
+            self._fail(trial, error)
         except ConflictError as error:
             logger.warning("not reported: %s", error)
+
+    def _fail(self, trial: Trial, error: InvalidInputError) -> None:
+        try:
+            self.study.tell(trial, state="failed", reason=str(error))
+        except InvalidInputError:  # a parameter that the study has with other values
+            self.study.release(trial)
+            raise
 
     def fail(self, trial: Trial, error: BaseException) -> None:
         """Report the exception of an objective; raise it again unless it may be passed over."""

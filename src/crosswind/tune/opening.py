@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from crosswind.models.tuner.service.service import StudyService
     from crosswind.tune.spaces import Form
 
-MINIMISE = "minimise"
+MINIMISE, MAXIMISE = "minimise", "maximise"
+DIRECTIONS = {"minimise": MINIMISE, "minimize": MINIMISE, "maximise": MAXIMISE, "maximize": MAXIMISE}
+UNKNOWN = {"_": {"kind": "boolean"}}  # takes the place of parameters that will be named later
 DEFAULTS = {"objective": "value", "unit": ""}
 
 
@@ -45,7 +47,8 @@ def study(  # noqa: PLR0913 - keywords
 
     Args:
         name: Shared by all who work on it.
-        space: A dictionary of parameters, or a dataclass (see `crosswind.tune.spaces`); None for a study that is there.
+        space: A dictionary of parameters, or a dataclass (see `crosswind.tune.spaces`). None for a study that is there;
+            without one, for a study whose programs name the parameters while they run (`trial.suggest_float`).
         objective: A name for what the trials measure, or an expression of outcomes; by default `value`.
         direction: `minimise`, the default, or `maximise`.
         trials: The budget of all who share the study; None for no limit.
@@ -60,7 +63,6 @@ def study(  # noqa: PLR0913 - keywords
     Raises:
         InvalidInputError: For a space or field that is none, or two places.
         ConflictError: For a study of this name with another space, objective or direction.
-        NotFoundError: For a study that is not there, without a space.
         UnavailableError: When the server or the folder cannot be reached.
     """
     settings = _settings(home)
@@ -69,12 +71,16 @@ def study(  # noqa: PLR0913 - keywords
     outbox, opened = Outbox.below(settings.spool, place), ExitStack()
     try:
         service = opened.enter_context(service_at(place, settings))
-        if space is None:
-            return Study(Place(service, outbox, opened), service.status(name).study, lease_seconds=lease)
-        from crosswind.tune.spaces import form_of  # noqa: PLC0415 - heavy
+        if space is None and load_if_exists and (stored := _stored(service, name)):
+            _expect_facts(stored, wanted)
+            return Study(Place(service, outbox, opened), stored, lease_seconds=lease)
+        from crosswind.tune.spaces import Form, form_of  # noqa: PLC0415 - heavy
 
-        form = form_of(space)
-        stored = _made_or_opened(service, _new_study(name, form, wanted), wanted, load_if_exists=load_if_exists)
+        form = Form({"parameters": UNKNOWN}) if space is None else form_of(space)
+        new = _new_study(name, form, wanted)
+        if space is None:
+            new = replace(new, space={"parameters": {}}, define_by_run=True)
+        stored = _made_or_opened(service, new, wanted, load_if_exists=load_if_exists)
     except BaseException:
         opened.close()
         raise
@@ -110,9 +116,8 @@ def _made_or_opened(
     """Make the study unless it is there; then it has to be the same search."""
     if not load_if_exists:
         return service.create(study)
-    try:
-        stored = service.status(study.name).study
-    except NotFoundError:
+    stored = _stored(service, study.name)
+    if stored is None:
         try:
             return service.create(study)
         except ConflictError:  # somebody else made it just now
@@ -121,24 +126,38 @@ def _made_or_opened(
     return stored
 
 
+def _stored(service: StudyService, name: str) -> schema.Study | None:
+    try:
+        return service.status(name).study
+    except NotFoundError:
+        return None
+
+
 def _expect_same(stored: schema.Study, study: schema.Study, wanted: Mapping[str, object]) -> None:
     """Refuse another search under the name of one that is there. Raises: ConflictError naming what differs."""
-    if (difference := _difference(stored.space, study.space)) is not None:
+    if (difference := _difference(stored, study)) is not None:
         raise ConflictError(f"study {study.name!r} is there with another space: {difference}; choose another name")
-    facts = {
-        "objective": (stored.objective, study.objective),
-        "direction": (stored.direction or MINIMISE, study.direction or MINIMISE),
-    }
-    for word, (there, here) in facts.items():
-        if wanted[word] is not None and there != here:
-            raise ConflictError(f"study {study.name!r} is there with {word} {there!r}, expected that, not {here!r}")
+    _expect_facts(stored, wanted)
 
 
-def _difference(stored: Mapping[str, object], wanted: Mapping[str, object]) -> str | None:
-    """Return in words the first difference of two spaces, None where they are the same."""
+def _expect_facts(stored: schema.Study, wanted: Mapping[str, object]) -> None:
+    """Refuse another objective or direction than the study has. Raises: ConflictError."""
+    facts = {"objective": stored.objective, "direction": stored.direction or MINIMISE}
+    named = {"objective": wanted["objective"], "direction": DIRECTIONS.get(str(wanted["direction"]))}
+    for word, there in facts.items():
+        if named[word] is not None and named[word] != there:
+            raise ConflictError(
+                f"study {stored.name!r} is there with {word} {there!r}, expected that, not {named[word]!r}"
+            )
+
+
+def _difference(stored: schema.Study, wanted: schema.Study) -> str | None:
+    """Return in words the first difference of two studies' spaces, None where they are the same."""
+    if stored.define_by_run or wanted.define_by_run:
+        return None if stored.define_by_run is wanted.define_by_run else "of one its programs name the parameters"
     from crosswind.models.tuner.space.space import Space  # noqa: PLC0415 - heavy
 
-    there, here = (Space.from_json(space).as_json() for space in (stored, wanted))
+    there, here = (Space.from_json(space).as_json() for space in (stored.space, wanted.space))
     if there == here:
         return None
     ours, theirs = (_parameters(space) for space in (here, there))

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from crosswind.data.schema import trial as schema
+    from crosswind.data.schema.trial import Parameter
     from crosswind.models.tuner.service.service import StudyService
+    from crosswind.models.tuner.space.parameter import Domain
 
 LEASE_SECONDS = 600.0
 ENDINGS = {str(state): state for state in ENDED - {TrialState.DONE}}
@@ -80,6 +82,7 @@ class Study:
     ) -> None:
         self._place, self._study, self._make = place, study, make
         self._lease_seconds = lease_seconds
+        self._domains: dict[str, Domain] = {}  # of the parameters that trials of this process have named
         self._beats = Beats(place.service, study.study_id)
         self._asking = threading.Lock()
         self._end = weakref.finalize(self, _closed, place, study.study_id, self._beats, os.getpid())
@@ -115,7 +118,7 @@ class Study:
     @property
     def space(self) -> Mapping[str, object]:
         """The space as a study file has it."""
-        return self._study.space
+        return self._place.service.status(self.study_id).study.space if self.grows else self._study.space
 
     def ask(self) -> Trial | None:
         """Return a trial to evaluate, None once the budget or the space is used up.
@@ -199,6 +202,30 @@ class Study:
         """The maker of the program's own object for a configuration; None where the space is no dataclass."""
         return self._make
 
+    @property
+    def grows(self) -> bool:
+        """Return whether the study is define-by-run: programs name its parameters while they run."""
+        return self._study.define_by_run
+
+    def value_of(self, trial: Trial, name: str, domain: Domain) -> Parameter:
+        """Return a trial's value of a parameter that its program names; `trial.suggest_float` and the like call it.
+
+        Raises: InvalidInputError for a parameter that a fixed space does not have, and for other values than it has.
+        """
+        from crosswind.tune.defining import drawn  # noqa: PLC0415 - heavy
+
+        before = self._domains.setdefault(name, domain)
+        if before != domain:
+            raise InvalidInputError(f"parameter {name} is {domain}, expected {before} as in earlier trials")
+        value = trial.suggested(name)
+        if value is None and not self.grows:
+            raise InvalidInputError(f"parameter {name} is not in the trial, expected {', '.join(trial.configuration)}")
+        if value is None:
+            return drawn(domain, name, trial.trial_id, self._study.seed)
+        if not domain.contains(value):
+            raise InvalidInputError(f"parameter {name} is {value!r} in study {self.name!r}, expected {domain}")
+        return value
+
     def report(self, trial: Trial, values: Mapping[int, float]) -> str:
         """Send a trial's intermediate values by step; return in words why it should stop, empty to go on.
 
@@ -272,6 +299,8 @@ class Study:
 
     def _report(self, trial: Trial, result: TrialResult) -> None:
         """Tell the service, or keep the report where no service answers."""
+        if self.grows and result.state is not None:
+            result = replace(result, configuration=trial.used(result.state), parameters=trial.new_parameters)
         self._beats.let_go(trial)
         try:
             trial.send_reports()

@@ -7,20 +7,33 @@ import math
 import operator
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, SupportsFloat, TypeAlias
+from typing import TYPE_CHECKING, Protocol, SupportsFloat, TypeAlias, TypeVar
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.report import BATCH_MAX, Report
+from crosswind.data.schema.trial import TrialState
 
 Value: TypeAlias = SupportsFloat | Mapping[str, float]  # an objective's result: of Python, NumPy or PyTorch
 
+Choice = TypeVar("Choice")
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from crosswind.data.schema.trial import Configuration, Parameter, TrialRecord
+    from crosswind.models.tuner.space.parameter import Domain
 
 logger = logging.getLogger("crosswind")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A parameter that the trial's program has asked for."""
+
+    domain: Domain
+    value: Parameter
 
 
 class Asked(Protocol):
@@ -29,6 +42,15 @@ class Asked(Protocol):
     @property
     def make(self) -> Callable[[Configuration], object] | None:
         """Makes the program's own object of a configuration."""
+        ...
+
+    @property
+    def grows(self) -> bool:
+        """Return whether programs name the parameters while they run."""
+        ...
+
+    def value_of(self, trial: Trial, name: str, domain: Domain) -> Parameter:
+        """Return the trial's value of a parameter that its program names."""
         ...
 
     def report(self, trial: Trial, values: Mapping[int, float]) -> str:
@@ -57,6 +79,7 @@ class Trial:
         self._study = study
         self._holding = holding
         self._unsent: dict[int, float] = {}
+        self._named: dict[str, Named] = {}
         self._why_stop = ""
 
     def __repr__(self) -> str:
@@ -73,8 +96,50 @@ class Trial:
 
     @property
     def configuration(self) -> Mapping[str, Parameter]:
-        """The values of the parameters that apply, by name."""
+        """The values of the parameters that apply, by name; in a define-by-run study, of those asked for so far."""
+        if self._study.grows:
+            return MappingProxyType({name: named.value for name, named in self._named.items()})
         return MappingProxyType(dict(self._record.trial.configuration))
+
+    def suggested(self, name: str) -> Parameter | None:
+        """Return the value that the search has chosen for a parameter, None where it did not know it."""
+        return self._record.trial.configuration.get(name)
+
+    def used(self, state: TrialState) -> dict[str, Parameter]:
+        """Return the values that were asked for; where the trial broke, with those that it did not get to."""
+        rest = {} if state in (TrialState.DONE, TrialState.PRUNED) else self._record.trial.configuration
+        return {**rest, **self.configuration}
+
+    @property
+    def new_parameters(self) -> dict[str, dict[str, object]]:
+        """The parameters that were asked for, as a study file has them; empty where the space is fixed."""
+        return {name: named.domain.as_json() for name, named in self._named.items()} if self._study.grows else {}
+
+    def suggest_float(
+        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
+    ) -> float:
+        """Return the trial's number for a parameter from low to high, both included.
+
+        The first trial that names a parameter gets a random value; the search chooses those of later ones.
+        Raises: InvalidInputError for ends that are none, or other ones than before.
+        """
+        from crosswind.tune.defining import float_domain  # noqa: PLC0415 - heavy
+
+        return float(self._value(name, float_domain(name, low, high, step=step, log=log)))
+
+    def suggest_int(self, name: str, low: int, high: int, *, step: int = 1, log: bool = False) -> int:
+        """Return the trial's whole number for a parameter from low to high, both included; as `suggest_float`."""
+        from crosswind.tune.defining import int_domain  # noqa: PLC0415 - heavy
+
+        return int(self._value(name, int_domain(name, low, high, step=step, log=log)))
+
+    def suggest_categorical(self, name: str, choices: Sequence[Choice]) -> Choice:
+        """Return the trial's choice for a parameter; as `suggest_float`."""
+        from crosswind.tune.defining import choice_domain  # noqa: PLC0415 - heavy
+
+        domain, by_value = choice_domain(name, choices)
+        choice: Choice = by_value[self._value(name, domain)]
+        return choice
 
     @property
     def params(self) -> dict[str, Parameter]:
@@ -90,6 +155,13 @@ class Trial:
     def owner(self) -> str | None:
         """The process that evaluates it."""
         return self._record.owner
+
+    def _value(self, name: str, domain: Domain) -> Parameter:
+        if name not in self._named:
+            self._named[name] = Named(domain, self._study.value_of(self, name, domain))
+        elif self._named[name].domain != domain:
+            raise InvalidInputError(f"parameter {name} is {domain}, expected {self._named[name].domain} as before")
+        return self._named[name].value
 
     def report(self, value: SupportsFloat, step: int) -> None:
         """Report what the objective comes to so far, as measured; Optuna has the same order.

@@ -6,13 +6,13 @@ same name, `turns` for a trial's history, and `clock` for whose time counts.
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from crosswind.data.schema.errors import ConflictError, NotFoundError, UnavailableError
 from crosswind.data.schema.report import Report
 from crosswind.data.schema.request_key import RequestKey
-from crosswind.data.schema.trial import ENDED, Study, TrialRecord, TrialState
+from crosswind.data.schema.trial import ENDED, Configuration, Study, TrialRecord, TrialState
 from crosswind.models.tuner.search.search import MakeTuner
 from crosswind.models.tuner.search.search_cache import FindPriorStudies, SearchCache
 from crosswind.models.tuner.service import rules
@@ -104,6 +104,23 @@ class FolderStudyService(TrialChanges):
         renewed = self._turn(folder, trial_id)
         rules.renewed(renewed.record, lease, 0)  # somebody may have got it just before
         return renewed.record
+
+    def define(
+        self,
+        study: str,
+        trial_id: str,
+        configuration: Configuration,
+        parameters: Mapping[str, Mapping[str, object]],
+        *,
+        owner: str | None = None,
+    ) -> TrialRecord:
+        """Store the values that a trial's program asked for, and their parameters."""
+        folder = self._folder(study)
+        larger = rules.grown(folder.study()[0], parameters)
+        rules.defined(self._turn(folder, trial_id).record, larger, configuration, owner=owner)
+        folder.add_parameters(parameters)
+        larger = rules.grown(folder.study()[0], parameters)  # somebody may have added one of them with other values
+        return self.change(study, trial_id, lambda record: rules.defined(record, larger, configuration, owner=owner))
 
     def report(self, study: str, trial_id: str, reports: Sequence[Report], *, owner: str | None = None) -> str:
         """Store intermediate values; return in words why the trial should stop."""

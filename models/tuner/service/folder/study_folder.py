@@ -3,7 +3,7 @@
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
@@ -21,6 +21,7 @@ from crosswind.models.tuner.service.folder.turns import Turn
 from crosswind.models.tuner.service.service import NANOSECONDS
 
 STUDY_FILE = "study.json"
+PARAMETER = "parameter-"  # begins the names of files with parameters of a study that grows
 LEFT_OVER_NS = 24 * 3600 * NANOSECONDS  # drafts older than this are of writers that were killed
 
 
@@ -53,9 +54,26 @@ class StudyFolder:
             raise NotFoundError(f"{path} is not there")
         try:
             fields: dict[str, Any] = json.loads(content[0])
-            return Study.from_json(fields["study"]), RequestKey(**fields["request"]) if fields["request"] else None
+            study = Study.from_json(fields["study"])
+            if study.define_by_run:
+                study = replace(study, space={"parameters": self._parameters()})
+            return study, RequestKey(**fields["request"]) if fields["request"] else None
         except (ValueError, KeyError, TypeError, AttributeError, InvalidInputError) as error:
             raise MalformedError(f"{path}: expected a study as Crosswind writes it: {error}") from error
+
+    def add_parameters(self, parameters: Mapping[str, Mapping[str, object]]) -> None:
+        """Add parameters to a study that grows, each in a file of its own; one that is there stays as it is."""
+        for name, parameter in parameters.items():
+            content = json.dumps({"name": name, "parameter": dict(parameter)}, allow_nan=False).encode() + b"\n"
+            path = self.path / f"{PARAMETER}{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}.json"
+            if not path.exists():
+                appear(path, content, stamp=self.clock.stamp)
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return the parameters that were added, by name."""
+        contents = [content_of(path) for path in sorted(self.path.glob(f"{PARAMETER}*.json"))]
+        entries = sorted((json.loads(content[0]) for content in contents if content), key=lambda entry: entry["name"])
+        return {entry["name"]: entry["parameter"] for entry in entries}
 
     def turns(self) -> list[Turn]:
         """Return the newest turn of every trial, in the order in which the trials were begun."""

@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from tests.models.tuner.service.growth_contract import GrowthContract
 from tests.models.tuner.service.reports_contract import ReportsContract
 from tests.models.tuner.service.service_contract import ALICE, BOB, SECOND, STUDY, StudyServiceContract
 
@@ -38,7 +39,7 @@ def service(catalog: Catalog, clock: Clock) -> CatalogStudyService:
     return service
 
 
-class TestCatalogStudyService(StudyServiceContract, ReportsContract):
+class TestCatalogStudyService(StudyServiceContract, ReportsContract, GrowthContract):
     """The promises of every service, in SQLite and in PostgreSQL."""
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.models.tuner.service.growth_contract import GrowthContract
 from tests.models.tuner.service.reports_contract import ReportsContract
 from tests.models.tuner.service.service_contract import ALICE, BOB, NAME, SECOND, STUDY, StudyServiceContract
 
@@ -47,7 +48,7 @@ def service(tmp_path: Path, clock: Clock) -> FolderStudyService:
     return service
 
 
-class TestFolderStudyService(StudyServiceContract, ReportsContract):
+class TestFolderStudyService(StudyServiceContract, ReportsContract, GrowthContract):
     """The promises of every service, in a folder."""
 
 
