@@ -31,7 +31,16 @@ def test_three_lines_tune_a_program(open_study: Open) -> None:
     assert study.best.value == 1 + abs(study.best.configuration["batch"] - 32) + abs(  # type: ignore[operator]
         study.best.configuration["workers"] - 4  # type: ignore[operator]
     )
-    assert list(study.trials.columns) == ["number", "trial_id", "state", "value", "batch", "workers", "reason"]
+    assert list(study.trials.columns) == [
+        "number",
+        "trial_id",
+        "state",
+        "value",
+        "batch",
+        "workers",
+        "run_id",
+        "reason",
+    ]
     assert list(study.trials["state"]) == ["done"] * 12
 
 

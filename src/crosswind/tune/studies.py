@@ -252,7 +252,7 @@ class Study:
 
     @property
     def trials(self) -> pd.DataFrame:
-        """All trials, oldest first: `number`, `trial_id`, `state`, `value`, parameters, outcomes, and `reason`."""
+        """All trials, oldest first: number, id, state, value, parameters, outcomes, run and reason."""
         from crosswind.tune.tables import trial_frame  # noqa: PLC0415 - pandas
 
         return trial_frame(self._study, self._records())

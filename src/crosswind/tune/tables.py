@@ -8,7 +8,7 @@ from crosswind.data.schema.report import Report
 from crosswind.data.schema.trial import Study, TrialRecord
 
 FIRST = ("number", "trial_id", "state", "value")
-LAST = ("reason",)
+LAST = ("run_id", "reason")
 
 
 def trial_frame(study: Study, records: Sequence[TrialRecord]) -> pd.DataFrame:
@@ -32,4 +32,4 @@ def _row(study: Study, number: int, record: TrialRecord) -> dict[str, object]:
     theirs = {**record.outcomes, **trial.configuration}
     ordered = {name: theirs[name] for name in (*trial.configuration, *record.outcomes)}
     others = {(f"{name}_" if name in (*FIRST, *LAST) else name): content for name, content in ordered.items()}
-    return {**ours, **others, "reason": record.reason}
+    return {**ours, **others, "run_id": record.run_id, "reason": record.reason}
