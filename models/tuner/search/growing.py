@@ -104,14 +104,13 @@ class GrowingSearch:
 
     def _fed(self, parameters: Parameters) -> Search:
         """Return the search over the space as it is known now, which has observed all trials."""
-        done = [record.trial for record in self._records.values() if record.trial.state is TrialState.DONE]
-        space = {"parameters": with_conditions(parameters, [trial.configuration for trial in done])}
+        space = _space_json(parameters, list(self._records.values()))
         if self._search is None or space != self._space:
             self._search = self.make(replace(self.study, space=space, define_by_run=False))
             self._space, self._news = space, list(self._records)
         read = Space.from_json(space)
-        fitting = (_fitting(read, self._records[trial_id]) for trial_id in dict.fromkeys(self._news))
-        self._search.observe([record for record in fitting if record])
+        whole = (fitting(read, self._records[trial_id]) for trial_id in dict.fromkeys(self._news))
+        self._search.observe([record for record in whole if record])
         self._news = []
         return self._search
 
@@ -122,7 +121,20 @@ def parameters_of(study: Study) -> Parameters:
     return parameters if isinstance(parameters, Mapping) else {}
 
 
-def _fitting(space: Space, record: TrialRecord) -> TrialRecord | None:
+def space_of(study: Study, records: Sequence[TrialRecord]) -> Space:
+    """Return the space of a study that is defined by its runs, with the conditions that its trials show.
+
+    Raises: InvalidInputError before its first parameter.
+    """
+    return Space.from_json(_space_json(parameters_of(study), records))
+
+
+def _space_json(parameters: Parameters, records: Sequence[TrialRecord]) -> dict[str, object]:
+    done = [record.trial.configuration for record in records if record.trial.state is TrialState.DONE]
+    return {"parameters": with_conditions(parameters, done)}
+
+
+def fitting(space: Space, record: TrialRecord) -> TrialRecord | None:
     """Return the record with exactly the parameters that apply; None where it says nothing about those it lacks.
 
     A measured trial that lacks some, as they were not asked for, has random values there: any would do as well.

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     import pandas as pd
+    import plotly.graph_objects as go
 
     from crosswind.data.schema import trial as schema
     from crosswind.data.schema.trial import Parameter
     from crosswind.models.tuner.service.service import StudyService
     from crosswind.models.tuner.space.parameter import Domain
+    from crosswind.tune.figures import StudyFigures
 
 LEASE_SECONDS = 600.0
 ENDINGS = {str(state): state for state in ENDED - {TrialState.DONE}}
@@ -256,6 +258,44 @@ class Study:
         from crosswind.tune.tables import trial_frame  # noqa: PLC0415 - pandas
 
         return trial_frame(self._study, self._records())
+
+    def importance(self) -> pd.Series[float]:
+        """Return the share of each parameter alone in the variation of the objective, largest first.
+
+        What is missing to 1 follows several parameters together: `crosswind.models.tuner.evidence.importance`.
+        Raises: InvalidInputError for fewer than eight trials with a value; NotFoundError without any.
+        """
+        import pandas as pd  # noqa: PLC0415 - heavy
+
+        return pd.Series(dict(self._figures().importances()), name="importance", dtype=float)
+
+    def importance_plot(self) -> go.Figure:
+        """Return `importance` as bars."""
+        return self._figures().importance()
+
+    def history_plot(self) -> go.Figure:
+        """Return the values in the order of the trials, and the best so far."""
+        return self._figures().history()
+
+    def slice_plot(self, *parameters: str) -> go.Figure:
+        """Return the values along these parameters, by default all."""
+        return self._figures().slices(parameters)
+
+    def parallel_coordinates_plot(self, *parameters: str) -> go.Figure:
+        """Return the trials as lines through these parameters, by default all; the best tenth stands out."""
+        return self._figures().parallel(parameters)
+
+    def contour_plot(self, *parameters: str) -> go.Figure:
+        """Return the predicted objective over two parameters, by default the two most important, and the trials."""
+        if len(parameters) not in (0, 2):
+            raise InvalidInputError(f"there are {len(parameters)} parameters, expected two or none")
+        return self._figures().contour(parameters)
+
+    def _figures(self) -> StudyFigures:
+        from crosswind.tune.figures import StudyFigures  # noqa: PLC0415 - heavy
+
+        study = self._place.service.status(self.study_id).study if self.grows else self._study
+        return StudyFigures(study, self._records())
 
     def _check_end(self, trials: int | None, timeout: float | None) -> None:
         if trials is None and timeout is None and self._study.trials_max is None and self._study.hours is None:
