@@ -4,7 +4,7 @@ A study and a trial have one flat form in JSON: that of the catalog's rows, of `
 there are packed into `details`, `reason` and `outcomes`; only `from_json` and `as_json` know how.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
@@ -17,6 +17,8 @@ HOURS_MAX = 100 * 366 * 24.0
 HOUR_NS = 3600 * 1_000_000_000
 REPEATS_MAX = 0.5
 MAXIMISE = "maximise"
+SEARCHES = ("portfolio", "gp", "tpe", "cma", "random", "grid")
+STOP_AUTO = "auto"
 
 Parameter = int | float | str | bool
 Configuration = Mapping[str, Parameter]
@@ -81,6 +83,9 @@ class Study:
         node_count: Nodes of a run.
         stop_early: The rule by which trials end early that report intermediate values; None for the default.
         define_by_run: Whether programs name the parameters while they run: the space grows.
+        start: Configurations to try first, in this order.
+        search: The name of the search, one of SEARCHES; None for the usual one.
+        stop: STOP_AUTO to begin no trial that is expected to gain less than the noise; None to use up the budget.
         details: The rest that was written down about the search, as JSON values; nothing here is interpreted.
 
     Raises:
@@ -112,11 +117,16 @@ class Study:
     node_count: float | None = None
     stop_early: str | None = None
     define_by_run: bool = False
+    start: tuple[Configuration, ...] = ()
+    search: str | None = None
+    stop: str | None = None
     details: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_positive("hours", self.hours, HOURS_MAX)
         _check_positive("repeats", self.repeats, REPEATS_MAX)
+        _check_word("search", self.search, SEARCHES)
+        _check_word("stop", self.stop, (STOP_AUTO,))
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:
@@ -127,6 +137,7 @@ class Study:
         details = dict(fields.get("details") or {})
         typed = {word: details.pop(word) for word, is_fit in _DETAILS.items() if is_fit(details.get(word))}
         typed |= {word: _texts(word, typed[word]) for word in _LISTS if word in typed}
+        typed |= {"start": _configurations(typed["start"])} if "start" in typed else {}
         return cls(
             study_id=fields["study_id"],
             name=fields["name"],
@@ -155,6 +166,9 @@ class Study:
             "node_count": self.node_count,
             "stop_early": self.stop_early,
             "define_by_run": self.define_by_run or None,
+            "start": [dict(configuration) for configuration in self.start],
+            "search": self.search,
+            "stop": self.stop,
         }
         return {
             "study_id": self.study_id,
@@ -198,6 +212,7 @@ class TrialRecord:
         checkpoint: Where the work of an earlier holder can be resumed.
         outcomes: The numbers that were measured besides the objective, by name.
         losses: How often a lease of it ran out without a word.
+        charged: Counts for the budget: not what was imported, nor what ended by no fault of its configuration.
     """
 
     trial: Trial
@@ -210,11 +225,17 @@ class TrialRecord:
     checkpoint: str | None = None
     outcomes: Mapping[str, float] = field(default_factory=dict)
     losses: int = 0
+    charged: bool = True
 
     @property
     def trial_id(self) -> str:
         """The trial's id."""
         return self.trial.trial_id
+
+    @property
+    def is_void(self) -> bool:
+        """Return whether it says nothing about its configuration: it ended for another reason, unmeasured."""
+        return not self.charged and self.trial.state in ENDED - {TrialState.DONE}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:
@@ -239,6 +260,7 @@ class TrialRecord:
             checkpoint=fields.get("checkpoint"),
             outcomes=outcomes,
             losses=int(fields.get("losses") or 0),
+            charged=bool(fields.get("charged", True)),
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -259,6 +281,7 @@ class TrialRecord:
             "checkpoint": self.checkpoint,
             "outcomes": outcomes_with(self.outcomes, trial.context if is_done else {}),
             "losses": self.losses,
+            "charged": self.charged,
         }
 
     def as_nested_json(self) -> dict[str, Any]:
@@ -306,6 +329,9 @@ _DETAILS: Mapping[str, Callable[[object], bool]] = {
     "node_count": _is_number,
     "stop_early": _is_given,
     "define_by_run": lambda value: value is True,
+    "start": bool,
+    "search": _is_given,
+    "stop": _is_given,
 }
 _LISTS = ("objectives", "limits", "command")
 
@@ -314,6 +340,17 @@ def _texts(word: str, value: object) -> tuple[str, ...]:
     if not _are_texts(value) or not isinstance(value, Sequence):
         raise InvalidInputError(f"details: {word} is {value!r:.80}, expected a list of texts")
     return tuple(value)
+
+
+def _configurations(value: object) -> tuple[Configuration, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
+        raise InvalidInputError(f"start is {value!r:.80}, expected a list of configurations")
+    return tuple(dict(entry) for entry in value)
+
+
+def _check_word(name: str, value: object, words: Collection[str]) -> None:
+    if value is not None and value not in words:
+        raise InvalidInputError(f"{name} is {value!r:.80}, expected {' or '.join(words)}")
 
 
 def _check_positive(name: str, value: object, most: float) -> None:

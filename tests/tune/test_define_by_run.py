@@ -146,7 +146,7 @@ def test_ends_that_are_none_are_refused_by_name(open_study: Open) -> None:
         trial.suggest_float("lr", 1.0, 0.0)
     with pytest.raises(InvalidInputError, match=r"parameter lr: step is 0\.1 and log is True, expected one of them"):
         trial.suggest_float("lr", 0.1, 1.0, step=0.1, log=True)
-    with pytest.raises(InvalidInputError, match="parameter n: step is 0, expected a positive one"):
+    with pytest.raises(InvalidInputError, match="parameter n: step is 0, expected a whole number of at least 1"):
         trial.suggest_int("n", 1, 9, step=0)
     with pytest.raises(InvalidInputError, match="parameter c: values is empty"):
         trial.suggest_categorical("c", [])

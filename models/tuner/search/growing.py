@@ -102,6 +102,10 @@ class GrowingSearch:
             return [{} for _ in range(count)]
         return self._fed(parameters).suggest(count)
 
+    def weights(self) -> Mapping[str, float]:
+        """Return the weights of the search over the space as it is known."""
+        return self._search.weights() if self._search else {}
+
     def _fed(self, parameters: Parameters) -> Search:
         """Return the search over the space as it is known now, which has observed all trials."""
         space = _space_json(parameters, list(self._records.values()))

@@ -1,13 +1,13 @@
 """Searches: the tuner for a study's aim, fed with the study's records."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Protocol
 
-from crosswind.data.schema.trial import Configuration, Study, TrialRecord
+from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.search.source import Source
-from crosswind.models.tuner.search.tuner import Tuner
+from crosswind.models.tuner.search.tuner import Tuner, weights_of
 from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.aim import Aim
 
@@ -45,6 +45,10 @@ class Search(Protocol):
         """Return configurations to try next, none pending, none measured but for repeats; fewer where none is left."""
         ...
 
+    def weights(self) -> Mapping[str, float]:
+        """Return the weight of each source by name and, last, that of the study's own model; empty without sources."""
+        ...
+
 
 def default_tuner(space: Space, seed: int, prior: PriorStudies = NO_PRIOR_STUDIES) -> Tuner:
     """Return the portfolio where there are sources, else a Gaussian process; their modules load only here."""
@@ -61,12 +65,24 @@ def search_for(study: Study, prior: PriorStudies = NO_PRIOR_STUDIES) -> Search:
     """Return the search for a study's aim; with limits or several objectives its first trials are from the sources."""
     space, aim = Space.from_json(study.space), Aim.of(study)
     if aim.goal is None:
-        tuner = default_tuner(space, study.seed, prior)
-        return PlainSearch(_repeating(space, study.seed, tuner, study.repeats) if study.repeats else tuner)
+        tuner = _named_tuner(study, space, prior) if study.search else default_tuner(space, study.seed, prior)
+        search = PlainSearch(_repeating(space, study.seed, tuner, study.repeats) if study.repeats else tuner)
+        return StoppingSearch(search, study) if study.stop else search
     from crosswind.models.tuner.search.pareto.pareto_tuner import ParetoTuner  # noqa: PLC0415 - a second
 
     texts = ([clause.text for clause in part] for part in (aim.goal.objectives, aim.goal.limits))
     return AimedSearch(ParetoTuner(space, study.seed, *texts, first=_best_rows(prior.sources, space)), aim)
+
+
+def _named_tuner(study: Study, space: Space, prior: PriorStudies) -> Tuner:
+    """Return the tuner that the study asks for; prior studies are for the portfolio alone."""
+    from crosswind.models.tuner.search.every_tuner import BY_NAME  # noqa: PLC0415 - seconds
+    from crosswind.models.tuner.search.portfolio.tuner import PortfolioTuner  # noqa: PLC0415 - a second
+
+    made = BY_NAME[study.search or ""]
+    if made is PortfolioTuner:
+        return PortfolioTuner(space, study.seed, prior.sources, features=prior.features)
+    return made(space, study.seed)
 
 
 def _best_rows(sources: Sequence[Source], space: Space) -> list[Configuration]:
@@ -94,11 +110,40 @@ class PlainSearch:
 
     def observe(self, records: Sequence[TrialRecord]) -> None:
         """Learn the trials."""
-        self.tuner.observe([record.trial for record in records])
+        self.tuner.observe([_seen(record) for record in records])
 
     def suggest(self, count: int) -> list[Configuration]:
         """Return the tuner's suggestions."""
         return self.tuner.suggest(count)
+
+    def weights(self) -> Mapping[str, float]:
+        """Return the weights of the tuner's sources and of its own model."""
+        return weights_of(self.tuner)
+
+
+@dataclass
+class StoppingSearch:
+    """A search that suggests nothing more once the next trial is expected to gain less than the noise."""
+
+    search: PlainSearch
+    study: Study
+    _records: dict[str, TrialRecord] = field(default_factory=dict, init=False)
+
+    def observe(self, records: Sequence[TrialRecord]) -> None:
+        """Learn the trials."""
+        self._records |= {record.trial_id: record for record in records}
+        self.search.observe(records)
+
+    def suggest(self, count: int) -> list[Configuration]:
+        """Return the search's suggestions, or none."""
+        from crosswind.models.tuner.search.enough import prospect_of  # noqa: PLC0415 - a second, and seldom asked for
+
+        prospect = prospect_of(self.study, list(self._records.values()))
+        return [] if prospect and prospect.is_enough else self.search.suggest(count)
+
+    def weights(self) -> Mapping[str, float]:
+        """Return the weights of the search."""
+        return self.search.weights()
 
 
 @dataclass(frozen=True)
@@ -112,8 +157,17 @@ class AimedSearch:
         """Learn the trials, and the objectives and limits of complete ones."""
         judged = {record.trial.trial_id: self.aim.judge(record) for record in records}
         complete = {trial_id: judgement for trial_id, judgement in judged.items() if judgement}
-        self.tuner.learn([record.trial for record in records], complete)
+        self.tuner.learn([_seen(record) for record in records], complete)
 
     def suggest(self, count: int) -> list[Configuration]:
         """Return the tuner's suggestions."""
         return self.tuner.suggest(count)
+
+    def weights(self) -> Mapping[str, float]:
+        """Return nothing: sources only lend this search its first trials."""
+        return {}
+
+
+def _seen(record: TrialRecord) -> Trial:
+    """Return the trial as a tuner must see it: one that ended for another reason frees its configuration."""
+    return replace(record.trial, state=TrialState.RELEASED) if record.is_void else record.trial

@@ -17,6 +17,8 @@ from crosswind.data.schema.trial import ENDED, TRIALS_MAX, Configuration, Study,
 from crosswind.models.tuner.service.service import COUNT_MAX, FREE, HELD, OPEN, DeadJobs, Lease, StudyStatus
 from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.aim import Aim
+from crosswind.models.tuner.study.searches import check_search
+from crosswind.models.tuner.study.start import check_start
 from crosswind.models.tuner.study.stop_rules import rule_named
 
 NAME_MAX = 200  # characters of a study's or an outcome's name
@@ -54,18 +56,9 @@ def check_study(study: Study) -> None:
         Space.from_json(study.space)
     Aim.of(study)
     rule_named(study.stop_early)
-
-
-def remaining(study: Study, n_trials: int, count: int, trials_max: int = TRIALS_MAX) -> int:
-    """Return how many of `count` new trials the budget allows after the `n_trials` that were begun.
-
-    Raises: InvalidInputError when a study without a budget is as large as any may be.
-    """
-    if study.trials_max is not None:
-        return max(min(count, study.trials_max - n_trials), 0)
-    if n_trials + count > trials_max:
-        raise InvalidInputError(f"study {study.name!r} has {n_trials} trials, expected at most {trials_max}")
-    return count
+    check_search(study)
+    if study.start:
+        check_start(study)
 
 
 def jobs_that_died(records: Sequence[TrialRecord], dead_jobs: DeadJobs) -> Collection[str]:
@@ -152,8 +145,12 @@ def completed(
     return replace(record, trial=trial, lease_expires_ns=None, run_id=run_id, outcomes=measured)
 
 
-def failed(record: TrialRecord, reason: str, *, state: TrialState, owner: str | None) -> TrialRecord:
+def failed(
+    record: TrialRecord, reason: str, *, state: TrialState, owner: str | None, charged: bool = True
+) -> TrialRecord:
     """Return the trial over without an objective; its context may stand behind the reason.
+
+    Not `charged`, it ended for a reason that says nothing about its configuration, and does not count for the budget.
 
     Raises: InvalidInputError, ConflictError.
     """
@@ -166,11 +163,16 @@ def failed(record: TrialRecord, reason: str, *, state: TrialState, owner: str | 
     _expect(record, OPEN | {state})
     text, context = split_reason(reason)
     ended = _in_state(record, state)
-    return replace(ended, trial=replace(ended.trial, context=context), reason=text)
+    return replace(ended, trial=replace(ended.trial, context=context), reason=text, charged=charged)
 
 
-def status_of(study: Study, records: Sequence[TrialRecord], clock: Callable[[], int]) -> StudyStatus:
-    """Return how far the study is with these trials; the clock is read only where the study has hours."""
+def status_of(
+    study: Study, records: Sequence[TrialRecord], clock: Callable[[], int], *, looks_ahead: bool = True
+) -> StudyStatus:
+    """Return how far the study is with these trials; the clock is read only where the study has hours.
+
+    Only where it `looks_ahead` the status says whether a study that stops by itself has found enough: a model tells.
+    """
     counts, ranked, is_over = Counter(record.trial.state for record in records), Aim.of(study).ranked(records), False
     if study.ends_ns is not None:
         now_ns = clock()
@@ -178,7 +180,27 @@ def status_of(study: Study, records: Sequence[TrialRecord], clock: Callable[[], 
             record.trial.state not in HELD or _is_lost(record, now_ns, ()) for record in records
         )
     by_state = {state: counts[state] for state in TrialState}
-    return StudyStatus(study, by_state, ranked.front, ranked.outside, ranked.unjudged, study.ends_ns, is_over)
+    return StudyStatus(
+        study,
+        by_state,
+        ranked.front,
+        ranked.outside,
+        ranked.unjudged,
+        study.ends_ns,
+        is_over,
+        uncharged=sum(not record.charged for record in records),
+        enough=enough_words(study, records) if looks_ahead else "",
+    )
+
+
+def enough_words(study: Study, records: Sequence[TrialRecord]) -> str:
+    """Return why no more trials are begun of a study that stops by itself; empty for any other, and while they are."""
+    if study.stop is None:
+        return ""
+    from crosswind.models.tuner.search.enough import prospect_of  # noqa: PLC0415 - a second, and seldom asked for
+
+    prospect = prospect_of(study, records)
+    return prospect.sentence if prospect and prospect.is_enough else ""
 
 
 def check_reports(record: TrialRecord, reports: Sequence[Report], n_before: int, *, owner: str | None) -> None:

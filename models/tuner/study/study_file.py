@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Self
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.trial import HOURS_MAX, MAXIMISE, REPEATS_MAX, TRIALS_MAX, Parameter, Study
+from crosswind.data.schema.trial import HOURS_MAX, MAXIMISE, REPEATS_MAX, TRIALS_MAX, Configuration, Parameter, Study
 from crosswind.models.tuner.space.memory_fit import FITS, NEEDED
 from crosswind.models.tuner.space.space import Space, is_wrapped
 from crosswind.models.tuner.study.goal import Goal
 from crosswind.models.tuner.study.objective import Objective
+from crosswind.models.tuner.study.searches import check_search
+from crosswind.models.tuner.study.start import check_start
 from crosswind.models.tuner.study.stop_rules import rule_named
 from crosswind.models.tuner.study.study_text import mapping_in
 from crosswind.models.tuner.templates import template_named
@@ -29,6 +31,9 @@ FIELDS = (
     "transformer",
     "limits",
     "budget",
+    "start",
+    "search",
+    "stop",
     "command",
     "seed",
     "stop_early",
@@ -56,6 +61,9 @@ class StudyFile:
         trials: The budget; None for no limit.
         hours: From the study's creation on, None for no limit.
         repeats: Share of the trials that may measure a close rival again.
+        start: Configurations to try first.
+        search: The name of the search; empty for the usual one.
+        stop: `auto` to end when more trials are not worth it; empty to use up the budget.
         command: Words of the program that evaluates a trial, with `{parameter}`.
         seed: Of everything random.
         stop_early: The rule by which trials end early that report intermediate values; empty for the default.
@@ -72,6 +80,9 @@ class StudyFile:
     trials: int | None = None
     hours: float | None = None
     repeats: float | None = None
+    start: tuple[Configuration, ...] = ()
+    search: str = ""
+    stop: str = ""
     command: tuple[str, ...] = ()
     seed: int = 0
     stop_early: str = ""
@@ -109,6 +120,9 @@ class StudyFile:
             trials=trials,
             hours=hours,
             repeats=repeats,
+            start=_start(fields.get("start", ())),
+            search=_text(fields, "search", "") if "search" in fields else "",
+            stop=_text(fields, "stop", "") if "stop" in fields else "",
             command=_texts(fields.get("command", ()), "command"),
             seed=_whole(fields.get("seed", 0), "seed", (0, 2**31 - 1)),
             stop_early=_stop_early(fields),
@@ -116,6 +130,8 @@ class StudyFile:
             details=_details(fields.get("details", {})),
         )
         Goal.parse(objectives, limits)
+        check_start(study := read.study("", 0))
+        check_search(study)
         if repeats is not None and (limits or len(objectives) > 1):
             raise InvalidInputError(f"budget: repeats is {repeats}, expected none beside limits or several objectives")
         return read
@@ -127,6 +143,9 @@ class StudyFile:
         further = {
             "limits": list(self.limits),
             "budget": {name: value for name, value in budget.items() if value is not None},
+            "start": [dict(configuration) for configuration in self.start],
+            "search": self.search,
+            "stop": self.stop,
             "command": list(self.command),
             "stop_early": self.stop_early,
             "details": dict(self.details),
@@ -150,6 +169,9 @@ class StudyFile:
             "limits": self.limits,
             "hours": self.hours,
             "repeats": self.repeats,
+            "start": self.start,
+            "search": self.search,
+            "stop": self.stop,
             "command": self.command,
             "stop_early": self.stop_early,
             "template": self.template,
@@ -231,6 +253,14 @@ def _budget(value: object) -> tuple[int | None, float | None, float | None]:
     trials = value.get("trials")
     whole = None if trials is None else _whole(trials, "budget: trials", (1, TRIALS_MAX))
     return whole, _positive(value, "hours", HOURS_MAX), _positive(value, "repeats", REPEATS_MAX)
+
+
+def _start(value: object) -> tuple[Configuration, ...]:
+    """Return one configuration or a list of them as a tuple."""
+    entries = [value] if isinstance(value, Mapping) else value
+    if not isinstance(entries, list | tuple) or not all(isinstance(entry, Mapping) for entry in entries):
+        raise InvalidInputError(f"start is {value!r:.80}, expected a configuration such as {{'batch': 32}}, or a list")
+    return tuple(dict(entry) for entry in entries)
 
 
 def _positive(budget: Mapping[object, object], name: str, most: float) -> float | None:

@@ -107,7 +107,10 @@ def _new_study(name: str, form: Form, wanted: Mapping[str, object]) -> schema.St
     from crosswind.models.tuner.study.study_file import StudyFile  # noqa: PLC0415 - heavy
 
     given = {word: value for word, value in wanted.items() if value is not None}
-    return StudyFile.from_json({**DEFAULTS, **form.fields, **given, "name": name}).study(new_ulid(), time.time_ns())
+    start = {"start": [dict(form.start)]} if form.start else {}
+    return StudyFile.from_json({**DEFAULTS, **form.fields, **start, **given, "name": name}).study(
+        new_ulid(), time.time_ns()
+    )
 
 
 def _made_or_opened(

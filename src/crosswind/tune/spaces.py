@@ -81,17 +81,10 @@ def _of_ends(name: str, form: tuple[object, ...]) -> dict[str, object]:
 
 
 def _of_range(name: str, form: range) -> dict[str, object]:
-    values = sorted(form) if len(form) <= ORDERED_MAX else form
-    if not values:
+    if not form:
         raise InvalidInputError(f"parameter {name} is {form!r}, expected a range with at least one number")
-    if abs(form.step) == 1:
-        return {"kind": "int", "low": values[0], "high": values[-1]}
-    if isinstance(values, range):
-        raise InvalidInputError(f"parameter {name} has {len(form)} values, expected at most {ORDERED_MAX}")
-    return {"kind": "ordinal", "values": values}
-
-
-ORDERED_MAX = 10_000  # values that a parameter may list
+    ends = {"low": min(form[0], form[-1]), "high": max(form[0], form[-1])}
+    return {"kind": "int", **ends} | ({"step": abs(form.step)} if abs(form.step) > 1 else {})
 
 
 def _of_values(values: Sequence[Any]) -> dict[str, object]:

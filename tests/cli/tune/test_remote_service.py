@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.models.tuner.service.growth_contract import GrowthContract
+from tests.models.tuner.service.life_contract import LifeContract
 from tests.models.tuner.service.reports_contract import ReportsContract
 from tests.models.tuner.service.service_contract import STUDY, StudyServiceContract
 from tests.models.tuner.service.test_catalog_service import Clock
@@ -49,5 +50,5 @@ def service(tmp_path: Path, clock: Clock) -> Iterator[RemoteStudyService]:
         thread.join(30)
 
 
-class TestRemoteStudyService(StudyServiceContract, ReportsContract, GrowthContract):
+class TestRemoteStudyService(StudyServiceContract, ReportsContract, GrowthContract, LifeContract):
     """The promises of every service, over HTTP."""

@@ -14,13 +14,12 @@ LR = {"kind": "float", "low": 0.0, "high": 1.0, "log": False}
 LAYERS = {"kind": "int", "low": 1, "high": 4}
 
 
-@pytest.fixture
-def growing(service: StudyService) -> Study:
-    return service.create(GROWING)
-
-
 class GrowthContract:
     """The promises; a class that inherits them has a fixture `service`."""
+
+    @pytest.fixture
+    def growing(self, service: StudyService) -> Study:
+        return service.create(GROWING)
 
     def test_a_study_begins_without_a_parameter_and_gets_those_that_are_named(
         self, service: StudyService, growing: Study

@@ -14,6 +14,7 @@ ACTIONS = {
     "report": "reporting",
     **dict.fromkeys(("create", "import"), "made"),
     **dict.fromkeys(("status", "best", "export"), "results"),
+    **dict.fromkeys(("list", "show", "extend", "rename", "delete", "enqueue", "retry"), "life"),
     "exec": "exec_",
 }
 

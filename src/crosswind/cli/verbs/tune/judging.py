@@ -34,6 +34,13 @@ def judged(study: Study, configuration: Configuration, outcomes: Mapping[str, fl
     return signed(study, value)
 
 
+def is_reported(study: Study, configuration: Configuration, outcomes: Mapping[str, float]) -> bool:
+    """Return whether the outcomes tell the objective, finite or not."""
+    if study.objective in outcomes or NAME.fullmatch(study.objective):
+        return study.objective in outcomes
+    return _parsed(study.objective).names <= {*configuration, *outcomes}
+
+
 def signed(study: Study, value: float) -> float:
     """The number as the study keeps it, lower is better; or back again."""
     return -value if study.is_maximised else value

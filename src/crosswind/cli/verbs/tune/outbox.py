@@ -36,6 +36,7 @@ class TrialResult:
     as_measured: bool = False
     configuration: Configuration | None = None
     parameters: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    charged: bool = True
 
     def to(self, service: StudyService) -> None:
         """Tells a service; again changes nothing. Raises: what the service raises."""
@@ -54,7 +55,14 @@ class TrialResult:
                 outcomes=self.outcomes or None,
             )
         else:
-            service.fail(self.study, self.trial_id, self.reason or "failed", state=self.state, owner=self.owner)
+            service.fail(
+                self.study,
+                self.trial_id,
+                self.reason or "failed",
+                state=self.state,
+                owner=self.owner,
+                charged=self.charged,
+            )
 
 
 @dataclass(frozen=True)
