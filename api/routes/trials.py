@@ -43,9 +43,11 @@ class HeartbeatRequest(RequestBody):
 
 
 class CompleteRequest(RequestBody):
-    """The measured objective; lower is better. With `owner`, it is refused when another owner holds the trial."""
+    """The measured objective. With `owner`, it is refused when another owner holds the trial."""
 
-    objective: Annotated[float, Field(allow_inf_nan=False)]
+    objective: Annotated[
+        float, Field(allow_inf_nan=False, description="lower is better: negated where the study maximises")
+    ]
     owner: Name | None = None
     run_id: RunId | None = None
     outcomes: Annotated[
@@ -126,7 +128,7 @@ class TrialView(View):
     study_id: str
     configuration: dict[str, Value]
     state: TrialState
-    objective: float | None
+    objective: Annotated[float | None, Field(description="lower is better: negated where the study maximises")]
     owner: Annotated[str | None, Field(description="who holds the lease, or held it last")]
     lease_expires_at: str | None
     lease_expires_ns: int | None
@@ -136,6 +138,10 @@ class TrialView(View):
     checkpoint: Annotated[str | None, Field(description="where the work of an earlier holder can be resumed")]
     outcomes: dict[str, float]
     losses: Annotated[int, Field(description="how often a lease of the trial ran out without a word")]
+    weights: Annotated[
+        dict[str, float],
+        Field(description="when it was suggested, the trust in each source and, as `own`, in the study's own model"),
+    ]
     charged: Annotated[bool, Field(description="whether the trial counts for the study's budget")]
 
     @classmethod

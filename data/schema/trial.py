@@ -19,6 +19,7 @@ REPEATS_MAX = 0.5
 MAXIMISE = "maximise"
 SEARCHES = ("portfolio", "gp", "tpe", "cma", "random", "grid")
 STOP_AUTO = "auto"
+UNITS = {"seconds": "s", "joules": "J", "watts": "W", "bytes": "B", "hertz": "Hz", "celsius": "°C"}
 
 Parameter = int | float | str | bool
 Configuration = Mapping[str, Parameter]
@@ -46,7 +47,7 @@ class Trial:
     Args:
         configuration: Values of the space's parameters that apply.
         state: WAITING, LEASED and RELEASED are open; the others are ends.
-        objective: The measured number, lower is better; None unless DONE.
+        objective: Lower is better: negated where the study maximises, see `Study.signed`; None unless DONE.
         trial_id: Unique among all studies; empty outside of them.
         context: Numbers that describe the input for which the configuration was chosen, by name; empty without one.
     """
@@ -83,6 +84,7 @@ class Study:
         node_count: Nodes of a run.
         stop_early: The rule by which trials end early that report intermediate values; None for the default.
         define_by_run: Whether programs name the parameters while they run: the space grows.
+        sources: Names or ids of the only studies that it learns from, () for none; None: what suits it.
         start: Configurations to try first, in this order.
         search: The name of the search, one of SEARCHES; None for the usual one.
         stop: STOP_AUTO to begin no trial that is expected to gain less than the noise; None to use up the budget.
@@ -117,6 +119,7 @@ class Study:
     node_count: float | None = None
     stop_early: str | None = None
     define_by_run: bool = False
+    sources: tuple[str, ...] | None = None
     start: tuple[Configuration, ...] = ()
     search: str | None = None
     stop: str | None = None
@@ -137,6 +140,7 @@ class Study:
         details = dict(fields.get("details") or {})
         typed = {word: details.pop(word) for word, is_fit in _DETAILS.items() if is_fit(details.get(word))}
         typed |= {word: _texts(word, typed[word]) for word in _LISTS if word in typed}
+        typed |= {"sources": sources_from_json(typed["sources"])} if "sources" in typed else {}
         typed |= {"start": _configurations(typed["start"])} if "start" in typed else {}
         return cls(
             study_id=fields["study_id"],
@@ -166,6 +170,7 @@ class Study:
             "node_count": self.node_count,
             "stop_early": self.stop_early,
             "define_by_run": self.define_by_run or None,
+            "sources": "none" if self.sources == () else None if self.sources is None else list(self.sources),
             "start": [dict(configuration) for configuration in self.start],
             "search": self.search,
             "stop": self.stop,
@@ -186,6 +191,20 @@ class Study:
     def is_maximised(self) -> bool:
         """Return whether larger is better: services keep the objective negated then."""
         return self.direction == MAXIMISE
+
+    def signed(self, objective: float) -> float:
+        """Return an objective as it was measured from one as services keep it, or the other way round.
+
+        Services keep it so that lower is better: negated where the study maximises. Whatever people read or write, and
+        only that, passes through here.
+        """
+        return -objective if self.is_maximised else objective
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """The names of the space's parameters."""
+        parameters = self.space["parameters"] if is_wrapped(self.space) else self.space
+        return list(parameters) if isinstance(parameters, Mapping) else []
 
     @property
     def ends_ns(self) -> int | None:
@@ -212,6 +231,8 @@ class TrialRecord:
         checkpoint: Where the work of an earlier holder can be resumed.
         outcomes: The numbers that were measured besides the objective, by name.
         losses: How often a lease of it ran out without a word.
+        weights: When it was suggested, the trust in each source by name and, last, in the study's own model (`own`),
+            which sum to 1; empty without sources.
         charged: Counts for the budget: not what was imported, nor what ended by no fault of its configuration.
     """
 
@@ -225,6 +246,7 @@ class TrialRecord:
     checkpoint: str | None = None
     outcomes: Mapping[str, float] = field(default_factory=dict)
     losses: int = 0
+    weights: Mapping[str, float] = field(default_factory=dict)
     charged: bool = True
 
     @property
@@ -260,6 +282,7 @@ class TrialRecord:
             checkpoint=fields.get("checkpoint"),
             outcomes=outcomes,
             losses=int(fields.get("losses") or 0),
+            weights=dict(fields.get("weights") or {}),
             charged=bool(fields.get("charged", True)),
         )
 
@@ -281,6 +304,7 @@ class TrialRecord:
             "checkpoint": self.checkpoint,
             "outcomes": outcomes_with(self.outcomes, trial.context if is_done else {}),
             "losses": self.losses,
+            "weights": dict(self.weights),
             "charged": self.charged,
         }
 
@@ -289,6 +313,17 @@ class TrialRecord:
         fields = self.as_json()
         trial = {name: fields.pop(name) for name in ("configuration", "state", "objective", "trial_id")}
         return {"trial": trial, **fields}
+
+
+def is_wrapped(space: Mapping[str, object]) -> bool:
+    """Return whether the JSON of a space has its parameters in a field of their own, rather than being them."""
+    parameters = space.get("parameters")
+    return isinstance(parameters, Mapping) and not isinstance(parameters.get("kind"), str)
+
+
+def unit_of_objective(objective: str) -> str:
+    """Return the unit in which the name of an outcome ends, `s` of `step_p50_seconds`; empty of any other objective."""
+    return UNITS.get(objective.rpartition("_")[2], "") if objective.isidentifier() else ""
 
 
 @dataclass(frozen=True)
@@ -329,11 +364,21 @@ _DETAILS: Mapping[str, Callable[[object], bool]] = {
     "node_count": _is_number,
     "stop_early": _is_given,
     "define_by_run": lambda value: value is True,
+    "sources": lambda value: value in ("auto", "none") or _are_texts(value),
     "start": bool,
     "search": _is_given,
     "stop": _is_given,
 }
 _LISTS = ("objectives", "limits", "command")
+
+
+def sources_from_json(value: object) -> tuple[str, ...] | None:
+    """Return the sources of a study: None for `auto`, () for `none`, else names. Raises: InvalidInputError."""
+    if value in ("auto", "none"):
+        return None if value == "auto" else ()
+    if not _are_texts(value) or not isinstance(value, Sequence) or not all(name.strip() for name in value):
+        raise InvalidInputError(f"sources is {value!r:.80}, expected auto, none or a list of names of studies")
+    return tuple(dict.fromkeys(value))
 
 
 def _texts(word: str, value: object) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,12 @@ from crosswind.dashboards.figures.steps import step_ribbon
 from crosswind.dashboards.figures.trials import TrialValue, trial_values
 from crosswind.dashboards.figures.variability import cohort_distributions, cohort_over_time
 from crosswind.dashboards.figures.waterfall import waterfall
+from crosswind.dashboards.figures.weights import source_weights
 from crosswind.dashboards.pages.render import drawn
 from crosswind.data.schema.answers.explanations import Verdict
 from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, RankedPeer
 from crosswind.data.schema.steps import PHASES
-from crosswind.data.schema.trial import Trial, TrialRecord, TrialState
+from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import Basis as Says
 from crosswind.models.stragglers.history import History, Level, RunTime
@@ -80,6 +82,7 @@ def of_fleets() -> dict[str, Chart | None]:
     levels = tuple(Level(30 * number, 30 * number + 29, 1 + number % 2, 30) for number in range(100))
     complete = TrialRecord(Trial({HOSTILE: HOSTILE}, TrialState.DONE, 1.0), HOSTILE)
     failed = TrialRecord(Trial({HOSTILE: HOSTILE}, TrialState.FAILED), HOSTILE)
+    study = Study(HOSTILE, HOSTILE, {}, HOSTILE, HOSTILE, 0, 0)
     value = Finding(HOSTILE, None, HOSTILE, "gemm", "flop/s", 1.0, 2.0, 0.5, -9.0, True, Says.FLEET, 9)
     return {
         "effects": effects_plot(effects, finding=HOSTILE, axis="times as long", verdicts=("slows", "is not shown to")),
@@ -88,7 +91,8 @@ def of_fleets() -> dict[str, Chart | None]:
         "levels": levels_plot(History("s", HOSTILE, runs, levels)),
         "checks": checked_values([value] * STEPS),
         **of_parameters(),
-        "trials": trial_values([complete, failed] * STEPS, HOSTILE, HOSTILE),
+        "trials": trial_values(study, [complete, failed] * STEPS, HOSTILE),
+        "weights": source_weights([replace(complete, weights={HOSTILE: 0.25, "own": 0.75})] * STEPS),
     }
 
 
@@ -106,7 +110,8 @@ def of_parameters() -> dict[str, Chart | None]:
 
 NAMES = (
     *("waterfall", "steps", "ranks", "phases", "runs", "cohort", "ecdf", "causes", "coverage", "leaderboard"),
-    *("effects", "dose", "fleet", "levels", "checks", "trials", "importance", "slices", "parallel", "contour"),
+    *("effects", "dose", "fleet", "levels", "checks", "trials", "weights"),
+    *("importance", "slices", "parallel", "contour"),
 )
 
 
@@ -119,7 +124,7 @@ def chart_of(charts: Mapping[str, Chart | None], name: str) -> Chart:
 def test_every_figure_file_is_held_to_this_contract() -> None:
     files = {path.stem for path in Path(figures.__file__).parent.glob("*.py")} - {"__init__", "chart", "verdicts"}
     of_runs = {"waterfall", "steps", "ranks", "phases", "runs", "variability", "causes", "coverage"}
-    assert files == of_runs | {"effects", "dose", "fleet", "levels", "checks", "trials", "parameters"}
+    assert files == of_runs | {"effects", "dose", "fleet", "levels", "checks", "trials", "weights", "parameters"}
 
 
 @pytest.mark.parametrize("name", NAMES)

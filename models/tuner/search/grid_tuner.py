@@ -7,11 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.trial import Configuration, Parameter, Trial
+from crosswind.data.schema.trial import Configuration, Parameter, Trial, is_wrapped
 from crosswind.models.tuner.search.observed_trials import ObservedTrials
 from crosswind.models.tuner.search.tuner import check_count
 from crosswind.models.tuner.space.parameter import ENUMERATED_MAX, Domain, FloatDomain, IntDomain
-from crosswind.models.tuner.space.space import Space, is_wrapped
+from crosswind.models.tuner.space.space import Space
 
 LEVELS = 5  # of a range: both ends, and equal steps between, in factors where it is logarithmic
 

@@ -5,16 +5,17 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Protocol
 
+from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.search.source import Source
 from crosswind.models.tuner.search.tuner import Tuner, weights_of
-from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.aim import Aim
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # NumPy, which those do without who only look at a study
     from crosswind.models.tuner.search.pareto.pareto_tuner import ParetoTuner
+    from crosswind.models.tuner.space.space import Space
 
-MakeTuner = Callable[[Space, int], Tuner]
+MakeTuner = Callable[["Space", int], Tuner]
 ROWS = 8  # of a source, best first, that a search for several objectives may begin with
 
 
@@ -25,10 +26,12 @@ class PriorStudies:
     Args:
         sources: What was measured elsewhere, the nearest first.
         features: What describes the study itself, as the sources' features describe them.
+        report: The same in words: why these are used, and what was left out.
     """
 
     sources: tuple[Source, ...] = ()
     features: Mapping[str, float | str] = field(default_factory=dict)
+    report: StudySources = field(default_factory=StudySources, compare=False)
 
 
 NO_PRIOR_STUDIES = PriorStudies()
@@ -50,7 +53,7 @@ class Search(Protocol):
         ...
 
 
-def default_tuner(space: Space, seed: int, prior: PriorStudies = NO_PRIOR_STUDIES) -> Tuner:
+def default_tuner(space: "Space", seed: int, prior: PriorStudies = NO_PRIOR_STUDIES) -> Tuner:
     """Return the portfolio where there are sources, else a Gaussian process; their modules load only here."""
     if prior.sources:
         from crosswind.models.tuner.search.portfolio.tuner import PortfolioTuner  # noqa: PLC0415 - a second
@@ -63,6 +66,8 @@ def default_tuner(space: Space, seed: int, prior: PriorStudies = NO_PRIOR_STUDIE
 
 def search_for(study: Study, prior: PriorStudies = NO_PRIOR_STUDIES) -> Search:
     """Return the search for a study's aim; with limits or several objectives its first trials are from the sources."""
+    from crosswind.models.tuner.space.space import Space  # noqa: PLC0415 - see above
+
     space, aim = Space.from_json(study.space), Aim.of(study)
     if aim.goal is None:
         tuner = _named_tuner(study, space, prior) if study.search else default_tuner(space, study.seed, prior)
@@ -74,7 +79,7 @@ def search_for(study: Study, prior: PriorStudies = NO_PRIOR_STUDIES) -> Search:
     return AimedSearch(ParetoTuner(space, study.seed, *texts, first=_best_rows(prior.sources, space)), aim)
 
 
-def _named_tuner(study: Study, space: Space, prior: PriorStudies) -> Tuner:
+def _named_tuner(study: Study, space: "Space", prior: PriorStudies) -> Tuner:
     """Return the tuner that the study asks for; prior studies are for the portfolio alone."""
     from crosswind.models.tuner.search.every_tuner import BY_NAME  # noqa: PLC0415 - seconds
     from crosswind.models.tuner.search.portfolio.tuner import PortfolioTuner  # noqa: PLC0415 - a second
@@ -85,18 +90,27 @@ def _named_tuner(study: Study, space: Space, prior: PriorStudies) -> Tuner:
     return made(space, study.seed)
 
 
-def _best_rows(sources: Sequence[Source], space: Space) -> list[Configuration]:
-    """Return the best configurations of the sources in turn, those that the space has, without duplicates."""
+def _best_rows(sources: Sequence[Source], space: "Space") -> list[Configuration]:
+    """Return the best configurations of the sources in turn, those that the space has, without duplicates.
+
+    One that failed in any of them comes after all others.
+    """
     ranked = chain.from_iterable(zip_longest(*(source.best(ROWS) for source in sources)))
     unique = {
         space.key(configuration): configuration
         for configuration in ranked
         if configuration is not None and space.contains(configuration)
     }
-    return list(unique.values())
+    failed = {
+        space.key(configuration)
+        for source in sources
+        for configuration in source.failed
+        if space.contains(configuration)
+    }
+    return [unique[key] for key in sorted(unique, key=lambda key: key in failed)]
 
 
-def _repeating(space: Space, seed: int, tuner: Tuner, share: float) -> Tuner:
+def _repeating(space: "Space", seed: int, tuner: Tuner, share: float) -> Tuner:
     from crosswind.models.tuner.search.replicating_tuner import ReplicatingTuner  # noqa: PLC0415 - a second
 
     return ReplicatingTuner(space, seed, tuner, share=share)

@@ -8,9 +8,20 @@ from pathlib import Path
 from typing import Self
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.trial import HOURS_MAX, MAXIMISE, REPEATS_MAX, TRIALS_MAX, Configuration, Parameter, Study
+from crosswind.data.schema.trial import (
+    HOURS_MAX,
+    MAXIMISE,
+    REPEATS_MAX,
+    TRIALS_MAX,
+    Configuration,
+    Parameter,
+    Study,
+    is_wrapped,
+    sources_from_json,
+    unit_of_objective,
+)
 from crosswind.models.tuner.space.memory_fit import FITS, NEEDED
-from crosswind.models.tuner.space.space import Space, is_wrapped
+from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.goal import Goal
 from crosswind.models.tuner.study.objective import Objective
 from crosswind.models.tuner.study.searches import check_search
@@ -37,6 +48,7 @@ FIELDS = (
     "command",
     "seed",
     "stop_early",
+    "sources",
     "details",
 )
 MINIMISE = "minimise"
@@ -56,7 +68,7 @@ class StudyFile:
         space: JSON that `Space.from_json` reads.
         objectives: One, or several to trade off, as `Objective.parse` reads them.
         direction: `minimise` or `maximise` a single objective.
-        unit: Of the first objective.
+        unit: Of the first objective, empty without one.
         limits: As `Limit.parse` reads them.
         trials: The budget; None for no limit.
         hours: From the study's creation on, None for no limit.
@@ -67,6 +79,7 @@ class StudyFile:
         command: Words of the program that evaluates a trial, with `{parameter}`.
         seed: Of everything random.
         stop_early: The rule by which trials end early that report intermediate values; empty for the default.
+        sources: Names of the only studies to learn from, () for none; None: what suits it.
         template: The template that the file took over, empty without one.
         details: Further facts, such as `workload` and `system`.
     """
@@ -75,7 +88,7 @@ class StudyFile:
     space: Mapping[str, object]
     objectives: tuple[str, ...] = (OBJECTIVE,)
     direction: str = MINIMISE
-    unit: str = "s"
+    unit: str = ""
     limits: tuple[str, ...] = ()
     trials: int | None = None
     hours: float | None = None
@@ -86,6 +99,7 @@ class StudyFile:
     command: tuple[str, ...] = ()
     seed: int = 0
     stop_early: str = ""
+    sources: tuple[str, ...] | None = None
     template: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
 
@@ -115,7 +129,7 @@ class StudyFile:
             space=space,
             objectives=objectives,
             direction=direction,
-            unit=_text(fields, "unit", "s") if fields.get("unit") != "" else "",
+            unit=_unit(fields, objectives[0]),
             limits=limits,
             trials=trials,
             hours=hours,
@@ -126,6 +140,7 @@ class StudyFile:
             command=_texts(fields.get("command", ()), "command"),
             seed=_whole(fields.get("seed", 0), "seed", (0, 2**31 - 1)),
             stop_early=_stop_early(fields),
+            sources=sources_from_json(fields.get("sources", "auto")),
             template=_text(fields, "template", "") if "template" in fields else "",
             details=_details(fields.get("details", {})),
         )
@@ -148,6 +163,7 @@ class StudyFile:
             "stop": self.stop,
             "command": list(self.command),
             "stop_early": self.stop_early,
+            "sources": "none" if self.sources == () else list(self.sources or ()),
             "details": dict(self.details),
         }
         return {
@@ -174,6 +190,7 @@ class StudyFile:
             "stop": self.stop,
             "command": self.command,
             "stop_early": self.stop_early,
+            "sources": "none" if self.sources == () else self.sources,
             "template": self.template,
         }
         fields = {
@@ -289,6 +306,15 @@ def _text(fields: Mapping[str, object], name: str, default: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > TEXT_MAX:
         raise InvalidInputError(f"{name} is {value!r:.80}, expected a text of 1 to {TEXT_MAX} characters")
     return value
+
+
+def _unit(fields: Mapping[str, object], objective: str) -> str:
+    """Return the unit of the first objective: as given, which may be empty, else as its name says."""
+    if fields.get("unit") == "":
+        return ""
+    if "unit" in fields:
+        return _text(fields, "unit", "")
+    return unit_of_objective(Objective.parse(objective).expression.text)
 
 
 def _texts(value: object, name: str) -> tuple[str, ...]:

@@ -38,8 +38,7 @@ class StudyFigures:
 
     def history(self) -> go.Figure:
         """Return the values in the order of the trials, and the best so far."""
-        study = self._study
-        values = trial_values(self._records, study.objective, study.unit, is_maximised=study.is_maximised)
+        values = trial_values(self._study, self._records, self._study.unit)
         assert values is not None  # noqa: S101 - there is a trial with a value
         return values.draw()
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MINIMISE, MAXIMISE = "minimise", "maximise"
 DIRECTIONS = {"minimise": MINIMISE, "minimize": MINIMISE, "maximise": MAXIMISE, "maximize": MAXIMISE}
 UNKNOWN = {"_": {"kind": "boolean"}}  # takes the place of parameters that will be named later
-DEFAULTS = {"objective": "value", "unit": ""}
+DEFAULTS = {"objective": "value"}
 
 
 def study(  # noqa: PLR0913 - keywords

@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.trial import Configuration
-from crosswind.models.tuner.space.space import WRAPPED, is_wrapped
+from crosswind.data.schema.trial import Configuration, is_wrapped
+from crosswind.models.tuner.space.space import WRAPPED
 
 METADATA = "tune"  # of a dataclass's field, in place of an annotation
 EXPECTED = "expected (low, high), (low, high, 'log'), range(...), a list of values, or {'kind': ...}"

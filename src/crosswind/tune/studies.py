@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self, SupportsFloat
 
 from crosswind.cli.verbs.tune.asker import asking_process
-from crosswind.cli.verbs.tune.judging import judged, signed
+from crosswind.cli.verbs.tune.judging import judged
 from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
 from crosswind.data.schema.context import REASON_MAX
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, ProjectError, UnavailableError
@@ -233,7 +233,7 @@ class Study:
 
         `trial.report` and `trial.should_stop` call it.
         """
-        reports = [Report(step, signed(self._study, value)) for step, value in values.items()]
+        reports = [Report(step, self._study.signed(value)) for step, value in values.items()]
         try:
             return self._place.service.report(self.study_id, trial.trial_id, reports, owner=trial.owner)
         except ConflictError as error:  # somebody else has it by now
@@ -313,7 +313,7 @@ class Study:
 
     def _finished(self, record: schema.TrialRecord) -> FinishedTrial:
         assert record.trial.objective is not None  # noqa: S101 - the best are measured
-        value = signed(self._study, record.trial.objective)
+        value = self._study.signed(record.trial.objective)
         return FinishedTrial(record.trial_id, dict(record.trial.configuration), value, dict(record.outcomes))
 
     def _result(self, trial: Trial, value: Value | None, state: str | None, reason: str) -> TrialResult:
@@ -335,7 +335,7 @@ class Study:
         if isinstance(value, Mapping):
             outcomes = {name: number_of(name, number) for name, number in value.items()}
             return judged(self._study, trial.configuration, outcomes), outcomes
-        return signed(self._study, number_of("value", value)), {}
+        return self._study.signed(number_of("value", value)), {}
 
     def _report(self, trial: Trial, result: TrialResult) -> None:
         """Tell the service, or keep the report where no service answers."""

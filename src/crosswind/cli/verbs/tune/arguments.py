@@ -28,14 +28,17 @@ def _configure_making(actions: Actions) -> None:
     create = _action(actions, "create", "a study, from a YAML, JSON or TOML file: create STUDY.yaml")
     create.add_argument("space", type=Path, nargs="?", help="a JSON file of parameters alone: create NAME SPACE.json")
     create.add_argument("--objective", default=None, help="with SPACE.json: what is measured; lower is better")
-    create.add_argument("--unit", default="s", help="with SPACE.json: the objective's unit")
+    create.add_argument("--unit", help="with SPACE.json: the objective's unit (default: as its name ends)")
     create.add_argument("--seed", type=int, default=0, help="with SPACE.json: of the search")
     create.add_argument("--trials", type=int, metavar="N", help="the budget: how many trials may be begun")
+    create.add_argument(
+        "--sources", metavar="auto|none|NAME,...", help="what to learn from: what suits it, nothing, or these studies"
+    )
     create.add_argument("--search", choices=SEARCHES, help="who searches (default: as the file says, else Crosswind)")
     create.add_argument("--stop", choices=(STOP_AUTO,), help="no more trials once they are not worth it")
     create.add_argument("--if-absent", action="store_true", help="leave the same study as it is; refuse another one")
     old = _action(actions, "import", "take over finished trials of Optuna, Kernel Tuner or a CSV file")
-    old.add_argument("file", type=Path)
+    old.add_argument("file", type=Path, help="a file, or a folder of which every file that can be read is taken")
     old.add_argument("--of", metavar="NAME", help="of a file with several studies, the one meant")
 
 

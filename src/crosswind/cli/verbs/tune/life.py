@@ -8,8 +8,8 @@ from pathlib import Path
 
 from crosswind.cli.text.output import say, say_json, table
 from crosswind.cli.verbs.tune.filling import text_of
-from crosswind.cli.verbs.tune.judging import signed
-from crosswind.cli.verbs.tune.trial_table import trial_table
+from crosswind.cli.verbs.tune.source_words import source_lines
+from crosswind.cli.verbs.tune.trial_table import as_measured, trial_table, with_unit
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration, Parameter, Study, TrialRecord, TrialState
@@ -56,7 +56,7 @@ def _row(status: StudyStatus) -> tuple[str, ...]:
 
 def _show(arguments: argparse.Namespace, service: StudyService) -> int:
     status = service.status(arguments.study)
-    records = service.trials(arguments.study)
+    records = as_measured(status.study, service.trials(arguments.study))
     if arguments.json:
         say_json({**_status_json(status), "records": [record.as_nested_json() for record in records]})
         return OK
@@ -68,6 +68,7 @@ def _show(arguments: argparse.Namespace, service: StudyService) -> int:
         table(("parameter", "values", "applies when"), [_parameter_row(*parameter) for parameter in parameters.items()])
     )
     say("\n".join(further)) if further else None
+    say(sources) if (sources := source_lines(status)) else None
     if records:
         newest = records[-SHOWN:]
         say(trial_table(newest))
@@ -215,7 +216,7 @@ def _budget_words(status: StudyStatus) -> str:
 
 def _measured_words(study: Study, record: TrialRecord) -> str:
     objective = record.trial.objective
-    return "-" if objective is None else f"{signed(study, objective):.6g} {study.unit}".rstrip()
+    return "-" if objective is None else with_unit(study, study.signed(objective))
 
 
 def _configuration_words(configuration: Configuration) -> str:
@@ -224,7 +225,7 @@ def _configuration_words(configuration: Configuration) -> str:
 
 def _status_json(status: StudyStatus) -> dict[str, object]:
     study, best = status.study, status.best
-    objective = None if best is None or best.trial.objective is None else signed(study, best.trial.objective)
+    objective = None if best is None or best.trial.objective is None else study.signed(best.trial.objective)
     return {
         **study.as_json(),
         "trials": {str(state): count for state, count in status.counts.items()},
@@ -232,6 +233,7 @@ def _status_json(status: StudyStatus) -> dict[str, object]:
         "is_exhausted": status.is_exhausted,
         "best": None if best is None else {"trial_id": best.trial_id, "configuration": best.trial.configuration},
         "best_objective": objective,
+        "sources": status.sources.as_json(),
     }
 
 

@@ -6,7 +6,6 @@ import os
 import sys
 
 from crosswind.cli.text.output import say_json
-from crosswind.cli.verbs.tune.judging import signed
 from crosswind.cli.verbs.tune.trials import OWNER
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import InvalidInputError
@@ -36,5 +35,5 @@ def _reason(arguments: argparse.Namespace, service: StudyService) -> str:
         return f"at step {arguments.step} its value is {arguments.value}"
     study = service.status(arguments.study).study
     owner = arguments.owner or os.environ.get(OWNER) or None
-    report = Report(arguments.step, signed(study, arguments.value))
+    report = Report(arguments.step, study.signed(arguments.value))
     return service.report(arguments.study, arguments.trial, [report], owner=owner)
