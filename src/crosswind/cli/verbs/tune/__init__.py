@@ -15,6 +15,7 @@ __all__ = ["ACTIONS", "configure", "execute"]
 # Actions by the module that does them; those of `trials` are what a job script does between two runs.
 ACTIONS = {
     **dict.fromkeys(("next", "suggest", "beat", "tell", "complete", "fail", "release"), "trials"),
+    "report": "reporting",
     **dict.fromkeys(("create", "import"), "made"),
     **dict.fromkeys(("status", "best", "export"), "results"),
     **dict.fromkeys(("list", "show", "extend", "rename", "delete", "enqueue", "retry"), "life"),
