@@ -8,11 +8,14 @@ program asks for what it needs, and the next guess heeds it.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from crosswind.data.schema.trial import Configuration, Parameter, Study, TrialRecord, TrialState
 from crosswind.models.tuner.search.search import Search
-from crosswind.models.tuner.space.space import Space
+
+if TYPE_CHECKING:  # NumPy, which those do without who only look at a study
+    from crosswind.models.tuner.space.space import Space
 
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)  # that a condition may say
 PLAIN_TEXT = re.compile(r"[^'\"\\]*")
@@ -112,6 +115,8 @@ class GrowingSearch:
         if self._search is None or space != self._space:
             self._search = self.make(replace(self.study, space=space, define_by_run=False))
             self._space, self._news = space, list(self._records)
+        from crosswind.models.tuner.space.space import Space  # noqa: PLC0415 - see above
+
         read = Space.from_json(space)
         whole = (fitting(read, self._records[trial_id]) for trial_id in dict.fromkeys(self._news))
         self._search.observe([record for record in whole if record])
@@ -125,11 +130,13 @@ def parameters_of(study: Study) -> Parameters:
     return parameters if isinstance(parameters, Mapping) else {}
 
 
-def space_of(study: Study, records: Sequence[TrialRecord]) -> Space:
+def space_of(study: Study, records: Sequence[TrialRecord]) -> "Space":
     """Return the space of a study that is defined by its runs, with the conditions that its trials show.
 
     Raises: InvalidInputError before its first parameter.
     """
+    from crosswind.models.tuner.space.space import Space  # noqa: PLC0415 - see above
+
     return Space.from_json(_space_json(parameters_of(study), records))
 
 
@@ -138,7 +145,7 @@ def _space_json(parameters: Parameters, records: Sequence[TrialRecord]) -> dict[
     return {"parameters": with_conditions(parameters, done)}
 
 
-def fitting(space: Space, record: TrialRecord) -> TrialRecord | None:
+def fitting(space: "Space", record: TrialRecord) -> TrialRecord | None:
     """Return the record with exactly the parameters that apply; None where it says nothing about those it lacks.
 
     A measured trial that lacks some, as they were not asked for, has random values there: any would do as well.
