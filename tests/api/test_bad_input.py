@@ -201,7 +201,7 @@ def test_what_is_not_there_is_not_found(client: TestClient, path: str) -> None:
         (STUDIES, {**STUDY, "space": {"a": {"kind": "int", "low": 5, "high": 1}}}, "expected low <= high"),
         (STUDIES, {**STUDY, "space": {"a": {"kind": "int", "low": 1, "high": 10**300}}}, "body.space.a.high"),
         (STUDIES, {**STUDY, "space": {"a": {"kind": "float", "low": -1e308, "high": 1e308}}}, "body.space.a.low"),
-        (STUDIES, {**STUDY, "space": {"a": {"kind": "boolean", "step": 1}}}, "body.space.a.step"),
+        (STUDIES, {**STUDY, "space": {"a": {"kind": "boolean", "step": 1}}}, "has no field 'step', expected kind"),
         (STUDIES, {**STUDY, "space": {"a": {"kind": "ordinal", "values": []}}}, "parameter a: values is empty"),
         (STUDIES, {**STUDY, "seed": -1}, "body.seed"),
         (STUDIES, {**STUDY, "seed": 2**31}, "body.seed"),
