@@ -88,7 +88,7 @@ PEERS := .venv-peers
 peers:
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/pip install --quiet --constraint constraints.txt torch uv
-	$(PEERS)/bin/uv pip install --quiet --python $(PEERS)/bin/python --requirements requirements-peers.txt --editable '.[server]'
+	$(PEERS)/bin/uv pip install --quiet --python $(PEERS)/bin/python --requirements requirements-peers.txt --editable '.[server,postgres]'
 
 clean:
 	rm -rf $(VENV) $(FRAMEWORKS) $(PEERS) build dist src/*.egg-info

@@ -28,8 +28,8 @@ def _configure_making(actions: Actions) -> None:
     create.add_argument("--unit", default="s", help="with SPACE.json: the objective's unit")
     create.add_argument("--seed", type=int, default=0, help="with SPACE.json: of the search")
     create.add_argument("--trials", type=int, metavar="N", help="the budget: how many trials may be begun")
-    old = _action(actions, "import", "take over finished trials of Optuna, Kernel Tuner or a CSV file")
-    old.add_argument("file", type=Path)
+    old = _action(actions, "import", "take over finished trials of Optuna, Ray Tune, Kernel Tuner or a CSV file")
+    old.add_argument("file", metavar="PATH", help="a file, an experiment's folder, or the URL of Optuna's database")
     old.add_argument("--of", metavar="NAME", help="of a file with several studies, the one meant")
 
 
@@ -63,8 +63,8 @@ def _configure_results(actions: Actions) -> None:
     _action(actions, "status", "every trial, and the best so far")
     best = _action(actions, "best", "the best configuration, and how sure that is")
     best.add_argument("--format", choices=("text", "json", "yaml", "toml", "env"), default="text")
-    export = _action(actions, "export", "all trials as a table for other tools")
-    export.add_argument("--format", choices=("csv", "json"), default="csv")
+    export = _action(actions, "export", "all trials as a table, or for other tuners")
+    export.add_argument("--format", choices=("csv", "json", "optuna", "t4", "ray"), default="csv")
 
 
 def _trial(actions: Actions, name: str, help_text: str) -> ActionParser:

@@ -1,4 +1,4 @@
-"""Finished trials of other tools taken over into a study: Optuna, Kernel Tuner, or a table in a CSV file."""
+"""Finished trials of other tools taken over into a study: Optuna, Ray Tune, Kernel Tuner, or a table in a CSV file."""
 
 import argparse
 import csv
@@ -17,6 +17,8 @@ from crosswind.data.store.store import Store
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers import reader_for
 from crosswind.ingest.readers.clock import zone_named
+from crosswind.ingest.readers.search import folder_reader_of
+from crosswind.ingest.readers.searches.optuna_url import histories_at, is_url, shown
 from crosswind.models.tuner.space.space import Space, is_wrapped
 from crosswind.settings import Settings
 
@@ -74,25 +76,44 @@ def study_names(study: Study) -> list[str]:
     return list(parameters) if isinstance(parameters, Mapping) else []
 
 
-def trials_in(path: Path, study: Study, system: str, of: str | None) -> Iterator[Trial]:
-    """The finished trials that a file holds. Raises: MalformedError, UnavailableError, InvalidInputError."""
-    if path.suffix.lower() in {".csv", ".tsv"}:
-        yield from _rows(path, study)
+def trials_in(where: str, study: Study, system: str, of: str | None) -> Iterator[Trial]:
+    """The finished trials at a path or URL. Raises: MalformedError, UnavailableError, InvalidInputError."""
+    path = where.removeprefix("sqlite:///")  # an SQLite file is read without Optuna
+    if not is_url(path) and Path(path).suffix.lower() in {".csv", ".tsv"}:
+        yield from _rows(Path(path), study)
         return
-    reader = reader_for(path, None)
-    report = Report(str(path), reader.name)
-    histories = [
-        history
-        for history in reader.read(path, report, Context(system, zone_named("UTC")))
-        if isinstance(history, History)
-    ]
+    histories = list(_histories(path, Context(system, zone_named("UTC"))))
     chosen = [history for history in histories if of is None or history.study.name.startswith(of)]
     if len(chosen) != 1:
         names = ", ".join(history.study.name for history in histories) or "none"
-        raise InvalidInputError(f"{path} holds the studies {names}: --of NAME says which one is meant")
+        raise InvalidInputError(f"{shown(path)} holds the studies {names}: --of NAME says which one is meant")
+    _check_direction(chosen[0].study, study)
     for trial in chosen[0].trials:
         if trial.state in ENDED:
             yield trial
+
+
+def _histories(where: str, context: Context) -> Iterator[History]:
+    """The searches of a file, of a folder that is one as a whole, or of a database."""
+    if is_url(where):
+        yield from histories_at(where, Report(shown(where), "optuna"), context)
+        return
+    path = Path(where)
+    reader = (folder_reader_of(path) if path.is_dir() else None) or reader_for(path)
+    for record in reader.read(path, Report(where, reader.name), context):
+        if isinstance(record, History):
+            yield record
+
+
+def _check_direction(theirs: Study, ours: Study) -> None:
+    """Refuse what was maximised where the study minimises, and the reverse: readers write a minus before its name."""
+    if theirs.objective.startswith("-") is not (ours.is_maximised or ours.objective.startswith("-")):
+        words = ("minimised", "maximised")
+        aim = words[theirs.objective.startswith("-")]
+        raise InvalidInputError(
+            f"{theirs.name}: {theirs.objective.removeprefix('-')} was {aim}, expected an objective that is "
+            f"{words[aim == words[0]]}, as in study {ours.name}"
+        )
 
 
 def _rows(path: Path, study: Study) -> Iterator[Trial]:
