@@ -22,7 +22,7 @@ from crosswind.api.routes.trials import TrialView
 from crosswind.api.wire import Id, Name, RequestBody, View, refuse_unknown_query
 from crosswind.data.schema.answers.fields import rfc3339
 from crosswind.data.schema.run import new_ulid
-from crosswind.data.schema.trial import TRIALS_MAX, Study, TrialState
+from crosswind.data.schema.trial import HOURS_MAX, TRIALS_MAX, Study, TrialState
 from crosswind.models.tuner.service.service import StudyStatus
 from crosswind.models.tuner.space.expression import LENGTH_MAX
 from crosswind.models.tuner.space.parameter import DESCRIPTION_MAX
@@ -100,6 +100,34 @@ class StudyRequest(RequestBody):
     ] = {}  # noqa: RUF012 - pydantic copies it
 
 
+class ExtendRequest(RequestBody):
+    """An addition to the study's budget."""
+
+    trials: Annotated[int | None, Field(ge=1, le=TRIALS_MAX)] = None
+    hours: Annotated[
+        float | None, Field(gt=0, le=HOURS_MAX, description="from now on, or from the end of the present ones")
+    ] = None
+
+
+class RenameRequest(RequestBody):
+    """The study's new name."""
+
+    name: Name
+    force: Annotated[bool, Field(description="also while trials are leased")] = False
+
+
+class DeleteRequest(RequestBody):
+    """The deletion of a study."""
+
+    force: Annotated[bool, Field(description="also while trials are leased")] = False
+
+
+class DeletedView(View):
+    """The study that is no more."""
+
+    deleted: str
+
+
 class StudyView(View):
     """One search; a lower objective is better."""
 
@@ -133,6 +161,7 @@ class StudyStatusView(StudyView):
     unjudged: Annotated[int, Field(description="complete trials whose outcomes do not tell every objective and limit")]
     ends_at: Annotated[str | None, Field(description="when the study's hours are over")]
     ends_ns: int | None
+    uncharged: Annotated[int, Field(description="trials that do not count for the budget")]
     is_exhausted: Annotated[
         bool, Field(description="whether the budget is spent and every trial has ended, or the hours are over")
     ]
@@ -151,6 +180,7 @@ class StudyStatusView(StudyView):
                 "unjudged": status.unjudged,
                 "ends_at": rfc3339(status.ends_ns),
                 "ends_ns": status.ends_ns,
+                "uncharged": status.uncharged,
                 "is_exhausted": status.is_exhausted,
             }
         )
@@ -169,6 +199,18 @@ def list_studies(store: StoreOf) -> StudyList:
         return StudyList(studies=[StudyView.of(study) for study in session.studies.all()])
 
 
+class StudyStatusList(View):
+    """Every study and how far it is, newest first."""
+
+    studies: list[StudyStatusView]
+
+
+@router.get(":status")
+def list_status(service: StudyServiceOf) -> StudyStatusList:
+    """Every study and how far it is, newest first."""
+    return StudyStatusList(studies=[StudyStatusView.of_status(status) for status in service.studies()])
+
+
 @router.post("", status_code=status.HTTP_201_CREATED)
 def create_study(body: StudyRequest, response: Response, service: StudyServiceOf, request: RequestKeyOf) -> StudyView:
     """A new study; with an Idempotency-Key, the same request again gets the same study."""
@@ -181,6 +223,27 @@ def create_study(body: StudyRequest, response: Response, service: StudyServiceOf
 def get_study(study_id: Id, service: StudyServiceOf) -> StudyStatusView:
     """One study by id or name, and how far it is."""
     return StudyStatusView.of_status(service.status(study_id))
+
+
+@router.post("/{study_id}:extend")
+def extend_study(study_id: Id, body: ExtendRequest, service: StudyServiceOf, request: RequestKeyOf) -> StudyView:
+    """The study with a larger budget; with an Idempotency-Key, the same request again adds nothing."""
+    return StudyView.of(service.extend(study_id, trials=body.trials, hours=body.hours, request=request))
+
+
+@router.post("/{study_id}:rename")
+def rename_study(study_id: Id, body: RenameRequest, service: StudyServiceOf, request: RequestKeyOf) -> StudyView:
+    """The study under another name, its id unchanged; 409 while trials are leased, unless by force."""
+    return StudyView.of(service.rename(study_id, body.name, force=body.force, request=request))
+
+
+@router.post("/{study_id}:delete")
+def delete_study(
+    study_id: Id, service: StudyServiceOf, request: RequestKeyOf, body: DeleteRequest | None = None
+) -> DeletedView:
+    """Removes the study with its trials, stored runs stay; 409 while trials are leased, unless by force."""
+    service.delete(study_id, force=(body or DeleteRequest()).force, request=request)
+    return DeletedView(deleted=study_id)
 
 
 def new_study(body: StudyRequest) -> Study:

@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints
 
 from crosswind.api.dependencies import StudyServiceOf
 from crosswind.api.idempotency import RequestKeyOf
-from crosswind.api.wire import Id, Name, RequestBody, Value, View, refuse_unknown_query
+from crosswind.api.wire import Id, Name, RequestBody, Value, Values, View, refuse_unknown_query
 from crosswind.data.schema.answers.fields import rfc3339
 from crosswind.data.schema.context import NUMBERS_MAX
 from crosswind.data.schema.trial import TrialRecord, TrialState
@@ -59,6 +59,15 @@ class FailRequest(RequestBody):
     reason: Annotated[str, StringConstraints(min_length=1, max_length=4000)]
     state: Literal["failed", "infeasible", "pruned"] = "failed"
     owner: Name | None = None
+    charged: Annotated[
+        bool, Field(description="false: the configuration is not to blame, and the budget does not count it")
+    ] = True
+
+
+class EnqueueRequest(RequestBody):
+    """Configurations that are to be evaluated before anything new."""
+
+    configurations: Annotated[list[Values], Field(min_length=1, max_length=COUNT_MAX)]
 
 
 class ReleaseRequest(RequestBody):
@@ -85,6 +94,7 @@ class TrialView(View):
     checkpoint: Annotated[str | None, Field(description="where the work of an earlier holder can be resumed")]
     outcomes: dict[str, float]
     losses: Annotated[int, Field(description="how often a lease of the trial ran out without a word")]
+    charged: Annotated[bool, Field(description="whether the trial counts for the study's budget")]
 
     @classmethod
     def of(cls, record: TrialRecord) -> Self:
@@ -146,7 +156,20 @@ def complete(study_id: Id, trial_id: Id, body: CompleteRequest, service: StudySe
 def fail(study_id: Id, trial_id: Id, body: FailRequest, service: StudyServiceOf) -> TrialView:
     """Ends the trial without an objective."""
     state = TrialState(body.state)
-    return TrialView.of(service.fail(study_id, trial_id, body.reason, state=state, owner=body.owner))
+    record = service.fail(study_id, trial_id, body.reason, state=state, owner=body.owner, charged=body.charged)
+    return TrialView.of(record)
+
+
+@router.post("/trials:enqueue")
+def enqueue(study_id: Id, body: EnqueueRequest, service: StudyServiceOf, request: RequestKeyOf) -> TrialList:
+    """New trials of these configurations, which wait for the next who asks; those that wait already are kept."""
+    return TrialList.of(service.enqueue(study_id, body.configurations, request=request))
+
+
+@router.post("/trials/{trial_id}:retry")
+def retry(study_id: Id, trial_id: Id, service: StudyServiceOf, request: RequestKeyOf) -> TrialView:
+    """A new trial of the same configuration, where this one ended without an objective."""
+    return TrialView.of(service.retry(study_id, trial_id, request=request))
 
 
 @router.post("/trials/{trial_id}:release")

@@ -41,10 +41,14 @@ class RowPeer:
         self._planned = [self.row(point) for point in top_points(space, sources)]
 
     def suggest(self, count: int) -> list[Configuration]:
-        """One configuration."""
-        assert count == 1
-        planned = [place for place in self._planned if self._free[place]]
-        return [self._pool.configurations[planned[0] if planned else self.asked()]]
+        """The sources' best rows that are free, then those that the peer asks for, all at once."""
+        chosen: list[int] = []
+        while len(chosen) < count and self._free.any():
+            planned = [place for place in self._planned if self._free[place]]
+            chosen.append(planned[0] if planned else self.asked())
+            self._free[chosen[-1]] = False
+        self._free[chosen] = True  # until they are observed
+        return [self._pool.configurations[place] for place in chosen]
 
     def observe(self, trials: Sequence[Trial]) -> None:
         for trial in trials:

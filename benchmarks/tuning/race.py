@@ -25,6 +25,7 @@ from crosswind.models.tuner.search.tuner import Tuner
 from crosswind.models.tuner.space.space import Space
 
 TRIALS = 80
+BATCH = 8
 RESULTS = "TUNER_RESULTS"  # a folder; what lies there is not computed again
 
 Make = Callable[[Table, Task, int], Tuner]
@@ -38,6 +39,7 @@ class Racer:
     make: Make
     version: str = ""
     has_sources: bool = False
+    batch: int = 1  # configurations that are measured at once
 
     @property
     def folder(self) -> str:
@@ -81,7 +83,8 @@ PEERS = {"optuna": [OptunaTpe, OptunaGp], "skopt": [Skopt], "smac": [Smac], "bot
 COLD += [Racer(peer.name, _blind(peer)) for module, peers in PEERS.items() if has(module) for peer in peers]
 if has("optuna"):
     WARM.append(Racer("top10_tpe", _top_ten, has_sources=True))
-RACERS = {racer.name: racer for racer in [*WARM, *COLD, MISLED]}
+BATCHED = [replace(racer, name=f"{racer.name}_by_{BATCH}", batch=BATCH) for racer in (*WARM, *COLD[:2])]
+RACERS = {racer.name: racer for racer in [*WARM, *COLD, MISLED, *BATCHED]}
 
 
 def race(racer: Racer, tasks: Sequence[Task], seeds: Sequence[int]) -> Floats:
@@ -124,16 +127,19 @@ def geometric(ratios: Floats) -> Floats:
 def _raced(racer: Racer, task: Task, seed: int) -> Floats:
     target = table(task.target)
     tuner = racer.make(target, task, seed)
-    best = np.full(TRIALS, np.inf)
-    for place in range(TRIALS):
-        suggested = tuner.suggest(1)
-        if not suggested:
-            break
-        objective = target.objectives[target.space.key(suggested[0])]
-        state = TrialState.FAILED if objective is None else TrialState.DONE
-        tuner.observe([Trial(suggested[0], state, objective, trial_id=str(place))])
-        best[place] = np.inf if objective is None else max(objective / target.optimum, 1.0)
-    return np.asarray(np.minimum.accumulate(best))
+    ratios: list[float] = []
+    while len(ratios) < TRIALS and (batch := tuner.suggest(min(racer.batch, TRIALS - len(ratios)))):
+        measured = [target.objectives[target.space.key(configuration)] for configuration in batch]
+        tuner.observe(
+            [
+                Trial(
+                    configuration, TrialState.FAILED if value is None else TrialState.DONE, value, trial_id=str(place)
+                )
+                for place, (configuration, value) in enumerate(zip(batch, measured, strict=True), start=len(ratios))
+            ]
+        )
+        ratios += [np.inf if value is None else max(value / target.optimum, 1.0) for value in measured]
+    return np.minimum.accumulate(np.pad(ratios, (0, TRIALS - len(ratios)), constant_values=np.inf))
 
 
 def _kept(racer: Racer, task: Task, seed: int) -> Path | None:

@@ -1,9 +1,10 @@
 """Tables of measured configurations, and which of them help to tune which.
 
-Tables under ../shared/data/tuning; only rows of a table may be picked, and a failed row costs a trial. A source is
-200 random rows of another table of the family, drawn again for every seed.
+Tables under ../shared/data/tuning, or the folder that TABLES names; only rows of a table may be picked, and a failed
+row costs a trial. A source is 200 random rows of another table of the family, drawn again for every seed.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,11 +14,13 @@ import numpy as np
 import pandas as pd
 
 from crosswind.data.samples import tuning_grid
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration
 from crosswind.models.tuner.search.source import Source
 from crosswind.models.tuner.space.space import Space
 
-TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tuning"
+FOLDER = "TABLES"  # of anybody's tables
+TABLES = Path(os.environ.get(FOLDER) or Path(__file__).resolve().parents[3] / "shared" / "data" / "tuning")
 NOT_PARAMETERS = ("objective", "valid", "std", "n")
 MISSING = "missing"
 SOURCE_ROWS = 200
@@ -31,6 +34,10 @@ class Table:
     name: str
     space: Space
     objectives: Mapping[str, float | None]
+
+    @property
+    def n_valid(self) -> int:
+        return sum(objective is not None for objective in self.objectives.values())
 
     @property
     def optimum(self) -> float:
@@ -84,10 +91,27 @@ def sample_grid() -> Table:
 
 
 def stored_table(name: str) -> Table:
-    rows = pd.read_parquet(TABLES / f"{name}.parquet")
-    objectives = rows["objective"].where(rows["valid"])
+    """A table of the folder. Raises: InvalidInputError for one without objectives above 0."""
+    path = TABLES / f"{name}.parquet"
+    rows = pd.read_parquet(path) if path.exists() else pd.read_csv(TABLES / f"{name}.csv")
+    objectives = _objectives(name, rows)
     parameters = rows.drop(columns=[column for column in NOT_PARAMETERS if column in rows])
     return _table(name, parameters, [None if np.isnan(objective) else objective for objective in objectives.tolist()])
+
+
+def _objectives(name: str, rows: pd.DataFrame) -> "pd.Series[float]":
+    if "objective" not in rows:
+        raise InvalidInputError(f"table {name} has the columns {', '.join(rows)}, expected objective among them")
+    if not pd.api.types.is_numeric_dtype(rows["objective"]):
+        raise InvalidInputError(f"table {name} has objectives of type {rows['objective'].dtype}, expected numbers")
+    valid = rows["valid"].astype(bool) if "valid" in rows else rows["objective"].notna()
+    objectives = rows["objective"].where(valid)
+    if not objectives.notna().any() or not np.isfinite(objectives.dropna()).all() or objectives.min() <= 0:
+        raise InvalidInputError(
+            f"table {name} has objectives from {objectives.min()} to {objectives.max()} in its valid rows, "
+            "expected finite ones above 0"
+        )
+    return objectives
 
 
 def _table(name: str, parameters: pd.DataFrame, objectives: Sequence[float | None]) -> Table:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, case, delete, func, select
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.schema.errors import NotFoundError
@@ -29,10 +29,16 @@ class Leases:
         query = select(table).where(table.c.study_id == study_id, table.c.state.in_(states)).order_by(table.c.trial_id)
         return [TrialRecord.from_json(dict(row)) for row in self._connection.execute(query).mappings()]
 
-    def count(self, study_id: str) -> int:
-        """Return how many trials the study has."""
-        query = select(func.count()).where(tables.trials.c.study_id == study_id)
-        return int(self._connection.execute(query).scalar_one())
+    def count(self, study_id: str) -> tuple[int, int]:
+        """Return how many trials the study has, and how many of them count for its budget."""
+        table = tables.trials
+        charged = func.count(case((table.c.charged, 1)))
+        row = self._connection.execute(select(func.count(), charged).where(table.c.study_id == study_id)).one()
+        return int(row[0]), int(row[1])
+
+    def remove(self, study_id: str) -> None:
+        """Remove the study's trials."""
+        self._connection.execute(delete(tables.trials).where(tables.trials.c.study_id == study_id))
 
     def record(self, study_id: str, trial_id: str) -> TrialRecord:
         """Return one trial. Raises: NotFoundError."""

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, or_, select
+from sqlalchemy import Connection, Select, delete, func, or_, select
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.schema.errors import ConflictError, NotFoundError
-from crosswind.data.schema.trial import History, Study, TrialRecord
+from crosswind.data.schema.trial import ENDED, History, Study, TrialRecord
 
 
 class Studies:
@@ -20,6 +20,18 @@ class Studies:
         if not rows.add_unless_there(self._connection, tables.studies, study.as_json()):
             raise ConflictError(f"study name {study.name!r} is taken: choose another")
 
+    def change(self, study: Study) -> None:
+        """Store what has become of a study. Raises: ConflictError when another one has its name."""
+        table = tables.studies
+        query = select(table.c.study_id).where(table.c.name == study.name, table.c.study_id != study.study_id)
+        if self._connection.execute(query).first():
+            raise ConflictError(f"study name {study.name!r} is taken: choose another")
+        rows.change(self._connection, table, {"study_id": study.study_id}, **study.as_json())
+
+    def remove(self, study_id: str) -> None:
+        """Remove a study that has no trials any more."""
+        self._connection.execute(delete(tables.studies).where(tables.studies.c.study_id == study_id))
+
     def merge(self, history: History) -> None:
         """Store a search that another tool made, or what has become of its trials since it was stored.
 
@@ -32,8 +44,8 @@ class Studies:
         else:
             rows.change(self._connection, tables.studies, {"study_id": study.study_id}, space=dict(study.space))
         for trial in history.trials:
-            row = TrialRecord(trial, study.study_id).as_json()
-            columns = ("trial_id", "study_id", "configuration", "state", "objective")
+            row = TrialRecord(trial, study.study_id, charged=trial.state not in ENDED).as_json()
+            columns = ("trial_id", "study_id", "configuration", "state", "objective", "charged")
             rows.upsert(self._connection, tables.trials, {name: row[name] for name in columns})
 
     def get(self, study: str) -> Study:

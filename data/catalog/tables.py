@@ -3,6 +3,7 @@
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     Column,
     Float,
     ForeignKey,
@@ -13,6 +14,7 @@ from sqlalchemy import (
     Table,
     Text,
     text,
+    true,
 )
 
 metadata = MetaData(
@@ -156,6 +158,7 @@ trials = Table(
     Column("checkpoint", Text),
     Column("outcomes", JSON, nullable=False, server_default="{}"),
     Column("losses", Integer, nullable=False, server_default="0"),
+    Column("charged", Boolean, nullable=False, server_default=true()),
     Index(None, "study_id", "state"),
 )
 

@@ -79,6 +79,7 @@ class Study:
         system: Name of the cluster on which it runs.
         world_size: Ranks of a run.
         node_count: Nodes of a run.
+        start: Configurations to try first, in this order.
         details: The rest that was written down about the search, as JSON values; nothing here is interpreted.
 
     Raises:
@@ -108,6 +109,7 @@ class Study:
     system: str | None = None
     world_size: float | None = None
     node_count: float | None = None
+    start: tuple[Configuration, ...] = ()
     details: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -123,6 +125,7 @@ class Study:
         details = dict(fields.get("details") or {})
         typed = {word: details.pop(word) for word, is_fit in _DETAILS.items() if is_fit(details.get(word))}
         typed |= {word: _texts(word, typed[word]) for word in _LISTS if word in typed}
+        typed |= {"start": _configurations(typed["start"])} if "start" in typed else {}
         return cls(
             study_id=fields["study_id"],
             name=fields["name"],
@@ -149,6 +152,7 @@ class Study:
             "system": self.system,
             "world_size": self.world_size,
             "node_count": self.node_count,
+            "start": [dict(configuration) for configuration in self.start],
         }
         return {
             "study_id": self.study_id,
@@ -192,6 +196,7 @@ class TrialRecord:
         checkpoint: Where the work of an earlier holder can be resumed.
         outcomes: The numbers that were measured besides the objective, by name.
         losses: How often a lease of it ran out without a word.
+        charged: Counts for the budget: not what was imported, nor what ended by no fault of its configuration.
     """
 
     trial: Trial
@@ -204,11 +209,17 @@ class TrialRecord:
     checkpoint: str | None = None
     outcomes: Mapping[str, float] = field(default_factory=dict)
     losses: int = 0
+    charged: bool = True
 
     @property
     def trial_id(self) -> str:
         """The trial's id."""
         return self.trial.trial_id
+
+    @property
+    def is_void(self) -> bool:
+        """Return whether it says nothing about its configuration: it ended for another reason, unmeasured."""
+        return not self.charged and self.trial.state in ENDED - {TrialState.DONE}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:
@@ -233,6 +244,7 @@ class TrialRecord:
             checkpoint=fields.get("checkpoint"),
             outcomes=outcomes,
             losses=int(fields.get("losses") or 0),
+            charged=bool(fields.get("charged", True)),
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -253,6 +265,7 @@ class TrialRecord:
             "checkpoint": self.checkpoint,
             "outcomes": outcomes_with(self.outcomes, trial.context if is_done else {}),
             "losses": self.losses,
+            "charged": self.charged,
         }
 
     def as_nested_json(self) -> dict[str, Any]:
@@ -298,6 +311,7 @@ _DETAILS: Mapping[str, Callable[[object], bool]] = {
     "system": _is_text,
     "world_size": _is_number,
     "node_count": _is_number,
+    "start": bool,
 }
 _LISTS = ("objectives", "limits", "command")
 
@@ -306,6 +320,12 @@ def _texts(word: str, value: object) -> tuple[str, ...]:
     if not _are_texts(value) or not isinstance(value, Sequence):
         raise InvalidInputError(f"details: {word} is {value!r:.80}, expected a list of texts")
     return tuple(value)
+
+
+def _configurations(value: object) -> tuple[Configuration, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
+        raise InvalidInputError(f"start is {value!r:.80}, expected a list of configurations")
+    return tuple(dict(entry) for entry in value)
 
 
 def _check_positive(name: str, value: object, most: float) -> None:

@@ -63,7 +63,7 @@ def _fitting(
     """Return by key the configurations with their objectives, None for a failure; of several trials the last one."""
     for record in records:
         trial = record.trial
-        if trial.state is not TrialState.DONE and trial.state not in FAILED:
+        if record.is_void or (trial.state is not TrialState.DONE and trial.state not in FAILED):
             continue
         configuration, fault = covered(space, trial.configuration)
         if fault:

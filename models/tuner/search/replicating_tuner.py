@@ -1,6 +1,6 @@
 """A tuner that measures a close rival again, instead of a new configuration, where that promises more."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +10,7 @@ from crosswind.data.schema.trial import Configuration, Trial
 from crosswind.models.tuner.search.incumbents import SHARE_MAX, Answer, Beliefs, next_replicate
 from crosswind.models.tuner.search.observed_trials import ObservedTrials
 from crosswind.models.tuner.search.repeats import Repeats
-from crosswind.models.tuner.search.tuner import Tuner, check_count
+from crosswind.models.tuner.search.tuner import Tuner, check_count, weights_of
 from crosswind.models.tuner.space.space import Space
 
 
@@ -48,6 +48,10 @@ class ReplicatingTuner:
         """Learn the newest state of these trials. Raises: InvalidInputError."""
         self._trials.add(trials)
         self._explorer.observe(trials)
+
+    def weights(self) -> Mapping[str, float]:
+        """Return the weights of the other tuner's sources."""
+        return weights_of(self._explorer)
 
     def answer(self, level: float = 0.9) -> Answer:
         """Return the best configuration so far.

@@ -1,13 +1,13 @@
 """Searches: the tuner for a study's aim, fed with the study's records."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Protocol
 
-from crosswind.data.schema.trial import Configuration, Study, TrialRecord
+from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.search.source import Source
-from crosswind.models.tuner.search.tuner import Tuner
+from crosswind.models.tuner.search.tuner import Tuner, weights_of
 from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.aim import Aim
 
@@ -43,6 +43,10 @@ class Search(Protocol):
 
     def suggest(self, count: int) -> list[Configuration]:
         """Return configurations to try next, none pending, none measured but for repeats; fewer where none is left."""
+        ...
+
+    def weights(self) -> Mapping[str, float]:
+        """Return the weight of each source by name and, last, that of the study's own model; empty without sources."""
         ...
 
 
@@ -94,11 +98,15 @@ class PlainSearch:
 
     def observe(self, records: Sequence[TrialRecord]) -> None:
         """Learn the trials."""
-        self.tuner.observe([record.trial for record in records])
+        self.tuner.observe([_seen(record) for record in records])
 
     def suggest(self, count: int) -> list[Configuration]:
         """Return the tuner's suggestions."""
         return self.tuner.suggest(count)
+
+    def weights(self) -> Mapping[str, float]:
+        """Return the weights of the tuner's sources and of its own model."""
+        return weights_of(self.tuner)
 
 
 @dataclass(frozen=True)
@@ -112,8 +120,17 @@ class AimedSearch:
         """Learn the trials, and the objectives and limits of complete ones."""
         judged = {record.trial.trial_id: self.aim.judge(record) for record in records}
         complete = {trial_id: judgement for trial_id, judgement in judged.items() if judgement}
-        self.tuner.learn([record.trial for record in records], complete)
+        self.tuner.learn([_seen(record) for record in records], complete)
 
     def suggest(self, count: int) -> list[Configuration]:
         """Return the tuner's suggestions."""
         return self.tuner.suggest(count)
+
+    def weights(self) -> Mapping[str, float]:
+        """Return nothing: sources only lend this search its first trials."""
+        return {}
+
+
+def _seen(record: TrialRecord) -> Trial:
+    """Return the trial as a tuner must see it: one that ended for another reason frees its configuration."""
+    return replace(record.trial, state=TrialState.RELEASED) if record.is_void else record.trial

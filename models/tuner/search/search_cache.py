@@ -42,18 +42,22 @@ class CachedSearch:
 
     search: Search
     lock: threading.RLock = field(default_factory=threading.RLock)
-    _seen: dict[str, tuple[Trial, Mapping[str, float]]] = field(default_factory=dict, init=False)
+    _seen: dict[str, tuple[Trial, Mapping[str, float], bool]] = field(default_factory=dict, init=False)
 
     def suggest(self, records: Sequence[TrialRecord], count: int) -> list[Configuration]:
         """Return up to `count` configurations besides those of the study's records."""
         with self.lock:
             news = {record.trial_id: record for record in records if self._is_news(record)}
             self.search.observe(list(news.values()))
-            self._seen |= {trial_id: (record.trial, record.outcomes) for trial_id, record in news.items()}
+            self._seen |= {trial_id: _news(record) for trial_id, record in news.items()}
             return self.search.suggest(count)
 
     def _is_news(self, record: TrialRecord) -> bool:
-        return self._seen.get(record.trial_id) != (record.trial, record.outcomes)
+        return self._seen.get(record.trial_id) != _news(record)
+
+
+def _news(record: TrialRecord) -> tuple[Trial, Mapping[str, float], bool]:
+    return record.trial, record.outcomes, record.charged
 
 
 @dataclass

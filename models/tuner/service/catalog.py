@@ -17,10 +17,12 @@ from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import ENDED, Configuration, Study, TrialRecord, TrialState
 from crosswind.models.tuner.search.search import MakeTuner
 from crosswind.models.tuner.search.search_cache import CachedSearch, FindPriorStudies, SearchCache, no_prior_studies
-from crosswind.models.tuner.service import rules
+from crosswind.models.tuner.service import life, rules
 from crosswind.models.tuner.service.changes import Rule, TrialChanges
+from crosswind.models.tuner.service.life import Begun
 from crosswind.models.tuner.service.rules import SuggestRequest
 from crosswind.models.tuner.service.service import (
+    HELD,
     LIMITS,
     OPEN,
     DeadJobs,
@@ -107,18 +109,78 @@ class CatalogStudyService(TrialChanges):
             if made:
                 return session.studies.get(made[0])
             session.studies.add(study)
+            _add_waiting(session, study, study.start)
             _settle(session, request, [study.study_id])
         return study
+
+    def extend(
+        self, study: str, *, trials: int | None = None, hours: float | None = None, request: RequestKey | None = None
+    ) -> Study:
+        """Add to the budget."""
+
+        def rule(stored: Study, _: Sequence[TrialRecord]) -> Study:
+            changed = life.extended(stored, trials=trials, hours=hours, now_ns=self._clock())
+            rules.check_study(changed)
+            return changed
+
+        return self._change_study(study, rule, request)
+
+    def rename(self, study: str, name: str, *, force: bool = False, request: RequestKey | None = None) -> Study:
+        """Give the study another name."""
+
+        def rule(stored: Study, records: Sequence[TrialRecord]) -> Study:
+            rules.check_study(renamed := replace(stored, name=name))
+            if not force:
+                life.expect_no_lease(stored, records, self._clock())
+            return renamed
+
+        return self._change_study(study, rule, request)
+
+    def delete(self, study: str, *, force: bool = False, request: RequestKey | None = None) -> None:
+        """Remove the study with its trials."""
+        with self._catalog.write() as session:
+            if request and session.requests.claim(request, self._clock()):
+                return
+            stored = session.studies.lock(study)
+            if not force:
+                life.expect_no_lease(stored, session.leases.records(stored.study_id, HELD), self._clock())
+            session.leases.remove(stored.study_id)
+            session.studies.remove(stored.study_id)
+            _settle(session, request, [stored.study_id])
+
+    def enqueue(
+        self, study: str, configurations: Sequence[Configuration], *, request: RequestKey | None = None
+    ) -> list[TrialRecord]:
+        """Store trials that wait for an owner."""
+        with self._catalog.write() as session:
+            locked = session.studies.lock(study)
+            trial_ids = session.requests.claim(request, self._clock()) if request else None
+            if trial_ids is None:
+                records = session.leases.records(locked.study_id)
+                places = life.queued(locked, records, configurations, now_ns=self._clock())
+                new = [wanted for wanted, place in zip(configurations, places, strict=True) if place is None]
+                made = iter(_add_waiting(session, locked, new))
+                trial_ids = tuple(place.trial_id if place else next(made) for place in places)
+                _settle(session, request, trial_ids)
+            return [session.leases.record(locked.study_id, trial_id) for trial_id in trial_ids]
+
+    def studies(self) -> list[StudyStatus]:
+        """Return how far every study is, the newest first."""
+        with self._catalog.read() as session:
+            return [
+                rules.status_of(study, session.leases.records(study.study_id), self._clock)
+                for study in session.studies.all()
+            ]
 
     def suggest(self, study: str, count: int, lease: Lease, *, request: RequestKey | None = None) -> list[TrialRecord]:
         """Return up to `count` trials for the lease's owner."""
         wanted = SuggestRequest(count, lease, request)
         with self._catalog.read() as session:
             stored = session.studies.get(study)
-            records, n_trials = session.leases.records(stored.study_id, OPEN), session.leases.count(stored.study_id)
+            records, begun = session.leases.records(stored.study_id, OPEN), _begun(session, stored)
         # Before the study is locked, as it may take time.
         wanted = replace(wanted, dead=rules.jobs_that_died(records, self._dead_jobs))
-        n_new = self._n_new(stored, records, n_trials, wanted)
+        n_new = self._n_new(stored, records, begun, wanted)
         try:
             return self._serve(stored, wanted, self._search_cache.get(stored) if n_new else None)
         except _OvertakenError:
@@ -154,14 +216,28 @@ class CatalogStudyService(TrialChanges):
                 session.leases.change(changed)
             return session.leases.record(record.study_id, trial_id)
 
-    def _n_new(self, study: Study, records: Sequence[TrialRecord], n_trials: int, wanted: SuggestRequest) -> int:
+    def _change_study(
+        self, study: str, rule: Callable[[Study, Sequence[TrialRecord]], Study], request: RequestKey | None
+    ) -> Study:
+        """Change the locked study by the rule, which gets the leased trials, too; return it as stored."""
+        with self._catalog.write() as session:
+            made = session.requests.claim(request, self._clock()) if request else None
+            if made:
+                return session.studies.get(made[0])
+            stored = session.studies.lock(study)
+            changed = rule(stored, session.leases.records(stored.study_id, HELD))
+            session.studies.change(changed)
+            _settle(session, request, [stored.study_id])
+            return changed
+
+    def _n_new(self, study: Study, records: Sequence[TrialRecord], begun: Begun, wanted: SuggestRequest) -> int:
         """Return how many new trials the request needs besides those of the records that are available."""
         now_ns = self._clock()
         if study.is_over(now_ns):
             return 0
-        most = self._limits.trials if study.trials_max is None else study.trials_max
+        left = self._limits.trials - begun.trials if study.trials_max is None else study.trials_max - begun.charged
         again = rules.available(records, wanted, now_ns)
-        return max(min(wanted.count - len(again), most - n_trials), 0)
+        return max(min(wanted.count - len(again), left), 0)
 
     def _serve(self, study: Study, wanted: SuggestRequest, search: CachedSearch | None) -> list[TrialRecord]:
         """Plan, lock, lease; threads that want something new of one study come one after the other."""
@@ -178,7 +254,7 @@ class CatalogStudyService(TrialChanges):
     def _plan(self, study: Study, wanted: SuggestRequest, search: CachedSearch) -> Plan:
         with self._catalog.read() as session:
             records = session.leases.records(study.study_id)
-        count = self._n_new(study, records, len(records), wanted)
+        count = self._n_new(study, records, Begun.of(records), wanted)
         again = {record.trial_id for record in rules.available(records, wanted, self._clock())}
         seen = [_as_leased(record) if record.trial_id in again else record for record in records]
         return Plan(len(records), count, search.suggest(seen, count) if count else (), search)
@@ -206,11 +282,13 @@ class CatalogStudyService(TrialChanges):
 
     def _configurations(self, session: Session, study: Study, count: int, plan: Plan) -> Sequence[Configuration]:
         """Return the configurations to begin: as planned, or others, computed while the study is locked."""
-        n_trials = session.leases.count(study.study_id) if count else 0
-        allowed = rules.remaining(study, n_trials, count, self._limits.trials) if count else 0
+        if count == 0:
+            return []
+        begun = _begun(session, study)
+        allowed = begun.remaining(study, count, self._limits.trials)
         if allowed == 0:
             return []
-        if plan.suffices(n_trials, allowed):
+        if plan.suffices(begun.trials, allowed):
             return plan.configurations[:allowed]
         if plan.search is None:
             raise _OvertakenError
@@ -223,6 +301,18 @@ class CatalogStudyService(TrialChanges):
 def _as_leased(record: TrialRecord) -> TrialRecord:
     """Return a trial that is about to be leased as a tuner must see it: its configuration is not free."""
     return replace(record, trial=replace(record.trial, state=TrialState.LEASED))
+
+
+def _begun(session: Session, study: Study) -> Begun:
+    return Begun(*session.leases.count(study.study_id))
+
+
+def _add_waiting(session: Session, study: Study, configurations: Sequence[Configuration]) -> list[str]:
+    """Store trials that wait for an owner, in this order; return their ids."""
+    trial_ids = sorted(new_ulid() for _ in configurations)  # of one millisecond they have no order
+    for trial_id, configuration in zip(trial_ids, configurations, strict=True):
+        session.leases.add(life.waiting(study.study_id, trial_id, configuration))
+    return trial_ids
 
 
 def _settle(session: Session, request: RequestKey | None, made: Sequence[str]) -> None:

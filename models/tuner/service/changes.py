@@ -1,10 +1,11 @@
 """The verbs of a study service that change one trial by a rule, wherever its trials are stored."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from crosswind.data.schema.trial import Trial, TrialRecord, TrialState
-from crosswind.models.tuner.service import rules
+from crosswind.data.schema.request_key import RequestKey
+from crosswind.data.schema.trial import Configuration, Trial, TrialRecord, TrialState
+from crosswind.models.tuner.service import life, rules
 from crosswind.models.tuner.service.service import StudyStatus
 
 Rule = Callable[[TrialRecord], TrialRecord]
@@ -16,6 +17,16 @@ class TrialChanges(ABC):
     @abstractmethod
     def change(self, study: str, trial_id: str, rule: Rule) -> TrialRecord:
         """Change the trial by the rule, at once for all who see it, and return it as stored. Raises: NotFoundError."""
+
+    @abstractmethod
+    def enqueue(
+        self, study: str, configurations: Sequence[Configuration], *, request: RequestKey | None = None
+    ) -> list[TrialRecord]:
+        """Store trials that wait for an owner."""
+
+    @abstractmethod
+    def trial(self, study: str, trial_id: str) -> TrialRecord:
+        """Return one trial."""
 
     @abstractmethod
     def status(self, study: str) -> StudyStatus:
@@ -44,11 +55,28 @@ class TrialChanges(ABC):
             lambda record: rules.completed(record, objective, owner=owner, run_id=run_id, outcomes=outcomes),
         )
 
-    def fail(
-        self, study: str, trial_id: str, reason: str, *, state: TrialState = TrialState.FAILED, owner: str | None = None
+    def fail(  # noqa: PLR0913 - as the protocol has it
+        self,
+        study: str,
+        trial_id: str,
+        reason: str,
+        *,
+        state: TrialState = TrialState.FAILED,
+        owner: str | None = None,
+        charged: bool = True,
     ) -> TrialRecord:
         """End a trial without an objective."""
-        return self.change(study, trial_id, lambda record: rules.failed(record, reason, state=state, owner=owner))
+        return self.change(
+            study,
+            trial_id,
+            lambda record: rules.failed(record, reason, state=state, owner=owner, charged=charged),
+        )
+
+    def retry(self, study: str, trial_id: str, *, request: RequestKey | None = None) -> TrialRecord:
+        """Enqueue the configuration of a trial that ended without an objective."""
+        configuration = life.expect_again(self.trial(study, trial_id))
+        [record] = self.enqueue(study, [configuration], request=request)
+        return record
 
     def best(self, study: str) -> Trial | None:
         """Return the best complete trial so far."""

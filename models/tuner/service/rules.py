@@ -16,6 +16,7 @@ from crosswind.data.schema.trial import ENDED, TRIALS_MAX, Configuration, Study,
 from crosswind.models.tuner.service.service import COUNT_MAX, FREE, HELD, OPEN, DeadJobs, Lease, StudyStatus
 from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.aim import Aim
+from crosswind.models.tuner.study.start import check_start
 
 NAME_MAX = 200  # characters of a study's or an outcome's name
 TEXT_MAX = 4_000  # characters of a checkpoint's path
@@ -48,18 +49,7 @@ def check_study(study: Study) -> None:
         raise InvalidInputError(f"trials_max is {budget}, expected 1 to {TRIALS_MAX}")
     Space.from_json(study.space)
     Aim.of(study)
-
-
-def remaining(study: Study, n_trials: int, count: int, trials_max: int = TRIALS_MAX) -> int:
-    """Return how many of `count` new trials the budget allows after the `n_trials` that were begun.
-
-    Raises: InvalidInputError when a study without a budget is as large as any may be.
-    """
-    if study.trials_max is not None:
-        return max(min(count, study.trials_max - n_trials), 0)
-    if n_trials + count > trials_max:
-        raise InvalidInputError(f"study {study.name!r} has {n_trials} trials, expected at most {trials_max}")
-    return count
+    check_start(study)
 
 
 def jobs_that_died(records: Sequence[TrialRecord], dead_jobs: DeadJobs) -> Collection[str]:
@@ -146,8 +136,12 @@ def completed(
     return replace(record, trial=trial, lease_expires_ns=None, run_id=run_id, outcomes=measured)
 
 
-def failed(record: TrialRecord, reason: str, *, state: TrialState, owner: str | None) -> TrialRecord:
+def failed(
+    record: TrialRecord, reason: str, *, state: TrialState, owner: str | None, charged: bool = True
+) -> TrialRecord:
     """Return the trial over without an objective; its context may stand behind the reason.
+
+    Not `charged`, it ended for a reason that says nothing about its configuration, and does not count for the budget.
 
     Raises: InvalidInputError, ConflictError.
     """
@@ -160,7 +154,7 @@ def failed(record: TrialRecord, reason: str, *, state: TrialState, owner: str | 
     _expect(record, OPEN | {state})
     text, context = split_reason(reason)
     ended = _in_state(record, state)
-    return replace(ended, trial=replace(ended.trial, context=context), reason=text)
+    return replace(ended, trial=replace(ended.trial, context=context), reason=text, charged=charged)
 
 
 def status_of(study: Study, records: Sequence[TrialRecord], clock: Callable[[], int]) -> StudyStatus:
@@ -172,7 +166,16 @@ def status_of(study: Study, records: Sequence[TrialRecord], clock: Callable[[], 
             record.trial.state not in HELD or _is_lost(record, now_ns, ()) for record in records
         )
     by_state = {state: counts[state] for state in TrialState}
-    return StudyStatus(study, by_state, ranked.front, ranked.outside, ranked.unjudged, study.ends_ns, is_over)
+    return StudyStatus(
+        study,
+        by_state,
+        ranked.front,
+        ranked.outside,
+        ranked.unjudged,
+        study.ends_ns,
+        is_over,
+        uncharged=sum(not record.charged for record in records),
+    )
 
 
 def _in_state(record: TrialRecord, state: TrialState) -> TrialRecord:

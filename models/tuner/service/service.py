@@ -1,12 +1,12 @@
 """The protocol of every service that leases the trials of studies, wherever it keeps them."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.request_key import RequestKey
-from crosswind.data.schema.trial import TRIALS_MAX, Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.trial import TRIALS_MAX, Configuration, Study, Trial, TrialRecord, TrialState
 
 COUNT_MAX = 100
 LEASE_SECONDS_MAX = 30 * 24 * 3600.0
@@ -82,6 +82,7 @@ class StudyStatus:
         unjudged: Complete trials whose outcomes do not give every objective and limit.
         ends_ns: When the study's hours are over, None without any.
         is_over: Whether they are over and no lease still runs.
+        uncharged: Trials that do not count for the budget.
     """
 
     study: Study
@@ -91,6 +92,12 @@ class StudyStatus:
     unjudged: int = 0
     ends_ns: int | None = None
     is_over: bool = False
+    uncharged: int = 0
+
+    @property
+    def charged(self) -> int:
+        """The number of trials that count for the budget."""
+        return sum(self.counts.values()) - self.uncharged
 
     @property
     def best(self) -> TrialRecord | None:
@@ -101,7 +108,7 @@ class StudyStatus:
     def is_exhausted(self) -> bool:
         """Return whether the budget is spent: every trial that it allows has ended, or its hours are over."""
         budget, is_open = self.study.trials_max, any(self.counts.get(state, 0) for state in OPEN)
-        return self.is_over or (budget is not None and sum(self.counts.values()) >= budget and not is_open)
+        return self.is_over or (budget is not None and self.charged >= budget and not is_open)
 
 
 class DeadJobs(Protocol):
@@ -131,8 +138,56 @@ class StudyService(Protocol):
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
         """Store a new study; the same request again gets the study that it made before.
 
-        Raises: InvalidInputError for a space or budget that is none, ConflictError when the name is taken.
+        The configurations of its `start` wait in it for an owner. Raises: InvalidInputError for a space, budget or
+        start that is none, ConflictError when the name is taken.
         """
+        ...
+
+    def extend(
+        self, study: str, *, trials: int | None = None, hours: float | None = None, request: RequestKey | None = None
+    ) -> Study:
+        """Add trials to the budget, and hours from now on or from the end of the present ones, whichever is later.
+
+        The same request again adds nothing. Raises: NotFoundError; InvalidInputError for a number out of bounds, and
+        where the study has no such budget.
+        """
+        ...
+
+    def rename(self, study: str, name: str, *, force: bool = False, request: RequestKey | None = None) -> Study:
+        """Give the study another name; its id stays.
+
+        Raises: NotFoundError, InvalidInputError; ConflictError when the name is taken, or while trials are leased
+        unless by `force`.
+        """
+        ...
+
+    def delete(self, study: str, *, force: bool = False, request: RequestKey | None = None) -> None:
+        """Remove the study with its trials; stored runs stay.
+
+        Raises: NotFoundError; ConflictError while trials are leased, unless by `force`.
+        """
+        ...
+
+    def enqueue(
+        self, study: str, configurations: Sequence[Configuration], *, request: RequestKey | None = None
+    ) -> list[TrialRecord]:
+        """Store trials of these configurations that wait for an owner, who gets them before anything new.
+
+        A configuration that waits already is not stored a second time. The same request again gets the same trials.
+        Raises: NotFoundError; InvalidInputError for a configuration outside of the space; ConflictError where budget
+        or hours are used up.
+        """
+        ...
+
+    def retry(self, study: str, trial_id: str, *, request: RequestKey | None = None) -> TrialRecord:
+        """Enqueue the configuration of a trial that ended without an objective, as a new trial.
+
+        Raises: NotFoundError; ConflictError for a trial that is open or done, and as `enqueue`.
+        """
+        ...
+
+    def studies(self) -> list[StudyStatus]:
+        """Return how far every study is, the newest first."""
         ...
 
     def suggest(self, study: str, count: int, lease: Lease, *, request: RequestKey | None = None) -> list[TrialRecord]:
@@ -175,12 +230,20 @@ class StudyService(Protocol):
         """
         ...
 
-    def fail(
-        self, study: str, trial_id: str, reason: str, *, state: TrialState = TrialState.FAILED, owner: str | None = None
+    def fail(  # noqa: PLR0913 - who ends it, how and why
+        self,
+        study: str,
+        trial_id: str,
+        reason: str,
+        *,
+        state: TrialState = TrialState.FAILED,
+        owner: str | None = None,
+        charged: bool = True,
     ) -> TrialRecord:
         """End a trial without an objective: failed, infeasible or pruned; repeating it changes nothing.
 
-        The trial's context may stand behind the reason (see `reason_with`).
+        The trial's context may stand behind the reason (see `reason_with`). Not `charged`, the reason is not in the
+        configuration: the trial does not count for the budget, and the search learns nothing of it.
         Raises: NotFoundError; InvalidInputError for another state; ConflictError when the trial ended otherwise, or
         another owner holds it.
         """

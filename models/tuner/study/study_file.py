@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Self
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.trial import HOURS_MAX, MAXIMISE, REPEATS_MAX, TRIALS_MAX, Parameter, Study
+from crosswind.data.schema.trial import HOURS_MAX, MAXIMISE, REPEATS_MAX, TRIALS_MAX, Configuration, Parameter, Study
 from crosswind.models.tuner.space.memory_fit import FITS, NEEDED
 from crosswind.models.tuner.space.space import Space, is_wrapped
 from crosswind.models.tuner.study.goal import Goal
 from crosswind.models.tuner.study.objective import Objective
+from crosswind.models.tuner.study.start import check_start
 from crosswind.models.tuner.study.study_text import mapping_in
 from crosswind.models.tuner.templates import template_named
 
@@ -28,6 +29,7 @@ FIELDS = (
     "transformer",
     "limits",
     "budget",
+    "start",
     "command",
     "seed",
     "details",
@@ -54,6 +56,7 @@ class StudyFile:
         trials: The budget; None for no limit.
         hours: From the study's creation on, None for no limit.
         repeats: Share of the trials that may measure a close rival again.
+        start: Configurations to try first.
         command: Words of the program that evaluates a trial, with `{parameter}`.
         seed: Of everything random.
         template: The template that the file took over, empty without one.
@@ -69,6 +72,7 @@ class StudyFile:
     trials: int | None = None
     hours: float | None = None
     repeats: float | None = None
+    start: tuple[Configuration, ...] = ()
     command: tuple[str, ...] = ()
     seed: int = 0
     template: str = ""
@@ -105,12 +109,14 @@ class StudyFile:
             trials=trials,
             hours=hours,
             repeats=repeats,
+            start=_start(fields.get("start", ())),
             command=_texts(fields.get("command", ()), "command"),
             seed=_whole(fields.get("seed", 0), "seed", (0, 2**31 - 1)),
             template=_text(fields, "template", "") if "template" in fields else "",
             details=_details(fields.get("details", {})),
         )
         Goal.parse(objectives, limits)
+        check_start(read.study("", 0))
         if repeats is not None and (limits or len(objectives) > 1):
             raise InvalidInputError(f"budget: repeats is {repeats}, expected none beside limits or several objectives")
         return read
@@ -122,6 +128,7 @@ class StudyFile:
         further = {
             "limits": list(self.limits),
             "budget": {name: value for name, value in budget.items() if value is not None},
+            "start": [dict(configuration) for configuration in self.start],
             "command": list(self.command),
             "details": dict(self.details),
         }
@@ -144,6 +151,7 @@ class StudyFile:
             "limits": self.limits,
             "hours": self.hours,
             "repeats": self.repeats,
+            "start": self.start,
             "command": self.command,
             "template": self.template,
         }
@@ -224,6 +232,14 @@ def _budget(value: object) -> tuple[int | None, float | None, float | None]:
     trials = value.get("trials")
     whole = None if trials is None else _whole(trials, "budget: trials", (1, TRIALS_MAX))
     return whole, _positive(value, "hours", HOURS_MAX), _positive(value, "repeats", REPEATS_MAX)
+
+
+def _start(value: object) -> tuple[Configuration, ...]:
+    """Return one configuration or a list of them as a tuple."""
+    entries = [value] if isinstance(value, Mapping) else value
+    if not isinstance(entries, list | tuple) or not all(isinstance(entry, Mapping) for entry in entries):
+        raise InvalidInputError(f"start is {value!r:.80}, expected a configuration such as {{'batch': 32}}, or a list")
+    return tuple(dict(entry) for entry in entries)
 
 
 def _positive(budget: Mapping[object, object], name: str, most: float) -> float | None:

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -13,7 +13,7 @@ from crosswind.data.schema.errors import (
     NotFoundError,
 )
 from crosswind.data.schema.request_key import RequestKey
-from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.service.service import Lease, StudyStatus
 
 AGAIN_SECONDS = (0.1, 0.5)  # between attempts to get any answer at all
@@ -71,12 +71,54 @@ class RemoteStudyService:
         facts = _given(owner=owner, run_id=run_id, outcomes=dict(outcomes) if outcomes else None)
         return _record(self._post(f"{self.path(study, trial_id)}:complete", {"objective": objective, **facts}))
 
-    def fail(
-        self, study: str, trial_id: str, reason: str, *, state: TrialState = TrialState.FAILED, owner: str | None = None
+    def fail(  # noqa: PLR0913 - as every service has it
+        self,
+        study: str,
+        trial_id: str,
+        reason: str,
+        *,
+        state: TrialState = TrialState.FAILED,
+        owner: str | None = None,
+        charged: bool = True,
     ) -> TrialRecord:
         """Ends a trial without an objective."""
-        facts = {"reason": reason, "state": str(state), **_given(owner=owner)}
+        facts = {"reason": reason, "state": str(state), **_given(owner=owner, charged=None if charged else False)}
         return _record(self._post(f"{self.path(study, trial_id)}:fail", facts))
+
+    def enqueue(
+        self, study: str, configurations: Sequence[Configuration], *, request: RequestKey | None = None
+    ) -> list[TrialRecord]:
+        """Stores trials that wait for an owner."""
+        body = {"configurations": [dict(configuration) for configuration in configurations]}
+        return _trials(self._post(f"{self.path(study)}/trials:enqueue", body, request or _new_request()))
+
+    def retry(self, study: str, trial_id: str, *, request: RequestKey | None = None) -> TrialRecord:
+        """Enqueues the configuration of a trial that ended without an objective."""
+        return _record(self._post(f"{self.path(study, trial_id)}:retry", {}, request or _new_request()))
+
+    def extend(
+        self, study: str, *, trials: int | None = None, hours: float | None = None, request: RequestKey | None = None
+    ) -> Study:
+        """Adds to the budget."""
+        body = _given(trials=trials, hours=hours)
+        return _study(self._post(f"{self.path(study)}:extend", body, request or _new_request()))
+
+    def rename(self, study: str, name: str, *, force: bool = False, request: RequestKey | None = None) -> Study:
+        """Gives the study another name."""
+        body = {"name": name, "force": force}
+        return _study(self._post(f"{self.path(study)}:rename", body, request or _new_request()))
+
+    def delete(self, study: str, *, force: bool = False, request: RequestKey | None = None) -> None:
+        """Removes the study with its trials."""
+        self._post(f"{self.path(study)}:delete", {"force": force}, request or _new_request())
+
+    def studies(self) -> list[StudyStatus]:
+        """Return how far every study is, the newest first."""
+        said = self._server.get("/v1/studies:status")
+        try:
+            return [_status(study) for study in said["studies"]]
+        except (KeyError, TypeError) as error:
+            raise _malformed(error) from error
 
     def trials(self, study: str) -> list[TrialRecord]:
         """The study's trials, oldest first."""
@@ -88,14 +130,7 @@ class RemoteStudyService:
 
     def status(self, study: str) -> StudyStatus:
         """Return how far the study is."""
-        said = self._server.get(self.path(study))
-        try:
-            counts = {TrialState(state): int(count) for state, count in dict(said["trials"]).items()}
-        except (KeyError, TypeError, ValueError) as error:
-            raise _malformed(error) from error
-        limited = {name: said[name] for name in ("outside", "unjudged", "ends_ns") if name in said}
-        front = tuple(map(_record, said.get("front") or ()))
-        return StudyStatus(_study(said), counts, front, **limited, is_over=bool(said.get("is_exhausted")))
+        return _status(self._server.get(self.path(study)))
 
     def best(self, study: str) -> Trial | None:
         """The complete trial of the smallest objective; None before the first one."""
@@ -144,6 +179,16 @@ def _record(said: Mapping[str, Any]) -> TrialRecord:
         return TrialRecord.from_json(said)
     except (KeyError, TypeError, ValueError) as error:
         raise _malformed(error) from error
+
+
+def _status(said: Mapping[str, Any]) -> StudyStatus:
+    try:
+        counts = {TrialState(state): int(count) for state, count in dict(said["trials"]).items()}
+    except (KeyError, TypeError, ValueError) as error:
+        raise _malformed(error) from error
+    limited = {name: said[name] for name in ("outside", "unjudged", "ends_ns", "uncharged") if name in said}
+    front = tuple(map(_record, said.get("front") or ()))
+    return StudyStatus(_study(said), counts, front, **limited, is_over=bool(said.get("is_exhausted")))
 
 
 def _study(said: Mapping[str, Any]) -> Study:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.models.tuner.service.life_contract import LifeContract
 from tests.models.tuner.service.service_contract import STUDY, StudyServiceContract
 from tests.models.tuner.service.test_catalog_service import Clock
 
@@ -47,5 +48,5 @@ def service(tmp_path: Path, clock: Clock) -> Iterator[RemoteStudyService]:
         thread.join(30)
 
 
-class TestRemoteStudyService(StudyServiceContract):
+class TestRemoteStudyService(StudyServiceContract, LifeContract):
     """The promises of every service, over HTTP."""

@@ -271,6 +271,7 @@ def test_imports_of_before_keep_their_accelerator_and_nodes_as_facts(tmp_path: P
         engine = open_database(url)
         with engine.begin() as connection:
             connection.execute(text("alter table runs drop column facts"))
+            connection.execute(text("alter table trials drop column charged"))
             connection.execute(text("update alembic_version set version_num = '0009'"))
         engine.dispose()
         catalog = Catalog(open_database(url))
@@ -282,6 +283,28 @@ def test_imports_of_before_keep_their_accelerator_and_nodes_as_facts(tmp_path: P
             **{run_id: {} for run_id in "bcd"},
         }
         assert {run_id: run.tags for run_id, run in runs.items()} == tags
+
+
+def test_trials_imported_before_do_not_count_for_the_budget(tmp_path: Path, postgres_url: str) -> None:
+    for url in (sqlite_url(tmp_path / "catalog.sqlite"), postgres_url):
+        catalog = Catalog(open_database(url))
+        imported = Trial({"a": 1}, TrialState.DONE, 1.0, "t1")
+        with catalog.write() as session:
+            session.studies.add(STUDY)
+            session.leases.add(TrialRecord(imported, STUDY.study_id))
+            session.leases.add(TrialRecord(replace(imported, trial_id="t2"), STUDY.study_id, owner="alice"))
+        catalog.close()
+        engine = open_database(url)
+        with engine.begin() as connection:
+            connection.execute(text("alter table trials drop column charged"))
+            connection.execute(text("update alembic_version set version_num = '0010'"))
+        engine.dispose()
+        catalog = Catalog(open_database(url))
+        with catalog.read() as session:
+            records = session.leases.records(STUDY.study_id)
+            assert session.leases.count(STUDY.study_id) == (2, 1)
+        catalog.close()
+        assert [(record.trial_id, record.charged) for record in records] == [("t1", False), ("t2", True)]
 
 
 def test_first_and_head_are_the_oldest_and_the_newest_migration() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,11 @@ class Candidates:
     points: Floats
     means: Floats
     deviations: Floats
+
+    @classmethod
+    def none(cls, n_coordinates: int, n_sources: int) -> Self:
+        """Return no candidates."""
+        return cls([], np.empty((0, n_coordinates)), np.empty((n_sources, 0)), np.empty((n_sources, 0)))
 
 
 class Supply(Protocol):

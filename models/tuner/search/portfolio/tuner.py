@@ -26,7 +26,7 @@ from crosswind.models.tuner.search.portfolio.rotation import turn
 from crosswind.models.tuner.search.portfolio.state import MEASURED_MIN, SearchState
 from crosswind.models.tuner.search.scale import censored, relative_to_sources
 from crosswind.models.tuner.search.source import Source
-from crosswind.models.tuner.search.tuner import check_count
+from crosswind.models.tuner.search.tuner import OWN, check_count
 from crosswind.models.tuner.search.validity import expected_success
 from crosswind.models.tuner.space.space import Space
 
@@ -88,6 +88,21 @@ class PortfolioTuner:
     def observe(self, trials: Sequence[Trial]) -> None:
         """Learn the newest state of these trials. Raises: InvalidInputError."""
         self._trials.add(trials)
+
+    def weights(self) -> Mapping[str, float]:
+        """Return the trust in each source and, last, in the study's own model; empty without sources.
+
+        Sources of one name count together.
+        """
+        if not self._sources:
+            return {}
+        nothing = Candidates.none(self._sources[0].X.shape[1], len(self._sources))
+        with one_thread():
+            shares = self._state(nothing, [], len(self._trials.taken)).shares.tolist()
+        weights: dict[str, float] = {}
+        for source, share in zip(self._sources, shares, strict=False):
+            weights[source.name] = weights.get(source.name, 0.0) + share
+        return weights | {OWN: shares[-1]}
 
     def _next(self, chosen: Sequence[Configuration]) -> Configuration | None:
         """Return the best free configuration besides the chosen ones; None where nothing is left."""

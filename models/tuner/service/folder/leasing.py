@@ -15,6 +15,7 @@ from crosswind.models.tuner.search.search_cache import CachedSearch
 from crosswind.models.tuner.service import rules
 from crosswind.models.tuner.service.folder.study_folder import StudyFolder
 from crosswind.models.tuner.service.folder.turns import Turn
+from crosswind.models.tuner.service.life import Begun
 from crosswind.models.tuner.service.rules import SuggestRequest
 from crosswind.models.tuner.service.service import COUNT_MAX, FREE, DeadJobs, Limits
 
@@ -56,7 +57,8 @@ class Leasing:
         turns, number = self.folder.look()  # again: a trial that was leased just now must not look free to the tuner
         if any(turn.record.trial.state in FREE for turn in turns):
             return False  # given back just now: the tuner would begin its configuration again
-        allowed = rules.remaining(self.study, number, missing, self.limits.trials)
+        uncharged = sum(not turn.record.charged for turn in turns)
+        allowed = Begun(number, number - uncharged).remaining(self.study, missing, self.limits.trials)
         return allowed == 0 or self._begin_new(turns, number, allowed, find_search())
 
     def _lease_available(self, turns: list[Turn], dead_jobs: DeadJobs) -> bool:

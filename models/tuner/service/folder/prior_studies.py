@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from crosswind.data.schema.trial import Study, TrialRecord
 from crosswind.models.tuner.evidence.prior_studies import bounded, features_of, is_comparable, prior_sources
 from crosswind.models.tuner.search.search import PriorStudies
 from crosswind.models.tuner.service.folder.clock import FolderClock
-from crosswind.models.tuner.service.folder.study_folder import STUDY_FILE, StudyFolder
+from crosswind.models.tuner.service.folder.study_folder import STUDY_FILE, StudyFolder, study_folders
 
 STUDIES_MAX = 200  # newest folders that are looked into
 TRIALS_MAX = 2_000  # of all of them together, after which no further study is read: every trial is a file
@@ -31,11 +32,10 @@ class FolderPriorStudies:
 
     def _comparable(self, study: Study) -> Iterator[tuple[Study, list[TrialRecord]]]:
         n_trials = 0
-        paths = sorted(self.root.glob(f"*/{STUDY_FILE}"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-        for path in paths[:STUDIES_MAX]:
+        folders = sorted(study_folders(self.root, self.clock), key=_created_ns, reverse=True)
+        for folder in folders[:STUDIES_MAX]:
             try:
-                folder = StudyFolder(path.parent, self.clock)
-                other = folder.study()[0]
+                other = folder.study()
                 records = [turn.record for turn in folder.turns()] if is_comparable(study, other) else []
             except ProjectError as error:
                 _log.warning("study %s does without a prior study: %s", study.name, error)
@@ -45,3 +45,9 @@ class FolderPriorStudies:
             n_trials += len(records)
             if n_trials > TRIALS_MAX:
                 return
+
+
+def _created_ns(folder: StudyFolder) -> int:
+    with suppress(OSError):  # removed just now
+        return (folder.path / STUDY_FILE).stat().st_mtime_ns
+    return 0

@@ -4,27 +4,31 @@ Nobody waits for anybody: a writer that is killed or stalls holds up no other. S
 same name, `turns` for a trial's history, and `clock` for whose time counts.
 """
 
+import logging
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from crosswind.data.schema.errors import ConflictError, NotFoundError, UnavailableError
+from crosswind.data.schema.errors import ConflictError, NotFoundError, ProjectError, UnavailableError
 from crosswind.data.schema.request_key import RequestKey
-from crosswind.data.schema.trial import Study, TrialRecord
+from crosswind.data.schema.trial import Configuration, Study, TrialRecord
 from crosswind.models.tuner.search.search import MakeTuner
 from crosswind.models.tuner.search.search_cache import FindPriorStudies, SearchCache
-from crosswind.models.tuner.service import rules
+from crosswind.models.tuner.service import life, rules
 from crosswind.models.tuner.service.changes import Rule, TrialChanges
 from crosswind.models.tuner.service.folder.clock import FileSystemClock, FolderClock
 from crosswind.models.tuner.service.folder.leasing import Leasing
 from crosswind.models.tuner.service.folder.prior_studies import FolderPriorStudies
-from crosswind.models.tuner.service.folder.study_folder import STUDY_FILE, StudyFolder, folder_name
+from crosswind.models.tuner.service.folder.study_folder import StudyFolder, folder_name, study_folders
 from crosswind.models.tuner.service.folder.turns import Turn
+from crosswind.models.tuner.service.folder.waiting import Queue, begin_start
 from crosswind.models.tuner.service.rules import SuggestRequest
 from crosswind.models.tuner.service.service import LIMITS, DeadJobs, Lease, Limits, StudyStatus, no_dead_jobs
 
 ATTEMPTS = 1_000  # to write between other writers; each time one of them got on
+_log = logging.getLogger("crosswind.tuner")
 PAUSE_SECONDS = 0.02  # at most, before reading again what another writer did
 
 
@@ -64,25 +68,80 @@ class FolderStudyService(TrialChanges):
         self._limits = limits
         self._dead_jobs = dead_jobs
         self._folders: dict[str, StudyFolder] = {}
+        self._ids: dict[str, str] = {}  # of the studies, by the names that they had: another process may rename them
 
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
         """Store a new study."""
         rules.check_study(study)
         folder = StudyFolder(self._root / folder_name(study.name), self._clock)
         if folder.create(study, request):
+            self._forget(study.name)
+            begin_start(folder, study)
             return study
-        stored, made_by = folder.study()
+        made_by = folder.version(0)[1]
         if request is not None and made_by == request:
-            return stored
+            return folder.study()
         raise ConflictError(f"study name {study.name!r} is taken: choose another")
+
+    def extend(
+        self, study: str, *, trials: int | None = None, hours: float | None = None, request: RequestKey | None = None
+    ) -> Study:
+        """Add to the budget."""
+        folder = self._folder(study)
+
+        def rule(stored: Study) -> Study:
+            now_ns = self._clock.now_ns(folder.path)
+            changed = life.extended(stored, trials=trials, hours=hours, now_ns=now_ns)
+            rules.check_study(changed)
+            return changed
+
+        return next(filter(None, (folder.change(rule, request) for _ in _attempts(folder))))
+
+    def rename(self, study: str, name: str, *, force: bool = False, request: RequestKey | None = None) -> Study:
+        """Give the study another name: its folder moves first, under a name that only one study can have."""
+        folder = self._folder(study)
+        rules.check_study(replace(folder.study(), name=name))
+        if not force:
+            self._expect_no_lease(folder)
+        path = self._root / folder_name(name)
+        if path != folder.path:
+            if any(other.study().name == name for other in study_folders(self._root, self._clock)):
+                raise ConflictError(f"study name {name!r} is taken: choose another")
+            folder = self._moved(folder, path, name)
+        self._forget(study, name)
+        return next(
+            filter(None, (folder.change(lambda stored: replace(stored, name=name), request) for _ in _attempts(folder)))
+        )
+
+    def delete(self, study: str, *, force: bool = False, request: RequestKey | None = None) -> None:  # noqa: ARG002
+        """Remove the study with its trials."""
+        folder = self._folder(study)
+        if not force:
+            self._expect_no_lease(folder)
+        folder.remove()
+        self._forget(study)
+
+    def enqueue(
+        self, study: str, configurations: Sequence[Configuration], *, request: RequestKey | None = None
+    ) -> list[TrialRecord]:
+        """Store trials that wait for an owner."""
+        folder = self._folder(study)
+        queue = Queue(folder, folder.study(), configurations, request)
+        return next(records for _ in _attempts(folder) if (records := queue.advance()) is not None)
+
+    def studies(self) -> list[StudyStatus]:
+        """Return how far every study is, the newest first; one that cannot be read is left out, as the log says."""
+        readable = list(filter(None, map(self._status_of, study_folders(self._root, self._clock))))
+        return sorted(readable, key=lambda status: status.study.created_ns, reverse=True)
 
     def suggest(self, study: str, count: int, lease: Lease, *, request: RequestKey | None = None) -> list[TrialRecord]:
         """Return up to `count` trials for the lease's owner."""
         wanted = SuggestRequest(count, lease, request)
         folder = self._folder(study)
-        stored = folder.study()[0]
+        stored = folder.study()
         now_ns = self._clock.now_ns(folder.path)
         folder.sweep(now_ns)
+        begin_start(folder, stored)
         leasing = Leasing(folder, stored, wanted, self._limits)
         leasing.repeat()
         if stored.is_over(now_ns):
@@ -114,42 +173,82 @@ class FolderStudyService(TrialChanges):
     def status(self, study: str) -> StudyStatus:
         """Return how far the study is."""
         folder = self._folder(study)
-        return rules.status_of(folder.study()[0], self.trials(study), lambda: self._clock.now_ns(folder.path))
+        return self._status(folder)
 
     def change(self, study: str, trial_id: str, rule: Rule) -> TrialRecord:
         """Change the trial by the rule and return it as stored; decide again where another writer changed it first."""
-        folder = self._folder(study)
-        attempts = (self._attempt(folder, trial_id, rule) for _ in _attempts(folder))
+        attempts = (self._attempt(self._folder(study), trial_id, rule) for _ in _attempts(self._folder(study)))
         return next(turn.record for turn in attempts if turn)
 
     def _folder(self, study: str) -> StudyFolder:
-        if study not in self._folders:
-            self._folders[study] = self._folder_on_disk(study)
-        return self._folders[study]
+        """Return the folder of the study of this name or id, or of the name that this process knew it by."""
+        cached = self._folders.get(study)
+        if cached and cached.is_there():
+            return cached
+        before = self._ids.get(study)
+        folder = (before and self._on_disk(before)) or self._on_disk(study)
+        if folder is None:
+            raise NotFoundError(f"study {study!r} is not in {self._root}")
+        self._folders[study], self._ids[study] = folder, folder.study().study_id
+        return folder
 
-    def _folder_on_disk(self, study: str) -> StudyFolder:
-        """Return the folder of the study of this name or id."""
+    def _on_disk(self, study: str) -> StudyFolder | None:
         named = StudyFolder(self._root / folder_name(study), self._clock)
-        if (named.path / STUDY_FILE).exists():
+        if named.is_there():
             return named
-        for path in sorted(self._root.glob(f"*/{STUDY_FILE}")):
-            folder = StudyFolder(path.parent, self._clock)
-            if folder.study()[0].study_id == study:
+        for folder in study_folders(self._root, self._clock):
+            stored = folder.study()
+            if study in (stored.study_id, stored.name) and folder.is_there():
                 return folder
-        raise NotFoundError(f"study {study!r} is not in {self._root}")
+        return None
+
+    def _forget(self, *studies: str) -> None:
+        for study in studies:
+            self._folders.pop(study, None)
+            self._ids.pop(study, None)
+
+    def _moved(self, folder: StudyFolder, path: Path, name: str) -> StudyFolder:
+        """Move a study's folder. Raises: ConflictError where another study is there by now, UnavailableError."""
+        try:
+            folder.path.rename(path)  # takes the place of an empty folder, but of no other
+        except OSError as error:
+            if path.exists():
+                raise ConflictError(f"study name {name!r} is taken: choose another") from error
+            raise UnavailableError(f"{folder.path}: {error.strerror or error}") from error
+        return StudyFolder(path, self._clock)
+
+    def _expect_no_lease(self, folder: StudyFolder) -> None:
+        records = [turn.record for turn in folder.turns()]
+        life.expect_no_lease(folder.study(), records, self._clock.now_ns(folder.path))
+
+    def _status(self, folder: StudyFolder) -> StudyStatus:
+        records = [turn.record for turn in folder.turns()]
+        return rules.status_of(folder.study(), records, lambda: self._clock.now_ns(folder.path))
+
+    def _status_of(self, folder: StudyFolder) -> StudyStatus | None:
+        try:
+            return self._status(folder)
+        except ProjectError as error:
+            _log.warning("study in %s is not listed: %s", folder.path, error)
+            return None
 
     def _turn(self, folder: StudyFolder, trial_id: str) -> Turn:
         number = trial_id.rpartition("-")[2]
         turn = folder.turn(int(number)) if number.isascii() and number.isdigit() and len(number) < 10 else None
         if turn is None or turn.record.trial_id != trial_id:
-            raise NotFoundError(f"trial {trial_id!r} is not in study {folder.study()[0].name!r}")
+            raise NotFoundError(f"trial {trial_id!r} is not in study {folder.study().name!r}")
         return turn
 
     def _attempt(self, folder: StudyFolder, trial_id: str, rule: Rule) -> Turn | None:
         """Return the changed turn as stored; None where another writer was faster."""
-        turn = self._turn(folder, trial_id)
-        changed = rule(turn.record)
-        return turn if changed == turn.record else folder.make(turn.after(changed))
+        try:
+            turn = self._turn(folder, trial_id)
+            changed = rule(turn.record)
+            return turn if changed == turn.record else folder.make(turn.after(changed))
+        except (NotFoundError, UnavailableError):
+            if folder.is_there():
+                raise
+            return None  # another process renamed the study just now
 
 
 def _attempts(folder: StudyFolder) -> Iterator[int]:

@@ -2,16 +2,18 @@
 
 import json
 import os
+import shutil
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from crosswind.data.schema.errors import InvalidInputError, MalformedError, NotFoundError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, NotFoundError, UnavailableError
 from crosswind.data.schema.request_key import RequestKey
+from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import ENDED, Study
 from crosswind.models.tuner.service.folder import turns
 from crosswind.models.tuner.service.folder.clock import FolderClock
@@ -20,6 +22,8 @@ from crosswind.models.tuner.service.folder.turns import Turn
 from crosswind.models.tuner.service.service import NANOSECONDS
 
 STUDY_FILE = "study.json"
+CHANGED_FILE = "study.{:04d}.json"  # the study after that many changes
+TRASH_PREFIX = ".deleted-"
 LEFT_OVER_NS = 24 * 3600 * NANOSECONDS  # drafts older than this are of writers that were killed
 
 
@@ -31,18 +35,48 @@ class StudyFolder:
     clock: FolderClock
     _ended: dict[int, Turn] = field(default_factory=dict, init=False)
     _seen: dict[int, int] = field(default_factory=dict, init=False)  # newest generations that this process knows of
+    _changes: int = field(default=0, init=False)  # of the study that this process knows of
+    _identity: tuple[int, int] | None = field(default=None, init=False)
 
     def create(self, study: Study, request: RequestKey | None) -> bool:
         """Write the study, unless there is one of this name; return whether it was written."""
         with reaching(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        fields = {"study": study.as_json(), "request": asdict(request) if request else None}
-        content = json.dumps(fields, allow_nan=False).encode() + b"\n"
-        return appear(self.path / STUDY_FILE, content, stamp=self.clock.stamp)
+        return self._write(STUDY_FILE, study, request)
 
-    def study(self) -> tuple[Study, RequestKey | None]:
-        """Return the study and the request that made it. Raises: NotFoundError, MalformedError."""
-        path = self.path / STUDY_FILE
+    def is_there(self) -> bool:
+        """Return whether the study of before is still here, and not another one in its place."""
+        try:
+            status = (self.path / STUDY_FILE).stat()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise UnavailableError(f"{self.path}: {error.strerror or error}") from error
+        identity = (status.st_ino, status.st_mtime_ns)  # the file is never changed
+        self._identity = self._identity or identity
+        return identity == self._identity
+
+    def study(self) -> Study:
+        """Return the study as it was changed last. Raises: NotFoundError, MalformedError."""
+        return self.version(self._newest_change())[0]
+
+    def change(self, rule: Callable[[Study], Study], request: RequestKey | None) -> Study | None:
+        """Change the study by the rule, but not again for the same request; None where another writer was faster.
+
+        Raises: NotFoundError, MalformedError, UnavailableError; what the rule raises.
+        """
+        number = self._newest_change()
+        stored = self.version(number)[0]
+        if request is not None and any(self.version(at)[1] == request for at in range(1, number + 1)):
+            return stored
+        changed = rule(stored)
+        if changed == stored:
+            return stored
+        return changed if self._write(CHANGED_FILE.format(number + 1), changed, request) else None
+
+    def version(self, number: int) -> tuple[Study, RequestKey | None]:
+        """Return the study after so many changes, and the request that made it so. Raises: as `study`."""
+        path = self.path / (CHANGED_FILE.format(number) if number else STUDY_FILE)
         content = content_of(path)
         if content is None:
             raise NotFoundError(f"{path} is not there")
@@ -70,6 +104,10 @@ class StudyFolder:
                 generation += 1
         return self._newest(number, generation - 1) if generation else None
 
+    def first_turn(self, number: int) -> Turn | None:
+        """Return the turn by which a trial was made, None where there is no such trial or it is damaged."""
+        return self._read(number, 0)
+
     def make(self, turn: Turn) -> Turn | None:
         """Store a turn, its lease running from now; return None where another writer was faster."""
         path = self.path / turn.file_name
@@ -93,6 +131,27 @@ class StudyFolder:
             with reaching(path), suppress(FileNotFoundError):
                 if path.stat().st_mtime_ns < now_ns - LEFT_OVER_NS:
                     path.unlink()
+
+    def remove(self) -> None:
+        """Remove the study; it goes at once for all who look, and its files after it. Raises: UnavailableError."""
+        trash = self.path.parent / f"{TRASH_PREFIX}{new_ulid()}"
+        with reaching(self.path):
+            self.path.rename(trash)
+        for path in self.path.parent.glob(f"{TRASH_PREFIX}*"):  # of removers that were killed, too
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _newest_change(self) -> int:
+        number = self._changes
+        with reaching(self.path):
+            while (self.path / CHANGED_FILE.format(number + 1)).exists():
+                number += 1
+        self._changes = number
+        return number
+
+    def _write(self, name: str, study: Study, request: RequestKey | None) -> bool:
+        fields = {"study": study.as_json(), "request": asdict(request) if request else None}
+        content = json.dumps(fields, allow_nan=False).encode() + b"\n"
+        return appear(self.path / name, content, stamp=self.clock.stamp)
 
     def _drafts(self) -> Iterator[Path]:
         return self.path.glob(f".*{DRAFT_SUFFIX}")
@@ -129,6 +188,12 @@ class StudyFolder:
         content = content_of(self.path / turns.file_name(number, generation))
         turn = turns.read(content[0]) if content else None
         return turn.stamped(content[1]) if turn and content else None
+
+
+def study_folders(root: Path, clock: FolderClock) -> list[StudyFolder]:
+    """Return the folders of all studies below the root, in the order of their names."""
+    paths = sorted(path.parent for path in root.glob(f"*/{STUDY_FILE}"))
+    return [StudyFolder(path, clock) for path in paths if not path.name.startswith(TRASH_PREFIX)]
 
 
 def folder_name(study: str) -> str:

@@ -1,7 +1,7 @@
 """Searches cached between suggestions."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -30,6 +30,9 @@ class Recording:
 
     def suggest(self, count: int) -> list[Configuration]:
         return [{"threads": threads} for threads in range(count)]
+
+    def weights(self) -> Mapping[str, float]:
+        return {}
 
 
 class Made:
@@ -118,6 +121,18 @@ def test_threads_that_ask_at_once_wait_for_one_search() -> None:
 def test_sources_are_tried_first() -> None:
     cached = SearchCache(search_for, lambda study: PriorStudies((SOURCE,))).get(STUDY)
     assert cached.suggest([], 1) == [{"threads": 7}]
+
+
+@pytest.mark.parametrize("repeats", [None, 0.4])
+def test_a_search_gives_the_weights_of_its_sources(repeats: float | None) -> None:
+    study = replace(STUDY, repeats=repeats)
+    assert search_for(study, PriorStudies((SOURCE,))).weights() == {"a": 1, "own": 0}
+    assert search_for(study).weights() == {}
+
+
+def test_a_search_within_limits_weighs_no_sources() -> None:
+    study = replace(STUDY, limits=("step_seconds <= 2",))
+    assert search_for(study, PriorStudies((SOURCE,))).weights() == {}
 
 
 def test_a_tuner_that_is_named_gets_no_sources() -> None:

@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from tests.models.tuner.service.life_contract import LifeContract
 from tests.models.tuner.service.service_contract import ALICE, BOB, SECOND, STUDY, StudyServiceContract
 
 from crosswind.data.catalog.catalog import Catalog
@@ -37,7 +38,7 @@ def service(catalog: Catalog, clock: Clock) -> CatalogStudyService:
     return service
 
 
-class TestCatalogStudyService(StudyServiceContract):
+class TestCatalogStudyService(StudyServiceContract, LifeContract):
     """The promises of every service, in SQLite and in PostgreSQL."""
 
 

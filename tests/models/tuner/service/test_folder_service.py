@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.models.tuner.service.life_contract import LifeContract
 from tests.models.tuner.service.service_contract import ALICE, BOB, NAME, SECOND, STUDY, StudyServiceContract
 
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
@@ -46,7 +47,7 @@ def service(tmp_path: Path, clock: Clock) -> FolderStudyService:
     return service
 
 
-class TestFolderStudyService(StudyServiceContract):
+class TestFolderStudyService(StudyServiceContract, LifeContract):
     """The promises of every service, in a folder."""
 
 

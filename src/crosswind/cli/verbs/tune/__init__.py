@@ -13,6 +13,7 @@ ACTIONS = {
     **dict.fromkeys(("next", "suggest", "beat", "tell", "complete", "fail", "release"), "trials"),
     **dict.fromkeys(("create", "import"), "made"),
     **dict.fromkeys(("status", "best", "export"), "results"),
+    **dict.fromkeys(("list", "show", "extend", "rename", "delete", "enqueue", "retry"), "life"),
     "exec": "exec_",
 }
 

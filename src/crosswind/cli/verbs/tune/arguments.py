@@ -9,6 +9,7 @@ from crosswind.cli.verbs.tune.exec_arguments import ActionParser, configure_exec
 from crosswind.cli.verbs.tune.where import configure_where
 
 LEASE_SECONDS = 24 * 3600.0  # of a trial that nobody beats for
+UNCHARGED = "without an objective: by no fault of the configuration, so the budget does not count it"
 Actions: TypeAlias = "argparse._SubParsersAction[ActionParser]"
 
 
@@ -19,6 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _configure_making(actions)
     _configure_trials(actions)
     _configure_results(actions)
+    _configure_life(actions)
 
 
 def _configure_making(actions: Actions) -> None:
@@ -28,6 +30,7 @@ def _configure_making(actions: Actions) -> None:
     create.add_argument("--unit", default="s", help="with SPACE.json: the objective's unit")
     create.add_argument("--seed", type=int, default=0, help="with SPACE.json: of the search")
     create.add_argument("--trials", type=int, metavar="N", help="the budget: how many trials may be begun")
+    create.add_argument("--if-absent", action="store_true", help="leave the same study as it is; refuse another one")
     old = _action(actions, "import", "take over finished trials of Optuna, Ray Tune, Kernel Tuner or a CSV file")
     old.add_argument("file", metavar="PATH", help="a file, an experiment's folder, or the URL of Optuna's database")
     old.add_argument("--of", metavar="NAME", help="of a file with several studies, the one meant")
@@ -52,7 +55,9 @@ def _configure_trials(actions: Actions) -> None:
         report.add_argument("--failed", metavar="REASON", help="it has no objective: it broke")
         report.add_argument("--infeasible", metavar="REASON", help="it has no objective: it cannot run")
         report.add_argument("--pruned", metavar="REASON", help="it has no objective: it was stopped early")
+        report.add_argument("--uncharged", action="store_true", help=UNCHARGED)
     failed = _trial(actions, "fail", "end a trial without an objective")
+    failed.add_argument("--uncharged", action="store_true", help=UNCHARGED)
     failed.add_argument("--reason", default="failed")
     configure_context(failed, f"of the input it failed on (default: ${VARIABLE})")
     released = _trial(actions, "release", "give a trial back, unmeasured")
@@ -67,6 +72,27 @@ def _configure_results(actions: Actions) -> None:
     export.add_argument("--format", choices=("csv", "json", "optuna", "t4", "ray"), default="csv")
 
 
+def _configure_life(actions: Actions) -> None:
+    _whole(actions.add_parser("list", help="every study, its trials and its best", allow_abbrev=False))
+    _action(actions, "show", "one study: its space, objective, budget, newest trials and best")
+    extend = _action(actions, "extend", "add to a study's budget")
+    extend.add_argument("--trials", type=int, metavar="N", help="so many more")
+    extend.add_argument("--hours", type=float, metavar="H", help="so many more, from now on if the others are over")
+    rename = _action(actions, "rename", "give a study another name")
+    rename.add_argument("name", help="the new name")
+    delete = _action(actions, "delete", "remove a study with its trials; stored runs stay")
+    delete.add_argument("--yes", action="store_true", help="also with trials, without asking")
+    for changed in (rename, delete):
+        changed.add_argument("--force", action="store_true", help="also while trials are being evaluated")
+    enqueue = _action(actions, "enqueue", "a configuration to be tried before anything new")
+    enqueue.add_argument("values", nargs="*", metavar="NAME=VALUE", help="a value of every parameter that applies")
+    enqueue.add_argument(
+        "--config", action="append", type=Path, default=[], metavar="FILE", help="of JSON, YAML or TOML"
+    )
+    retry = _action(actions, "retry", "try the configuration of a trial again that ended without an objective")
+    retry.add_argument("trial", help="the trial's id")
+
+
 def _trial(actions: Actions, name: str, help_text: str) -> ActionParser:
     parser = _action(actions, name, help_text)
     parser.add_argument("trial", help="the trial's id")
@@ -77,6 +103,11 @@ def _trial(actions: Actions, name: str, help_text: str) -> ActionParser:
 def _action(actions: Actions, name: str, help_text: str) -> ActionParser:
     parser = actions.add_parser(name, help=help_text, description=f"{help_text}.", allow_abbrev=False)
     parser.add_argument("study", help="a study file" if name == "create" else "the study's name or id")
+    return _whole(parser)
+
+
+def _whole(parser: ActionParser) -> ActionParser:
+    """Return the parser with the arguments of every action."""
     configure_where(parser)
     # Suppressed, so that its absence here does not undo a --json before the action.
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON for machines")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crosswind.cli.text.output import say, say_json
 from crosswind.cli.verbs.tune.where import place_of, service_at
-from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import Study
 from crosswind.models.tuner.service.service import StudyService
@@ -32,11 +32,26 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _create(arguments: argparse.Namespace, service: StudyService, study: Study) -> None:
-    made = service.create(study)
+    try:
+        made, is_new = service.create(study), True
+    except ConflictError:
+        if not arguments.if_absent:
+            raise
+        made, is_new = _expect_same(service.status(study.name).study, study), False
     if arguments.json:
         say_json(made.as_json())
-    else:
-        say(f"study {made.name} is {made.study_id}; next: crosswind tune exec {made.name} -- CMD")
+        return
+    exists = "is" if is_new else "exists already, as"
+    say(f"study {made.name} {exists} {made.study_id}; next: crosswind tune exec {made.name} -- CMD")
+
+
+def _expect_same(stored: Study, wanted: Study) -> Study:
+    """Return the stored study. Raises: ConflictError with the first field in which it is not the wanted one."""
+    from crosswind.models.tuner.study.definition import difference  # noqa: PLC0415 - models are heavy to import
+
+    if differs := difference(stored, wanted):
+        raise ConflictError(f"study {stored.name!r} exists with another definition: {differs}")
+    return stored
 
 
 def _study_of_space(arguments: argparse.Namespace) -> Study:

@@ -33,6 +33,7 @@ class TrialResult:
     checkpoint: str | None = None
     outcomes: Mapping[str, float] = field(default_factory=dict)
     as_measured: bool = False
+    charged: bool = True
 
     def to(self, service: StudyService) -> None:
         """Tells a service; again changes nothing. Raises: what the service raises."""
@@ -49,7 +50,14 @@ class TrialResult:
                 outcomes=self.outcomes or None,
             )
         else:
-            service.fail(self.study, self.trial_id, self.reason or "failed", state=self.state, owner=self.owner)
+            service.fail(
+                self.study,
+                self.trial_id,
+                self.reason or "failed",
+                state=self.state,
+                owner=self.owner,
+                charged=self.charged,
+            )
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ class Prefetch:
         """
         try:
             self._give_back_old(service, study)
-            handed_out = suggest(study.name, 1, lease)
+            handed_out = suggest(study.study_id, 1, lease)
         except UnavailableError:
             kept = self.take(study.study_id)
             if kept is None:
@@ -118,7 +118,9 @@ class Prefetch:
             return
         try:
             self.folder.mkdir(parents=True, exist_ok=True)  # before anything is leased
-            leased = [Kept(study, record) for record in suggest(study.name, missing, Lease(owner, LEASE_SECONDS, None))]
+            leased = [
+                Kept(study, record) for record in suggest(study.study_id, missing, Lease(owner, LEASE_SECONDS, None))
+            ]
             self._keep(service, leased)
         except (ProjectError, OSError) as error:
             sys.stderr.write(f"crosswind: nothing more is kept for later: {error}\n")

@@ -92,6 +92,8 @@ def _result(arguments: argparse.Namespace) -> TrialResult:
     [(state, reason)] = ends or [(TrialState.DONE, None)]
     if value is not None and not math.isfinite(value):
         raise InvalidInputError(f"objective is {value}, expected a finite number, or --failed REASON")
+    if value is not None and arguments.uncharged:
+        raise InvalidInputError("tell: --uncharged stands beside an objective, expected it beside --failed or the like")
     result, context = _ended(arguments, state), reported_context(arguments)
     return replace(
         result,
@@ -100,12 +102,13 @@ def _result(arguments: argparse.Namespace) -> TrialResult:
         run_id=arguments.run,
         outcomes=outcomes_with(_outcomes(arguments.outcome), context if value is not None else {}),
         as_measured=value is not None,
+        charged=not arguments.uncharged,
     )
 
 
 def _fail(arguments: argparse.Namespace) -> TrialResult:
     reason = fitting_reason(arguments.reason, reported_context(arguments))
-    return replace(_ended(arguments, TrialState.FAILED), reason=reason)
+    return replace(_ended(arguments, TrialState.FAILED), reason=reason, charged=not arguments.uncharged)
 
 
 def _release(arguments: argparse.Namespace) -> TrialResult:

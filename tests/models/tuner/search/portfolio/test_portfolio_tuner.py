@@ -92,3 +92,22 @@ def test_a_source_of_other_parameters_is_left_aside() -> None:
 def test_a_request_for_no_suggestions_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="count is 0, expected at least 1"):
         PortfolioTuner(GRID, 0).suggest(0)
+
+
+def test_the_weights_of_sources_and_own_model_sum_to_1_and_follow_the_measurements() -> None:
+    tuner = PortfolioTuner(GRID, 0, [source(GRID, at=6.0), source(GRID, at=1.0, sign=-1)], features={"nodes": 7.0})
+    before = tuner.weights()
+    assert list(before) == ["at 6.0", "at 1.0", "own"]
+    assert before["own"] == 0
+    tune(tuner, 10)
+    after = tuner.weights()
+    assert sum(after.values()) == pytest.approx(1)
+    assert after["at 1.0"] < min(before["at 1.0"], 0.05)
+
+
+def test_there_are_no_weights_without_sources() -> None:
+    assert PortfolioTuner(GRID, 0).weights() == {}
+
+
+def test_sources_of_one_name_are_weighed_together() -> None:
+    assert PortfolioTuner(GRID, 0, [source(GRID), source(GRID)]).weights() == {"at 7.0": 1, "own": 0}

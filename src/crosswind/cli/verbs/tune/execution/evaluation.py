@@ -165,13 +165,13 @@ class Evaluation:
         try:
             yield
         except ProjectError:
-            self._report(TrialResult(self.study.name, record.trial_id, None, owner=record.owner))
+            self._report(TrialResult(self.study.study_id, record.trial_id, None, owner=record.owner))
             raise
 
     def _watch(self, record: TrialRecord, run_id: str) -> Watch:
         holder = replace(self.holder, owner=record.owner or self.holder.owner)
         return Watch(
-            lambda: self.service.heartbeat(self.study.name, record.trial_id, holder),
+            lambda: self.service.heartbeat(self.study.study_id, record.trial_id, holder),
             self.holder.seconds / 4,
             self.limit_seconds,
             self.grace_seconds,
@@ -185,7 +185,7 @@ class Evaluation:
         except ImportError as error:
             raise UnavailableError("--stop-early needs numpy: pip install crosswind[server] on this node") from error
         try:
-            best = self.service.status(self.study.name).best
+            best = self.service.status(self.study.study_id).best
         except UnavailableError:  # nobody to be compared with can be asked for
             best = None
         return surely_worse(self.study, best, record, spool=self.program.spool, run_id=run_id)
@@ -226,18 +226,18 @@ class Evaluation:
             objective = judged(self.study, record.trial.configuration, outcomes)
         except ProjectError as error:
             return Ended(FAILED, self._without(record, TrialState.FAILED, str(error)))
-        done = TrialResult(self.study.name, record.trial_id, TrialState.DONE, objective, owner=record.owner)
+        done = TrialResult(self.study.study_id, record.trial_id, TrialState.DONE, objective, owner=record.owner)
         return Ended(OK, replace(done, run_id=outcome.run_id, outcomes=outcomes))
 
     def _without(self, record: TrialRecord, state: TrialState, reason: str) -> TrialResult:
         full_reason = fitting_reason(reason, self.program.context)
-        return TrialResult(self.study.name, record.trial_id, state, reason=full_reason, owner=record.owner)
+        return TrialResult(self.study.study_id, record.trial_id, state, reason=full_reason, owner=record.owner)
 
     def _back(self, record: TrialRecord) -> TrialResult:
         """The trial given back, with the checkpoint if the program has left one."""
         named = self.program.names(self.study.name, record).get(CHECKPOINT)
         checkpoint = named if named and Path(named).exists() else record.checkpoint
-        return TrialResult(self.study.name, record.trial_id, None, owner=record.owner, checkpoint=checkpoint)
+        return TrialResult(self.study.study_id, record.trial_id, None, owner=record.owner, checkpoint=checkpoint)
 
     def _report(self, result: TrialResult) -> None:
         """Reports to the service once; what it does not take now is kept for the next call."""

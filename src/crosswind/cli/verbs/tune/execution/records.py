@@ -37,7 +37,7 @@ def records_of(place: tuple[str, str], settings: Settings, service: StudyService
     kind, address = place
     if kind == "server":
         remote = Remote(address)
-        judge = _careful(lambda run_id: remote.disturbance(study.name, run_id))
+        judge = _careful(lambda run_id: remote.disturbance(study.study_id, run_id))
         return Records(lambda: _say(shipped(settings.spool, address)), judge)
     return Records(lambda: _say(_stored(settings)), stored_judge(lambda: _opened(settings), service, study))
 
@@ -60,7 +60,7 @@ def stored_judge(store: Callable[[], AbstractContextManager["Store"]], service: 
     def judge(run_id: str) -> "Disturbance | None":
         from crosswind.models.tuner.evidence.disturbed import disturbance_in  # noqa: PLC0415 - heavy
 
-        trials = service.trials(study.name)
+        trials = service.trials(study.study_id)
         with store() as opened:
             return disturbance_in(opened, study, trials, run_id)
 
