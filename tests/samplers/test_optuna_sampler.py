@@ -1,5 +1,6 @@
 """Our sampler in studies of the real Optuna, which `make peers` installs."""
 
+import json
 import math
 import pickle
 from collections.abc import Callable, Iterator
@@ -244,6 +245,19 @@ def test_a_study_of_the_store_is_a_source(name: str, direction: str, sign: int) 
     study.optimize(lambda trial: sign * (1 + abs(trial.suggest_int("x", 1, 64) - 41)), n_trials=4)
     assert study.trials[0].params == {"x": 40}
     assert abs(study.best_params["x"] - 41) <= 1
+
+
+def test_a_study_in_a_shared_folder_is_a_source(ask: Ask, tmp_path: Path) -> None:
+    folder = str(tmp_path / "shared")
+    ask("tune", "create", "cost.yaml", "--folder", folder)
+    values = {}
+    for place in range(4):
+        asked = ask("tune", "next", "cost", "--slot", str(place), "--folder", folder, "--json")
+        [trial] = json.loads(asked[1])
+        values[trial["configuration"]["x"]] = cost = 1 + abs(trial["configuration"]["x"] - 40)
+        assert ask("tune", "tell", "cost", trial["trial_id"], str(cost), "--folder", folder)[0] == 0
+    study = study_of(lambda trial: trial.suggest_int("x", 1, 64), 1, sources=["cost"], folder=folder)
+    assert study.trials[0].params == {"x": min(values, key=lambda x: values[x])}
 
 
 @pytest.mark.usefixtures("ask")
