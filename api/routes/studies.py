@@ -22,12 +22,11 @@ from crosswind.api.routes.trials import TrialView
 from crosswind.api.wire import Id, Name, RequestBody, View, refuse_unknown_query
 from crosswind.data.schema.answers.fields import rfc3339
 from crosswind.data.schema.run import new_ulid
-from crosswind.data.schema.trial import HOURS_MAX, TRIALS_MAX, Study, TrialState
+from crosswind.data.schema.trial import HOURS_MAX, TRIALS_MAX, Study, TrialState, is_wrapped, unit_of_objective
 from crosswind.models.tuner.service.service import StudyStatus
 from crosswind.models.tuner.space.expression import LENGTH_MAX
 from crosswind.models.tuner.space.parameter import DESCRIPTION_MAX
 from crosswind.models.tuner.space.requirements import CONSTRAINTS_MAX
-from crosswind.models.tuner.space.space import is_wrapped
 
 router = APIRouter(prefix="/v1/studies", tags=["studies"], dependencies=[Depends(refuse_unknown_query)])
 LARGEST = 2**62  # random numbers between ends further out would overflow
@@ -88,7 +87,9 @@ class StudyRequest(RequestBody):
     name: Name
     space: Annotated[Domains | SpaceBody, WrapValidator(_space)]
     objective: Annotated[Name, Field(description="what is made smaller, such as step_p50_seconds")]
-    unit: Annotated[str, StringConstraints(max_length=64)] = "s"
+    unit: Annotated[
+        str | None, StringConstraints(max_length=64), Field(description="if absent, the one in which the name ends")
+    ] = None
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     trials_max: Annotated[int | None, Field(ge=1, le=TRIALS_MAX, description="the budget: begins no more")] = None
     details: Annotated[
@@ -129,7 +130,7 @@ class DeletedView(View):
 
 
 class StudyView(View):
-    """One search; a lower objective is better."""
+    """One search; objectives of its trials are kept so that lower is better: negated with the direction maximise."""
 
     study_id: str
     name: str
@@ -153,6 +154,9 @@ class StudyStatusView(StudyView):
 
     trials: dict[TrialState, int]
     best: Annotated[TrialView | None, Field(description="of the smallest first objective within the limits")]
+    best_measured: Annotated[
+        float | None, Field(description="objective of the best as it was measured: its negative with maximise")
+    ]
     front: Annotated[
         list[TrialView],
         Field(description="within the limits, none beaten in every objective by another; with one objective the best"),
@@ -169,12 +173,13 @@ class StudyStatusView(StudyView):
     @classmethod
     def of_status(cls, status: StudyStatus) -> Self:
         """The study and its status as they look on the wire."""
-        best = TrialView.of(status.best) if status.best else None
+        best, objective = (TrialView.of(status.best), status.best.trial.objective) if status.best else (None, None)
         return cls.model_validate(
             {
                 **_fields(status.study),
                 "trials": status.counts,
                 "best": best,
+                "best_measured": None if objective is None else status.study.signed(objective),
                 "front": [TrialView.of(record) for record in status.front],
                 "outside": status.outside,
                 "unjudged": status.unjudged,
@@ -248,7 +253,8 @@ def delete_study(
 
 def new_study(body: StudyRequest) -> Study:
     """Return the study of a request, under a fresh id."""
-    fields = {**body.model_dump(), "space": _plain(body.space)}
+    unit = unit_of_objective(body.objective) if body.unit is None else body.unit
+    fields = {**body.model_dump(), "unit": unit, "space": _plain(body.space)}
     return Study.from_json({**fields, "study_id": new_ulid(), "created_ns": time.time_ns()})
 
 

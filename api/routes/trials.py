@@ -42,9 +42,11 @@ class HeartbeatRequest(RequestBody):
 
 
 class CompleteRequest(RequestBody):
-    """The measured objective; lower is better. With `owner`, it is refused when another owner holds the trial."""
+    """The measured objective. With `owner`, it is refused when another owner holds the trial."""
 
-    objective: Annotated[float, Field(allow_inf_nan=False)]
+    objective: Annotated[
+        float, Field(allow_inf_nan=False, description="lower is better: negated where the study maximises")
+    ]
     owner: Name | None = None
     run_id: RunId | None = None
     outcomes: Annotated[
@@ -84,7 +86,7 @@ class TrialView(View):
     study_id: str
     configuration: dict[str, Value]
     state: TrialState
-    objective: float | None
+    objective: Annotated[float | None, Field(description="lower is better: negated where the study maximises")]
     owner: Annotated[str | None, Field(description="who holds the lease, or held it last")]
     lease_expires_at: str | None
     lease_expires_ns: int | None

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.palette import BLUE, INK, MUTED
 from crosswind.dashboards.wording import count, quantity, times, unit_of
-from crosswind.data.schema.trial import ENDED, Configuration, TrialRecord
+from crosswind.data.schema.trial import ENDED, Configuration, Study, TrialRecord
 
 HEIGHT = 340
 DRAWN = 1500  # trials, the newest
@@ -107,19 +107,16 @@ class TrialValues:
         return figure.update_xaxes(rangemode="tozero", dtick=1 if last <= FEW else None)
 
 
-def trial_values(
-    records: Sequence[TrialRecord], objective: str, unit: str, *, is_maximised: bool = False
-) -> TrialValues | None:
-    """The records, oldest first, or None without a complete one; maximised objectives are kept negated."""
-    sign = -1.0 if is_maximised else 1.0
+def trial_values(study: Study, records: Sequence[TrialRecord], unit: str) -> TrialValues | None:
+    """The study's records, oldest first, with objectives as they were measured; None without a complete one."""
     numbered = list(enumerate((record.trial for record in records), 1))
     values = [
-        TrialValue(number, trial.configuration, sign * trial.objective)
+        TrialValue(number, trial.configuration, study.signed(trial.objective))
         for number, trial in numbered
         if trial.objective is not None
     ]
     unmeasured = tuple(number for number, trial in numbered if trial.state in ENDED and trial.objective is None)
-    return TrialValues(objective, unit, is_maximised, tuple(values), unmeasured) if values else None
+    return TrialValues(study.objective, unit, study.is_maximised, tuple(values), unmeasured) if values else None
 
 
 def _described(configuration: Configuration) -> str:

@@ -68,10 +68,10 @@ def view(client: Local, query: PageQuery) -> StudiesView:
         return EMPTY
     records = CatalogStudyService(client.store.catalog).trials(study.study_id)
     status = status_of(study, records, time.time_ns)
-    chart = trial_values(records, study.objective, _unit(study), is_maximised=study.is_maximised)
+    chart = trial_values(study, records, _unit(study))
     best = status.best
     running = status.counts.get(TrialState.LEASED, 0)
-    rows = _rows(records, best, -1.0 if study.is_maximised else 1.0)
+    rows = _rows(study, records, best)
     return StudiesView(
         sentence=_sentence(study, status, rows),
         studies=tuple(sorted({recent.name for recent in newest} | {study.name})),
@@ -103,14 +103,14 @@ def _selected(newest: Sequence[Study], wanted: str | None, client: Local) -> Stu
             raise NotFoundError(f"study {wanted[:60]!r} is not in the catalog") from None
 
 
-def _rows(records: Sequence[TrialRecord], best: TrialRecord | None, sign: float) -> tuple[TrialRow, ...]:
+def _rows(study: Study, records: Sequence[TrialRecord], best: TrialRecord | None) -> tuple[TrialRow, ...]:
     best_id = best.trial.trial_id if best else None
     return tuple(
         TrialRow(
             number=number,
             configuration=record.trial.configuration,
             state=record.trial.state,
-            value=None if record.trial.objective is None else sign * record.trial.objective,
+            value=None if record.trial.objective is None else study.signed(record.trial.objective),
             owner=record.owner,
             run_id=record.run_id,
             reason=record.as_json()["reason"],

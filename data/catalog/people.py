@@ -3,12 +3,14 @@
 import hashlib
 import os
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from sqlalchemy import Connection, select
 
 from crosswind.data.catalog import rows, tables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 KEY = "pseudonyms"
 DIGEST_BYTES = 8  # a cluster has thousands of users: two alike are not to be expected
@@ -20,8 +22,11 @@ class People:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def hidden(self, table: pa.Table) -> pa.Table:
+    def hidden(self, table: "pa.Table") -> "pa.Table":
         """A table whose column `user` has pseudonyms for names, which it notes; in a session that writes."""
+        import pyarrow as pa  # noqa: PLC0415 - heavy, and of a catalog's users few have tables
+        import pyarrow.compute as pc  # noqa: PLC0415
+
         place = table.column_names.index("user")
         encoded = table["user"].combine_chunks().dictionary_encode()
         pseudonyms = self.pseudonyms([name for name in encoded.dictionary.to_pylist() if name])

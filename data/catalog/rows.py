@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     JSON,
@@ -20,7 +20,10 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql
 
 
 def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
@@ -85,16 +88,20 @@ def gathered(connection: Connection, column: ColumnElement[Any]) -> ColumnElemen
     return cast(gather(column), Text)
 
 
-def _insert(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
+def _insert(connection: Connection, table: Table) -> "postgresql.Insert | sqlite.Insert":
     return _insert_by(connection.dialect.name, table)
 
 
-def _insert_by(dialect: str, table: Table) -> postgresql.Insert | sqlite.Insert:
-    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+def _insert_by(dialect: str, table: Table) -> "postgresql.Insert | sqlite.Insert":
+    if dialect != "postgresql":
+        return sqlite.insert(table)
+    from sqlalchemy.dialects import postgresql  # noqa: PLC0415 - a tenth of SQLAlchemy, which SQLite does without
+
+    return postgresql.insert(table)
 
 
 @lru_cache(maxsize=256)  # to build a statement takes several times as long as to execute it
-def _upsert(dialect: str, table: Table, names: tuple[str, ...]) -> postgresql.Insert | sqlite.Insert:
+def _upsert(dialect: str, table: Table, names: tuple[str, ...]) -> "postgresql.Insert | sqlite.Insert":
     keys = [column.name for column in table.primary_key]
     statement = _insert_by(dialect, table)
     others = {name: statement.excluded[name] for name in names if name not in keys}

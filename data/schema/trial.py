@@ -17,6 +17,7 @@ HOURS_MAX = 100 * 366 * 24.0
 HOUR_NS = 3600 * 1_000_000_000
 REPEATS_MAX = 0.5
 MAXIMISE = "maximise"
+UNITS = {"seconds": "s", "joules": "J", "watts": "W", "bytes": "B", "hertz": "Hz", "celsius": "°C"}
 
 Parameter = int | float | str | bool
 Configuration = Mapping[str, Parameter]
@@ -44,7 +45,7 @@ class Trial:
     Args:
         configuration: Values of the space's parameters that apply.
         state: WAITING, LEASED and RELEASED are open; the others are ends.
-        objective: The measured number, lower is better; None unless DONE.
+        objective: Lower is better: negated where the study maximises, see `Study.signed`; None unless DONE.
         trial_id: Unique among all studies; empty outside of them.
         context: Numbers that describe the input for which the configuration was chosen, by name; empty without one.
     """
@@ -171,6 +172,20 @@ class Study:
         """Return whether larger is better: services keep the objective negated then."""
         return self.direction == MAXIMISE
 
+    def signed(self, objective: float) -> float:
+        """Return an objective as it was measured from one as services keep it, or the other way round.
+
+        Services keep it so that lower is better: negated where the study maximises. Whatever people read or write, and
+        only that, passes through here.
+        """
+        return -objective if self.is_maximised else objective
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """The names of the space's parameters."""
+        parameters = self.space["parameters"] if is_wrapped(self.space) else self.space
+        return list(parameters) if isinstance(parameters, Mapping) else []
+
     @property
     def ends_ns(self) -> int | None:
         """Return when the hours since the study's creation are over; None without a limit."""
@@ -273,6 +288,17 @@ class TrialRecord:
         fields = self.as_json()
         trial = {name: fields.pop(name) for name in ("configuration", "state", "objective", "trial_id")}
         return {"trial": trial, **fields}
+
+
+def is_wrapped(space: Mapping[str, object]) -> bool:
+    """Return whether the JSON of a space has its parameters in a field of their own, rather than being them."""
+    parameters = space.get("parameters")
+    return isinstance(parameters, Mapping) and not isinstance(parameters.get("kind"), str)
+
+
+def unit_of_objective(objective: str) -> str:
+    """Return the unit in which the name of an outcome ends, `s` of `step_p50_seconds`; empty of any other objective."""
+    return UNITS.get(objective.rpartition("_")[2], "") if objective.isidentifier() else ""
 
 
 @dataclass(frozen=True)

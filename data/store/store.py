@@ -2,24 +2,26 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
-from crosswind.data.lake.lake import Lake
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.topology import switches_at
-from crosswind.data.store.jobs import Jobs
+
+if TYPE_CHECKING:
+    from crosswind.data.lake.lake import Lake
+    from crosswind.data.store.jobs import Jobs
 
 
 @dataclass(frozen=True)
 class Store:
-    """The catalog and the lake, and the folder that both are in."""
+    """The catalog, and the folder that it and the lake are in; what reads the lake is loaded when it is first used."""
 
     home: Path
     catalog: Catalog
-    lake: Lake
 
     @classmethod
     def open(cls, home: Path, *, database: str | None = None) -> Self:
@@ -32,11 +34,20 @@ class Store:
         except OSError as error:
             raise UnavailableError(f"store folder {home} cannot be made: {error.strerror}") from error
         engine = open_database(database or sqlite_url(home / "catalog.sqlite"))
-        return cls(home, Catalog(engine), Lake(home / "lake"))
+        return cls(home, Catalog(engine))
+
+    @cached_property
+    def lake(self) -> "Lake":
+        """The lake."""
+        from crosswind.data.lake.lake import Lake  # noqa: PLC0415 - half a second, and studies have nothing in it
+
+        return Lake(self.home / "lake")
 
     @property
-    def jobs(self) -> Jobs:
+    def jobs(self) -> "Jobs":
         """The jobs that schedulers account for."""
+        from crosswind.data.store.jobs import Jobs  # noqa: PLC0415 - as above
+
         return Jobs(self.lake, self.catalog)
 
     @property

@@ -38,6 +38,7 @@ from crosswind.ingest.wrapper.commit import CommitLookup
 from crosswind.ingest.wrapper.defining import Rule
 from crosswind.ingest.wrapper.described import Described, described
 from crosswind.ingest.wrapper.ending import Ending, Watched, ending_of
+from crosswind.ingest.wrapper.orphans import ended_with_us
 from crosswind.ingest.wrapper.watched_output import watched_output
 
 PASSED_ON = (
@@ -61,7 +62,8 @@ class Launch:
     With `injects`, unchanged Python ranks that train are recorded; `step_lines` names or describes the lines of the
     output that report steps. The program also sees `environment`; the run is recorded with
     `configuration`, to which `rule` adds arguments of the command, under `run_id` if that is given. `on_start` is
-    called with the process, `on_signal` with every signal that arrives for it.
+    called with the process, `on_signal` with every signal that arrives for it. Where this process is killed, the
+    program ends within `orphan_seconds`; with None it goes on.
     """
 
     command: tuple[str, ...]
@@ -78,6 +80,7 @@ class Launch:
     run_id: str | None = None
     on_start: Callable[["subprocess.Popen[bytes]"], None] | None = None
     on_signal: Callable[[int], None] | None = None
+    orphan_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,8 @@ def launch(wanted: Launch) -> Outcome:
         writer.flush()
         commit = CommitLookup(facts.folder)
         try:
-            exit_code, stopped_ns = _run(wanted, run_id, facts.configuration)
+            with ended_with_us(run_id, wanted.orphan_seconds):
+                exit_code, stopped_ns = _run(wanted, run_id, facts.configuration)
         except InvalidInputError:
             _note_end(writer, record, Ending(RunState.FAILED), NEVER_STARTED)
             raise
@@ -201,14 +205,14 @@ class _PassedOn:
         self.stopped_ns: int | None = None
 
     def take(self, number: int, _frame: FrameType | None = None) -> None:
-        """Pass a signal on, unless the terminal has sent it to the program, too."""
+        """Pass a signal on, unless the terminal has sent it to the program, too: one that was there by then."""
         if number in TO_STOP and self.stopped_ns is None:
             self.stopped_ns = time.time_ns()
         if self._on_signal:
             self._on_signal(number)
         if self._otherwise and number not in STOPS:
             self._otherwise(number)
-        elif number not in FROM_TERMINAL or not _in_foreground():
+        elif self._process is None or number not in FROM_TERMINAL or not _in_foreground():
             self._pass_on(number)
         if number == signal.SIGTSTP:
             self._stop_here()

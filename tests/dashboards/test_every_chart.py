@@ -29,7 +29,7 @@ from crosswind.dashboards.pages.render import drawn
 from crosswind.data.schema.answers.explanations import Verdict
 from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, RankedPeer
 from crosswind.data.schema.steps import PHASES
-from crosswind.data.schema.trial import Trial, TrialRecord, TrialState
+from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import Basis as Says
 from crosswind.models.stragglers.history import History, Level, RunTime
@@ -79,6 +79,7 @@ def of_fleets() -> dict[str, Chart | None]:
     levels = tuple(Level(30 * number, 30 * number + 29, 1 + number % 2, 30) for number in range(100))
     complete = TrialRecord(Trial({HOSTILE: HOSTILE}, TrialState.DONE, 1.0), HOSTILE)
     failed = TrialRecord(Trial({HOSTILE: HOSTILE}, TrialState.FAILED), HOSTILE)
+    study = Study(HOSTILE, HOSTILE, {}, HOSTILE, HOSTILE, 0, 0)
     value = Finding(HOSTILE, None, HOSTILE, "gemm", "flop/s", 1.0, 2.0, 0.5, -9.0, True, Says.FLEET, 9)
     return {
         "effects": effects_plot(effects, finding=HOSTILE, axis="times as long", verdicts=("slows", "is not shown to")),
@@ -86,7 +87,7 @@ def of_fleets() -> dict[str, Chart | None]:
         "fleet": fleet_plot(PeerKind.NODE, nodes),
         "levels": levels_plot(History("s", HOSTILE, runs, levels)),
         "checks": checked_values([value] * STEPS),
-        "trials": trial_values([complete, failed] * STEPS, HOSTILE, HOSTILE),
+        "trials": trial_values(study, [complete, failed] * STEPS, HOSTILE),
     }
 
 

@@ -120,7 +120,7 @@ def stop_of(
     middle, low, high = np.quantile(objectives, (0.5, 0.05, 0.95)).tolist()
     quick = float(np.quantile(levels, 0.05))
     seconds = None if total_steps is None else float(step_seconds.sum()) + (total_steps - len(step_seconds)) * quick
-    reason = _hopeless(chance, incumbent, patience) or _too_long(seconds, incumbent, patience)
+    reason = _hopeless(chance, patience) or _too_long(seconds, incumbent, patience)
     return Stop(len(step_seconds), chance, middle, low, high, reason) if reason else None
 
 
@@ -143,10 +143,10 @@ def _check(step_seconds: Floats, total_steps: int | None) -> None:
         raise InvalidInputError(f"total_steps is {total_steps}, expected {len(step_seconds)} or more: so many are done")
 
 
-def _hopeless(chance: float, incumbent: Incumbent, patience: Patience) -> str:
+def _hopeless(chance: float, patience: Patience) -> str:
     if chance >= patience.least_chance:
         return ""
-    return f"the chance to beat objective {incumbent.objective:.4g} is {chance:.1%}, below {patience.least_chance:.0%}"
+    return f"the chance to beat the best trial is {chance:.1%}, below {patience.least_chance:.0%}"
 
 
 def _too_long(seconds: float | None, incumbent: Incumbent, patience: Patience) -> str:

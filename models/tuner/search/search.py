@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.search.source import Source
 from crosswind.models.tuner.search.tuner import Tuner, weights_of
-from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.aim import Aim
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # NumPy, which those do without who only look at a study
     from crosswind.models.tuner.search.pareto.pareto_tuner import ParetoTuner
+    from crosswind.models.tuner.space.space import Space
 
-MakeTuner = Callable[[Space, int], Tuner]
+MakeTuner = Callable[["Space", int], Tuner]
 ROWS = 8  # of a source, best first, that a search for several objectives may begin with
 
 
@@ -50,7 +50,7 @@ class Search(Protocol):
         ...
 
 
-def default_tuner(space: Space, seed: int, prior: PriorStudies = NO_PRIOR_STUDIES) -> Tuner:
+def default_tuner(space: "Space", seed: int, prior: PriorStudies = NO_PRIOR_STUDIES) -> Tuner:
     """Return the portfolio where there are sources, else a Gaussian process; their modules load only here."""
     if prior.sources:
         from crosswind.models.tuner.search.portfolio.tuner import PortfolioTuner  # noqa: PLC0415 - a second
@@ -63,6 +63,8 @@ def default_tuner(space: Space, seed: int, prior: PriorStudies = NO_PRIOR_STUDIE
 
 def search_for(study: Study, prior: PriorStudies = NO_PRIOR_STUDIES) -> Search:
     """Return the search for a study's aim; with limits or several objectives its first trials are from the sources."""
+    from crosswind.models.tuner.space.space import Space  # noqa: PLC0415 - see above
+
     space, aim = Space.from_json(study.space), Aim.of(study)
     if aim.goal is None:
         tuner = default_tuner(space, study.seed, prior)
@@ -73,7 +75,7 @@ def search_for(study: Study, prior: PriorStudies = NO_PRIOR_STUDIES) -> Search:
     return AimedSearch(ParetoTuner(space, study.seed, *texts, first=_best_rows(prior.sources, space)), aim)
 
 
-def _best_rows(sources: Sequence[Source], space: Space) -> list[Configuration]:
+def _best_rows(sources: Sequence[Source], space: "Space") -> list[Configuration]:
     """Return the best configurations of the sources in turn, those that the space has, without duplicates."""
     ranked = chain.from_iterable(zip_longest(*(source.best(ROWS) for source in sources)))
     unique = {
@@ -84,7 +86,7 @@ def _best_rows(sources: Sequence[Source], space: Space) -> list[Configuration]:
     return list(unique.values())
 
 
-def _repeating(space: Space, seed: int, tuner: Tuner, share: float) -> Tuner:
+def _repeating(space: "Space", seed: int, tuner: Tuner, share: float) -> Tuner:
     from crosswind.models.tuner.search.replicating_tuner import ReplicatingTuner  # noqa: PLC0415 - a second
 
     return ReplicatingTuner(space, seed, tuner, share=share)

@@ -20,7 +20,6 @@ from crosswind.models.tuner.search.search import (
     Search,
     search_for,
 )
-from crosswind.models.tuner.space.space import Space
 
 STUDIES_MAX = 8  # a space of 50,000 configurations takes tens of megabytes
 FRESH_SECONDS = 600.0  # after which prior studies are looked up again
@@ -92,6 +91,8 @@ class SearchCache:
         """Return the cache of a named tuner's searches, which get no prior studies; of None, of the usual searches."""
         if make_tuner is None:
             return cls(search_for, find_prior_studies)
+        from crosswind.models.tuner.space.space import Space  # noqa: PLC0415 - NumPy, see `search.py`
+
         return cls(lambda study, _: PlainSearch(make_tuner(Space.from_json(study.space), study.seed)))
 
     def get(self, study: Study) -> CachedSearch:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from crosswind.data.schema.errors import ConflictError, InvalidInputError
 from crosswind.data.schema.trial import ENDED, HOUR_NS, TRIALS_MAX, Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.service.service import COUNT_MAX, HELD
-from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.start import check_in
 
 AGAIN = ENDED - {TrialState.DONE}
@@ -59,6 +58,8 @@ def queued(
     """
     if not 1 <= len(configurations) <= COUNT_MAX:
         raise InvalidInputError(f"there are {len(configurations)} configurations, expected 1 to {COUNT_MAX}")
+    from crosswind.models.tuner.space.space import Space  # noqa: PLC0415 - NumPy, which no other rule needs
+
     space = Space.from_json(study.space)
     for place, configuration in enumerate(configurations, 1):
         check_in(space, configuration, f"configuration {place}" if len(configurations) > 1 else "configuration")

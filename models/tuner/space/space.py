@@ -12,7 +12,7 @@ import numpy as np
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
-from crosswind.data.schema.trial import Configuration, Parameter
+from crosswind.data.schema.trial import Configuration, Parameter, is_wrapped
 from crosswind.models.tuner.space.formula import ABSENT, Missing
 from crosswind.models.tuner.space.parameter import ENUMERATED_MAX, Domain, parameter_from_json
 from crosswind.models.tuner.space.requirements import Requirements
@@ -327,12 +327,6 @@ class Space:
             f"{name} = {configuration[name]!r}" for name in sorted(broken[0].names) if name in configuration
         )
         return f"the configuration does not meet {broken[0].text!r} with {assignments}, expected one that does"
-
-
-def is_wrapped(value: Mapping[str, object]) -> bool:
-    """Return whether the JSON has its parameters in a field of their own, rather than being them."""
-    parameters = value.get("parameters")
-    return isinstance(parameters, Mapping) and not isinstance(parameters.get("kind"), str)
 
 
 @lru_cache(maxsize=SPACES_CACHED)

@@ -4,11 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
-
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import MAXIMISE, Parameter, Study, TrialRecord
-from crosswind.models.tuner.study.front import on_front
 from crosswind.models.tuner.study.goal import Goal, Judgement
 
 
@@ -41,7 +38,7 @@ class Aim:
             return None
         if self.goal is None:
             return Judgement((measured,), ())
-        own: dict[str, Parameter] = {self.study.objective: -measured if self.study.is_maximised else measured}
+        own: dict[str, Parameter] = {self.study.objective: self.study.signed(measured)}
         values = {**record.trial.configuration, **own, **record.outcomes}
         try:
             others = tuple(objective.value(values) for objective in self.goal.objectives[1:])
@@ -55,9 +52,17 @@ class Aim:
         judged = [(record, judgement) for record in done if (judgement := self.judge(record))]
         within = [(record, judgement.objectives) for record, judgement in judged if judgement.keeps_limits]
         within.sort(key=lambda pair: pair[1])  # stable: of equals the earliest
-        front = on_front(np.array([values for _, values in within])) if within and len(within[0][1]) > 1 else [True]
+        front = _on_front([values for _, values in within]) if within and len(within[0][1]) > 1 else [True]
         best = tuple(record for (record, _), is_on in zip(within, front, strict=False) if is_on)
         return Ranked(best, len(judged) - len(within), len(done) - len(judged))
+
+
+def _on_front(values: Sequence[tuple[float, ...]]) -> Sequence[bool]:
+    import numpy as np  # noqa: PLC0415 - a fifth of what a look at a study of one objective takes
+
+    from crosswind.models.tuner.study.front import on_front  # noqa: PLC0415
+
+    return [bool(is_on) for is_on in on_front(np.array(values))]
 
 
 @dataclass(frozen=True)

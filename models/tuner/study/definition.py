@@ -1,9 +1,12 @@
 """The definition of a study, and where another one of the same name differs from it."""
 
 import json
+from typing import TYPE_CHECKING
 
 from crosswind.data.schema.trial import Study
-from crosswind.models.tuner.space.space import Space
+
+if TYPE_CHECKING:  # NumPy, which most looks at a study do without
+    from crosswind.models.tuner.space.space import Space
 
 APART = frozenset({"study_id", "name", "created_ns", "details", "space", "trials_max"})
 TRIALS, HOURS = "budget of trials", "budget of hours"
@@ -24,6 +27,8 @@ def difference(stored: Study, wanted: Study) -> str:
 
 def _definition(study: Study) -> dict[str, object]:
     """Return everything that makes a study what it is, by names that people know."""
+    from crosswind.models.tuner.space.space import Space  # noqa: PLC0415 - see above
+
     fields, space = study.as_json(), Space.from_json(study.space)
     own = {name: value for name, value in fields.items() if name not in APART}
     details = {name: value for name, value in fields["details"].items() if name != "hours"}
@@ -40,7 +45,7 @@ def _definition(study: Study) -> dict[str, object]:
     }
 
 
-def _condition(space: Space, name: str) -> str:
+def _condition(space: "Space", name: str) -> str:
     condition = space.requirements.conditions.get(name)
     return condition.text if condition else ""
 

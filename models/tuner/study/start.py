@@ -1,8 +1,12 @@
 """The start of a study: configurations that are tried first."""
 
+from typing import TYPE_CHECKING
+
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration, Study
-from crosswind.models.tuner.space.space import Space
+
+if TYPE_CHECKING:  # NumPy, which most looks at a study do without
+    from crosswind.models.tuner.space.space import Space
 
 START_MAX = 100  # configurations
 
@@ -12,6 +16,8 @@ def check_start(study: Study) -> None:
 
     Raises: InvalidInputError with the configuration's place, value and expectation.
     """
+    from crosswind.models.tuner.space.space import Space  # noqa: PLC0415 - see above
+
     most = min(START_MAX, study.trials_max or START_MAX)
     if len(study.start) > most:
         raise InvalidInputError(f"start has {len(study.start)} configurations, expected at most {most}")
@@ -23,7 +29,7 @@ def check_start(study: Study) -> None:
             raise InvalidInputError(f"start: configuration {place} repeats configuration {first}, expected it once")
 
 
-def check_in(space: Space, configuration: Configuration, what: str) -> None:
+def check_in(space: "Space", configuration: Configuration, what: str) -> None:
     """Refuse a configuration from elsewhere. Raises: InvalidInputError that begins with what it is."""
     try:
         space.check(configuration)

@@ -8,9 +8,19 @@ from pathlib import Path
 from typing import Self
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.trial import HOURS_MAX, MAXIMISE, REPEATS_MAX, TRIALS_MAX, Configuration, Parameter, Study
+from crosswind.data.schema.trial import (
+    HOURS_MAX,
+    MAXIMISE,
+    REPEATS_MAX,
+    TRIALS_MAX,
+    Configuration,
+    Parameter,
+    Study,
+    is_wrapped,
+    unit_of_objective,
+)
 from crosswind.models.tuner.space.memory_fit import FITS, NEEDED
-from crosswind.models.tuner.space.space import Space, is_wrapped
+from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.goal import Goal
 from crosswind.models.tuner.study.objective import Objective
 from crosswind.models.tuner.study.start import check_start
@@ -51,7 +61,7 @@ class StudyFile:
         space: JSON that `Space.from_json` reads.
         objectives: One, or several to trade off, as `Objective.parse` reads them.
         direction: `minimise` or `maximise` a single objective.
-        unit: Of the first objective.
+        unit: Of the first objective, empty without one.
         limits: As `Limit.parse` reads them.
         trials: The budget; None for no limit.
         hours: From the study's creation on, None for no limit.
@@ -67,7 +77,7 @@ class StudyFile:
     space: Mapping[str, object]
     objectives: tuple[str, ...] = (OBJECTIVE,)
     direction: str = MINIMISE
-    unit: str = "s"
+    unit: str = ""
     limits: tuple[str, ...] = ()
     trials: int | None = None
     hours: float | None = None
@@ -104,7 +114,7 @@ class StudyFile:
             space=space,
             objectives=objectives,
             direction=direction,
-            unit=_text(fields, "unit", "s") if fields.get("unit") != "" else "",
+            unit=_unit(fields, objectives[0]),
             limits=limits,
             trials=trials,
             hours=hours,
@@ -262,6 +272,15 @@ def _text(fields: Mapping[str, object], name: str, default: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > TEXT_MAX:
         raise InvalidInputError(f"{name} is {value!r:.80}, expected a text of 1 to {TEXT_MAX} characters")
     return value
+
+
+def _unit(fields: Mapping[str, object], objective: str) -> str:
+    """Return the unit of the first objective: as given, which may be empty, else as its name says."""
+    if fields.get("unit") == "":
+        return ""
+    if "unit" in fields:
+        return _text(fields, "unit", "")
+    return unit_of_objective(Objective.parse(objective).expression.text)
 
 
 def _texts(value: object, name: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.yaml_text import loader, parsed
 
 BYTES_MAX = 1 << 20
 
@@ -50,11 +51,10 @@ def _yaml(text: str) -> object:
     import yaml  # type: ignore[import-untyped]  # noqa: PLC0415  of the server's extra
 
     try:
-        tree = yaml.compose(text, Loader=yaml.SafeLoader)
-        _check_tree(yaml, tree)
-        return yaml.safe_load(text)
+        _check_tree(yaml, yaml.compose(text, Loader=loader()))
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
+    return parsed(text)
 
 
 def _check_tree(yaml: object, tree: object) -> None:

@@ -83,7 +83,7 @@ WITHOUT_STORE = ("run", "agent", "doctor", "lab", "demo", "deploy", "completion"
 NEW_OBJECTS = 50_000  # after which Python searches for garbage, instead of 700: imports make many, but no garbage
 ASKING = (  # verbs that answer from the store or a server, after which nothing remains to be done
     *("nodes", "runs", "show", "jobs", "job", "explain", "compare", "counters", "interference", "predict", "walltime"),
-    *("remaining", "weather", "stragglers", "regressions", "shares"),
+    *("remaining", "weather", "stragglers", "regressions", "shares", "tune"),
 )
 WRONG_INPUT, BROKEN, TRY_LATER, INTERRUPTED = 2, 1, 75, 130
 

@@ -3,10 +3,13 @@
 import logging
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from crosswind.client.protocol import Client
 from crosswind.data.schema.paths import is_incoming
 from crosswind.settings import Settings
+
+if TYPE_CHECKING:
+    from crosswind.client.protocol import Client  # which no verb needs that only asks for the server's address
 
 SERVER = "CROSSWIND_SERVER"
 logger = logging.getLogger("crosswind")
@@ -14,7 +17,7 @@ logger = logging.getLogger("crosswind")
 
 def connect(
     server: str | None = None, *, settings: Settings | None = None, notice: Callable[[str], None] = lambda _: None
-) -> Client:
+) -> "Client":
     """Return a client of the server at this URL or $CROSSWIND_SERVER; without one, of the store of this machine.
 
     `notice` hears, in a sentence, of work in this process that takes seconds.

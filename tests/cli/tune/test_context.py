@@ -178,6 +178,12 @@ def test_numbers_come_from_the_command_line_or_a_file(tmp_path: Path) -> None:
     path.write_text(json.dumps({"size": 10, "density": 0.01}))
     assert context_in("size=1e1,density=0.01") == context_in(str(path)) == {"density": 0.01, "size": 10.0}
     assert list(context_in(str(path))) == ["density", "size"]
+    path = tmp_path / "matrix.yaml"
+    path.write_text("size: 1e1\ndensity: 1e-2\n")
+    assert context_in(str(path)) == {"density": 0.01, "size": 10.0}
+    path.write_text("size: [")
+    with pytest.raises(InvalidInputError, match="expected an object of numbers"):
+        context_in(str(path))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +203,7 @@ def test_words_that_are_no_context_are_refused(word: str, message: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("[1]", "expected a JSON object"), ("{", "expected a JSON object"), ("{}", "has 0 numbers, expected 1 to 200")],
+    [("[1]", "expected an object"), ("{", "expected an object"), ("{}", "has 0 numbers, expected 1 to 200")],
 )
 def test_a_file_that_holds_no_context_is_refused(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "matrix.json"

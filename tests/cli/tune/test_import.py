@@ -133,6 +133,56 @@ def test_a_file_that_cannot_be_read_is_refused_whole(ask: Ask, name: str, conten
     assert trials(ask, "table") == []
 
 
+def test_every_file_of_a_folder_that_can_be_read_is_taken_and_each_is_told(ask: Ask) -> None:
+    for name, text in (
+        ("a.csv", TABLE),
+        ("deep/b.tsv", "batch\tmode\tloss\n32\tfast\t0.125\n"),
+        ("other.csv", "batch,mode,cost\n1,fast,2\n"),
+        ("README.md", "Measured in May.\n"),
+        (".hidden.csv", "batch,mode,loss\n64,slow,9\n"),
+    ):
+        path = Path("results", name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    code, said, _ = ask("tune", "import", "table", "results")
+    assert code == 0
+    lines = said.splitlines()
+    assert lines[0] == "4 trials taken over into table, 1 do not fit its space"
+    assert lines[2].startswith("README.md: nothing: results/README.md")
+    assert lines[3:5] == ["a.csv: 3 trials, 1 not of the space", "deep/b.tsv: 1 trial"]
+    assert lines[5].startswith("other.csv: nothing: results/other.csv: no column loss, found batch, mode, cost")
+    again = json.loads(ask("tune", "import", "table", "results", "--json")[1])
+    assert [(file["file"], file["trials"], file["problem"] is None) for file in again["files"]] == [
+        ("README.md", 0, False),
+        ("a.csv", 3, True),
+        ("deep/b.tsv", 1, True),
+        ("other.csv", 0, False),
+    ]
+    assert len(trials(ask, "table")) == 4
+    assert json.loads(ask("tune", "best", "table", "--json")[1])["objective"] == 0.125
+
+
+def test_caches_of_kernel_tuner_in_a_folder_are_taken(ask: Ask) -> None:
+    Path("caches").mkdir()
+    cache = RECORDINGS / "kernel_tuner/scale.json"
+    for name in ("one.json", "same.json"):
+        Path("caches", name).write_bytes(cache.read_bytes())
+    answer = json.loads(ask("tune", "import", "kernel", "caches", "--json")[1])
+    [one, same] = answer["files"]
+    assert one["trials"] == same["trials"] == answer["trials"] == len(trials(ask, "kernel")) > 0
+
+
+def test_a_folder_without_any_trial_is_refused_with_the_reasons(ask: Ask) -> None:
+    Path("empty").mkdir()
+    assert "empty: none of its 0 files has trials of table" in ask("tune", "import", "table", "empty")[2]
+    Path("empty", "x.csv").write_text("a,b\n1,2\n")
+    code, said, complaint = ask("tune", "import", "table", "empty")
+    assert (code, said) == (2, "")
+    assert "none of its 1 files has trials of table" in complaint
+    assert "x.csv: nothing: empty/x.csv: no column loss, found a, b" in complaint
+    assert trials(ask, "table") == []
+
+
 def test_a_missing_file_and_a_study_elsewhere_are_told(ask: Ask, tmp_path: Path) -> None:
     assert "none.csv: No such file" in ask("tune", "import", "table", "none.csv")[2]
     assert "'nobody'" in ask("tune", "import", "nobody", "none.csv")[2]

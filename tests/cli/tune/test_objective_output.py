@@ -33,11 +33,44 @@ def test_a_file_tells_a_number_or_named_numbers(tmp_path: Path, text: str, outco
 
 def test_the_last_match_in_a_file_counts(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    path.write_text("loss=3 mem=10\nloss=nan mem=11\nend\n")
-    assert outcomes_in(path, "loss", compiled(r"loss=(?P<loss>\S+) mem=(?P<mem>\d+)")) == {"loss": 3.0, "mem": 11.0}
+    path.write_text("loss=fast mem=9\nloss=3 mem=10\nloss=2 mem=11\nloss=? mem=12\nend\n")
+    assert outcomes_in(path, "loss", compiled(r"loss=(?P<loss>\S+) mem=(?P<mem>\d+)")) == {"loss": 2.0, "mem": 12.0}
 
 
-@pytest.mark.parametrize("text", ["", "NaN", "diverged", "[1]", '{"loss": "low"}'])
+@pytest.mark.parametrize(
+    ("text", "pattern"), [("NaN", None), ('{"loss": NaN}', None), ("loss=3\nloss=nan", r"loss=(\S+)")]
+)
+def test_a_program_that_diverged_has_no_result(tmp_path: Path, text: str, pattern: str | None) -> None:
+    path = tmp_path / "log"
+    path.write_text(text)
+    outcomes = outcomes_in(path, "loss", compiled(pattern) if pattern else None)
+    with pytest.raises(InvalidInputError, match="objective loss is nan, expected a finite number"):
+        judged(STUDY, {}, outcomes)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "says"),
+    [
+        (r"^loss=(\S+)", r"log: no line matches --objective-pattern '^loss=(\\S+)'"),
+        (
+            r"loss=(.*)",
+            r"log: --objective-pattern 'loss=(.*)' matches '3 (best 2)', which is no number: narrow its group",
+        ),
+        (r"loss=(?P<cost>\d)", r"has the groups cost, expected one (?P<loss>...)"),
+    ],
+)
+def test_a_pattern_that_gives_no_number_is_told_from_one_that_is_missing(
+    tmp_path: Path, pattern: str, says: str
+) -> None:
+    path = tmp_path / "log"
+    path.write_text("step 1 loss=3 (best 2)\n")
+    with pytest.raises(MalformedError) as caught:
+        outcomes_in(path, "loss", compiled(pattern))
+    assert says in str(caught.value)
+    assert "--objective-from or" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "diverged", "[1]", '{"loss": "low"}'])
 def test_a_file_without_a_number_is_refused_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "result"
     path.write_text(text)
@@ -104,5 +137,7 @@ def test_the_objective_is_an_outcome_or_computed_of_outcomes_and_parameters() ->
 def test_an_objective_that_nobody_told_is_named() -> None:
     with pytest.raises(InvalidInputError, match=r"objective loss is not among .*run_seconds.*--objective-from"):
         judged(STUDY, {}, {"run_seconds": 1.0})
+    with pytest.raises(InvalidInputError, match=r"among .*run_seconds.*: no line matches$"):
+        judged(STUDY, {}, {"run_seconds": 1.0}, "no line matches")
     with pytest.raises(InvalidInputError, match="loss is inf"):
         judged(STUDY, {}, {"loss": float("inf")})

@@ -19,7 +19,7 @@ if [ "$1" = preempted ]; then
     shift
     if [ ! -f "$CROSSWIND_CHECKPOINT" ]; then
         trap 'echo saved > "$CROSSWIND_CHECKPOINT"; exit 0' TERM USR1
-        touch "$(dirname "$0")/running"
+        touch "$(dirname "$0")/running" "$(dirname "$0")/running-$CROSSWIND_TRIAL"
         while :; do sleep 0.1; done
     fi
 fi
@@ -64,6 +64,7 @@ def test_the_scripts_share_one_study_and_a_requeued_job_resumes_its_trial(slurm:
     [resumed] = trials(slurm)
     assert resumed["state"] == "done"
     assert resumed["checkpoint"].endswith(f"{resumed['trial_id']}.pt")
+    (slurm.home / f"running-{resumed['trial_id']}").unlink()
     for name, options in (("array", ("--array=1-2",)), ("multi_node", ())):
         slurm.wait_for_job(submit(slurm, name, *options), "COMPLETED")
     assert [trial["state"] for trial in trials(slurm)] == ["done"] * 4
@@ -71,6 +72,35 @@ def test_the_scripts_share_one_study_and_a_requeued_job_resumes_its_trial(slurm:
     finished = trials(slurm)
     assert len({(trial["bucket_mb"], trial["batch"]) for trial in finished}) == 6
     assert all(trial["step_seconds"] == float(f"0.{trial['bucket_mb']}") for trial in finished)
+
+
+def test_a_preempted_element_of_an_array_is_requeued_alone(slurm: Slurm) -> None:
+    slurm.ask("crosswind", "tune", "create", "elements", "space.json", "--objective", "step_seconds")
+    kept = dict(slurm.environment)
+    slurm.environment |= {"STUDY": "elements", "TRAIN": f"{kept['TRAIN']} preempted"}
+    array = submit(slurm, "preemptible", "--array=1-2")
+    slurm.wait_for({f"{array}_1": "RUNNING", f"{array}_2": "RUNNING"})
+    wait_for_running(slurm, 2)
+    elements = dict(line.split() for line in slurm.ask("squeue", "--noheader", "--format=%A %K", "-r").splitlines())
+    element = elements[array]  # whose own id is that of the whole array
+    other = "2" if element == "1" else "1"
+    slurm.ask("scancel", "--batch", "--signal=USR1", f"{array}_{element}")
+    slurm.wait_for_job(f"{array}_{element}", "PENDING")
+    slurm.ask("scontrol", "update", f"jobid={array}_{element}", "starttime=now")
+    slurm.wait_for_job(f"{array}_{element}", "COMPLETED")
+    slurm.wait_for_job(f"{array}_{other}", "RUNNING")
+    assert "Restarts=0" in slurm.ask("scontrol", "show", "job", f"{array}_{other}")
+    slurm.ask("scancel", array)
+    records = json.loads(slurm.ask("crosswind", "tune", "status", "elements", "--json"))["trials"]
+    assert [record["trial"]["state"] for record in records].count("done") == 1
+    assert len(records) == 2
+    slurm.environment = kept
+
+
+def wait_for_running(slurm: Slurm, count: int) -> None:
+    """Waits until so many programs of trials run that wait for a signal."""
+    question = f"until [ $(ls running-* 2>/dev/null | wc -l) -ge {count} ]; do sleep 0.1; done"
+    slurm.ask("bash", "-c", question)
 
 
 def submit(slurm: Slurm, name: str, *options: str) -> str:

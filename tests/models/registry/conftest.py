@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.catalog.catalog import Catalog
-from crosswind.data.lake.lake import Lake
 from crosswind.data.store.store import Store
 
 
@@ -18,4 +17,4 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def either_store(catalog: Catalog, tmp_path: Path) -> Store:
     """An empty store, once over each database."""
-    return Store(tmp_path / "home", catalog, Lake(tmp_path / "home" / "lake"))
+    return Store(tmp_path / "home", catalog)

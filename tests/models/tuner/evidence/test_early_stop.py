@@ -31,7 +31,7 @@ def test_a_hopeless_trial_is_stopped_with_a_reason() -> None:
     assert stop.chance < 0.02
     assert stop.low < stop.objective < stop.high
     assert stop.objective == pytest.approx(3.0, rel=0.1)
-    assert stop.reason.startswith("the chance to beat objective 1 is ")
+    assert stop.reason.startswith("the chance to beat the best trial is ")
 
 
 def test_a_trial_as_good_as_the_incumbent_goes_on() -> None:

@@ -1,9 +1,12 @@
 """`crosswind tune`: a search for a good configuration, from a job script; an action is loaded when asked for."""
 
 import argparse
+import sys
 from importlib import import_module
 
 from crosswind.cli.verbs.tune.arguments import configure
+from crosswind.cli.verbs.tune.execution.ranks import rank_of_step
+from crosswind.cli.verbs.tune.where import passed_over
 from crosswind.settings import Settings
 
 __all__ = ["ACTIONS", "configure", "execute"]
@@ -20,6 +23,8 @@ ACTIONS = {
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Does the action; its exit code."""
+    if (sentence := passed_over(arguments)) and rank_of_step() in (None, 0):
+        sys.stderr.write(f"crosswind: {sentence}\n")
     module = import_module(f"crosswind.cli.verbs.tune.{ACTIONS[arguments.action]}")
     code: int = module.execute(arguments, settings)
     return code

@@ -27,12 +27,13 @@ def _configure_making(actions: Actions) -> None:
     create = _action(actions, "create", "a study, from a YAML, JSON or TOML file: create STUDY.yaml")
     create.add_argument("space", type=Path, nargs="?", help="a JSON file of parameters alone: create NAME SPACE.json")
     create.add_argument("--objective", default=None, help="with SPACE.json: what is measured; lower is better")
-    create.add_argument("--unit", default="s", help="with SPACE.json: the objective's unit")
+    create.add_argument("--unit", help="with SPACE.json: the objective's unit (default: as its name ends)")
     create.add_argument("--seed", type=int, default=0, help="with SPACE.json: of the search")
     create.add_argument("--trials", type=int, metavar="N", help="the budget: how many trials may be begun")
     create.add_argument("--if-absent", action="store_true", help="leave the same study as it is; refuse another one")
     old = _action(actions, "import", "take over finished trials of Optuna, Ray Tune, Kernel Tuner or a CSV file")
-    old.add_argument("file", metavar="PATH", help="a file, an experiment's folder, or the URL of Optuna's database")
+    help_text = "a file, an experiment's folder, the URL of Optuna's database, or a folder of which every file is read"
+    old.add_argument("file", metavar="PATH", help=help_text)
     old.add_argument("--of", metavar="NAME", help="of a file with several studies, the one meant")
 
 

@@ -7,28 +7,29 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from crosswind.cli.verbs.tune.where import service_at
-from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.data.schema.context import NUMBERS_MAX, Numbers, context_from_json
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.trial import TrialRecord
+from crosswind.data.yaml_text import parsed
 from crosswind.models.tuner.service.service import Lease, Suggest
 from crosswind.models.tuner.variants.for_context import tuner_for_context
 from crosswind.settings import Settings
 
 VARIABLE = "CROSSWIND_TRIAL_CONTEXT"
+ENDINGS = (".json", ".yaml", ".yml")
 
 
 def configure_context(parser: argparse.ArgumentParser, help_text: str) -> None:
     """Adds the argument."""
-    parser.add_argument("--context", metavar="NAME=NUMBER,...|FILE.json", help=help_text)
+    parser.add_argument("--context", metavar="NAME=NUMBER,...|FILE.json|FILE.yaml", help=help_text)
 
 
 def context_in(word: str) -> dict[str, float]:
-    """The numbers of `size=1e6,density=0.01`, or of a JSON file's object, in the order of their names.
+    """The numbers of `size=1e6,density=0.01`, or of a JSON or YAML file, in the order of their names.
 
     Raises: InvalidInputError naming the number, UnavailableError when the file cannot be read.
     """
-    numbers = context_from_json(_of_file(Path(word)) if word.endswith(".json") else _of_words(word))
+    numbers = context_from_json(_of_file(Path(word)) if word.endswith(ENDINGS) else _of_words(word))
     if not 1 <= len(numbers) <= NUMBERS_MAX:
         raise InvalidInputError(f"--context {word[:80]!r} has {len(numbers)} numbers, expected 1 to {NUMBERS_MAX}")
     return numbers
@@ -54,6 +55,8 @@ def suggesting(context: Numbers, place: tuple[str, str], settings: Settings) -> 
     def suggest(study: str, count: int, lease: Lease) -> list[TrialRecord]:
         kind, address = place
         if kind == "server":
+            from crosswind.client.remote_studies import RemoteStudyService  # noqa: PLC0415 - as in `service_at`
+
             return RemoteStudyService(address).suggest(study, count, lease, context=context)
         with service_at(place, settings) as service:
             make_tuner = tuner_for_context(context, service.trials(study))
@@ -69,7 +72,7 @@ def _of_words(word: str) -> dict[str, object]:
     for name, equals, text in pairs:
         if not name.strip() or not equals or name.strip() in numbers:
             raise InvalidInputError(
-                f"--context {word[:80]!r}: expected NAME=NUMBER,... with each name once, or FILE.json"
+                f"--context {word[:80]!r}: expected NAME=NUMBER,... with each name once, or FILE.json or FILE.yaml"
             )
         numbers[name.strip()] = text.strip()
     return numbers
@@ -77,11 +80,14 @@ def _of_words(word: str) -> dict[str, object]:
 
 def _of_file(path: Path) -> dict[str, object]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        value = json.loads(text) if path.suffix == ".json" else parsed(text)
     except OSError as error:
         raise UnavailableError(f"--context {path}: {error.strerror}") from error
+    except ImportError as error:
+        raise UnavailableError(f"--context {path}: PyYAML is needed: pip install 'crosswind[server]'") from error
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"--context {path}: expected a JSON object of numbers: {error}") from error
+        raise InvalidInputError(f"--context {path}: expected an object of numbers: {error}") from error
     if not isinstance(value, dict):
-        raise InvalidInputError(f"--context {path}: {value!r:.80}, expected a JSON object of numbers")
+        raise InvalidInputError(f"--context {path}: {value!r:.80}, expected an object of numbers")
     return value

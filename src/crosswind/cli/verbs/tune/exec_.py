@@ -16,9 +16,12 @@ from crosswind.cli.verbs.tune.execution.doubts import Doubts
 from crosswind.cli.verbs.tune.execution.evaluation import LATER, OK, USED_UP, Ended, Evaluation, Program
 from crosswind.cli.verbs.tune.execution.objective_output import compiled
 from crosswind.cli.verbs.tune.execution.records import records_of
+from crosswind.cli.verbs.tune.execution.watch import noted_signals
+from crosswind.cli.verbs.tune.exhausted import nothing_more
 from crosswind.cli.verbs.tune.filling import exports_of
 from crosswind.cli.verbs.tune.outbox import Outbox
 from crosswind.cli.verbs.tune.prefetch import Prefetch
+from crosswind.cli.verbs.tune.trial_table import with_unit
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import InvalidInputError, ProjectError, UnavailableError
 from crosswind.data.schema.run import new_ulid
@@ -65,6 +68,7 @@ def program_of(arguments: argparse.Namespace, settings: Settings) -> Program:
         agent_seconds=None if arguments.no_agent else arguments.interval,
         step_lines=arguments.step_lines,
         injects=not arguments.no_inject,
+        orphan_seconds=arguments.grace,
     )
 
 
@@ -111,7 +115,9 @@ def _with_command(program: Program, study: Study) -> Program:
         raise InvalidInputError(
             "tune exec: expected a program after --, as in crosswind tune exec STUDY -- ./train {lr}"
         )
-    return replace(program, command=command)
+    with_command = replace(program, command=command)
+    with_command.check_names(study)
+    return with_command
 
 
 def _send(outbox: Outbox, service: StudyService) -> None:
@@ -130,7 +136,13 @@ def _handed_out(
         return suggest(study, count, lease)
 
     def following() -> TrialRecord | None:
-        return ahead.next_trial(evaluation.service, suggested, evaluation.study, evaluation.holder)
+        with noted_signals() as numbers:
+            record = ahead.next_trial(evaluation.service, suggested, evaluation.study, evaluation.holder)
+            if numbers and record:
+                evaluation.give_back(record)
+        if numbers:
+            raise UnavailableError(f"interrupted by signal {numbers[0]} before a program was started")
+        return record
 
     record = first or following()
     while record is not None:
@@ -147,13 +159,16 @@ def _one_after_another(
         if answer:
             ranks.leave(answer, _answer(evaluation, record, run_id))
         ended = evaluation.evaluate(record, run_id)
-        _say(record, ended, as_json=arguments.json)
+        _say(evaluation.study, record, ended, as_json=arguments.json)
         code = ended.exit_code
         if ended.is_leaving or code == LATER:
             break
-    if code is None and answer:
+    if code is not None:
+        return code
+    if answer:
         ranks.leave(answer, ranks.Answer(USED_UP))
-    return USED_UP if code is None else code
+    sys.stderr.write(f"crosswind: {nothing_more(evaluation.service, evaluation.study.name)}\n")
+    return USED_UP
 
 
 def _answer(evaluation: Evaluation, record: TrialRecord, run_id: str) -> ranks.Answer:
@@ -184,16 +199,16 @@ def _shared_folder(arguments: argparse.Namespace, settings: Settings) -> Path:
     return Path(address) if kind == "folder" else settings.home / "tune"
 
 
-def _say(record: TrialRecord, ended: Ended, *, as_json: bool) -> None:
+def _say(study: Study, record: TrialRecord, ended: Ended, *, as_json: bool) -> None:
     result = ended.result
     state = "lost" if result is None else "given back" if result.state is None else str(result.state)
-    objective = result.objective if result else None
+    objective = None if result is None or result.objective is None else study.signed(result.objective)
     if as_json:
         words = {"trial_id": record.trial_id, "configuration": record.trial.configuration, "state": state}
         say_json(
             words | {"objective": objective, "exit_code": ended.exit_code, "run_id": result.run_id if result else None}
         )
         return
-    measured = f", objective {objective:.6g}" if objective is not None else ""
+    measured = f", objective {with_unit(study, objective)}" if objective is not None else ""
     reason = f": {result.reason}" if result and result.reason else ""
     sys.stderr.write(f"crosswind: trial {record.trial_id} {state}{measured}{reason}\n")

@@ -1,6 +1,7 @@
 """The arguments of `crosswind tune exec`."""
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +27,9 @@ class ActionParser(argparse.ArgumentParser):
         words = list(sys.argv[1:] if args is None else args)
         end = words.index("--") if "--" in words else len(words)
         parsed, rest = super().parse_known_args(words[:end], namespace)
+        if rest and not rest[0].startswith("-") and end == len(words):
+            program = shlex.join(words[words.index(rest[0]) :])
+            self.error(f"expected -- before the program, as in crosswind tune exec {parsed.study} -- {program[:200]}")
         parsed.command = words[end + 1 :]
         return parsed, rest
 

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration, Parameter
@@ -23,10 +24,17 @@ def filled(command: Sequence[str], configuration: Configuration, names: Mapping[
     return tuple(PLACE.sub(lambda match: _value(match, values), word) for word in command)
 
 
-def names_in(command: Sequence[str]) -> frozenset[str]:
-    """The names that a command asks for without saying what to take instead."""
+def check_names(command: Sequence[str], parameters: Collection[str], further: Collection[str]) -> None:
+    """Refuse a command before any trial is asked for. Raises: InvalidInputError for a name that no trial will have."""
+    for name in _names_in(command):
+        if name not in parameters and name not in further:
+            raise _unknown(name, [*parameters, *further])
+
+
+def _names_in(command: Sequence[str]) -> list[str]:
+    """Return the names that a command asks for without a value to take instead."""
     matches = (match for word in command for match in PLACE.finditer(word))
-    return frozenset(match["name"] for match in matches if match["name"] and match["default"] is None)
+    return [match["name"] for match in matches if match["name"] and match["default"] is None]
 
 
 def variables(configuration: Configuration, exports: Mapping[str, str]) -> dict[str, str]:
@@ -59,17 +67,27 @@ def text_of(value: Parameter) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+def nearest(name: str, names: Collection[str], form: str = "%s") -> str:
+    """Return `; did you mean ...?` where one of the names is nearly this one, else an empty text."""
+    near = get_close_matches(name, list(names), 1)
+    return f"; did you mean {form % near[0]}?" if near else ""
+
+
 def _value(match: re.Match[str], values: Mapping[str, str]) -> str:
     if match["literal"]:
         return f"{{{match['literal']}}}"
     name = match["name"]
     value = values.get(name, match["default"])
     if value is None:
-        raise InvalidInputError(
-            f"command: {{{name}}} is none of {', '.join(sorted(values))}: "
-            f"{{{name}:VALUE}} gives a value for when it is absent, {{{{{name}}}}} is the text itself"
-        )
+        raise _unknown(name, values)
     return str(value)
+
+
+def _unknown(name: str, names: Collection[str]) -> InvalidInputError:
+    return InvalidInputError(
+        f"command: {{{name}}} is none of {', '.join(sorted(names))}{nearest(name, names, '{%s}')}: "
+        f"{{{name}:VALUE}} gives a value for when it is absent, {{{{{name}}}}} is the text itself"
+    )
 
 
 def _is_variable(name: str) -> bool:

@@ -15,28 +15,23 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 
 
-def judged(study: Study, configuration: Configuration, outcomes: Mapping[str, float]) -> float:
+ADVICE = "--objective-from or --objective-pattern says where the program tells it"
+
+
+def judged(study: Study, configuration: Configuration, outcomes: Mapping[str, float], advice: str = ADVICE) -> float:
     """The objective, lower is better: an outcome by its name, or an expression of outcomes and parameters.
 
-    Raises: InvalidInputError when it is not among the outcomes, or no finite number.
+    Raises: InvalidInputError when it is no finite number, or not among the outcomes: with the advice then.
     """
     value = outcomes.get(study.objective)
     if value is None and not NAME.fullmatch(study.objective):
         value = _computed(study.objective, {**configuration, **outcomes})
     if value is None:
         names = ", ".join(sorted(outcomes)) or "nothing"
-        raise InvalidInputError(
-            f"objective {study.objective} is not among what came of the run ({names})"
-            ": --objective-from or --objective-pattern says where the program tells it"
-        )
+        raise InvalidInputError(f"objective {study.objective} is not among what came of the run ({names}): {advice}")
     if not math.isfinite(value):
         raise InvalidInputError(f"objective {study.objective} is {value}, expected a finite number")
-    return signed(study, value)
-
-
-def signed(study: Study, value: float) -> float:
-    """The number as the study keeps it, lower is better; or back again."""
-    return -value if study.is_maximised else value
+    return study.signed(value)
 
 
 @lru_cache(maxsize=16)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from crosswind.cli.text.output import say, say_json, table
 from crosswind.cli.verbs.tune.filling import text_of
-from crosswind.cli.verbs.tune.judging import signed
-from crosswind.cli.verbs.tune.trial_table import trial_table
+from crosswind.cli.verbs.tune.trial_table import as_measured, trial_table, with_unit
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration, Parameter, Study, TrialRecord, TrialState
@@ -56,7 +55,7 @@ def _row(status: StudyStatus) -> tuple[str, ...]:
 
 def _show(arguments: argparse.Namespace, service: StudyService) -> int:
     status = service.status(arguments.study)
-    records = service.trials(arguments.study)
+    records = as_measured(status.study, service.trials(arguments.study))
     if arguments.json:
         say_json({**_status_json(status), "records": [record.as_nested_json() for record in records]})
         return OK
@@ -215,7 +214,7 @@ def _budget_words(status: StudyStatus) -> str:
 
 def _measured_words(study: Study, record: TrialRecord) -> str:
     objective = record.trial.objective
-    return "-" if objective is None else f"{signed(study, objective):.6g} {study.unit}".rstrip()
+    return "-" if objective is None else with_unit(study, study.signed(objective))
 
 
 def _configuration_words(configuration: Configuration) -> str:
@@ -224,7 +223,7 @@ def _configuration_words(configuration: Configuration) -> str:
 
 def _status_json(status: StudyStatus) -> dict[str, object]:
     study, best = status.study, status.best
-    objective = None if best is None or best.trial.objective is None else signed(study, best.trial.objective)
+    objective = None if best is None or best.trial.objective is None else study.signed(best.trial.objective)
     return {
         **study.as_json(),
         "trials": {str(state): count for state, count in status.counts.items()},

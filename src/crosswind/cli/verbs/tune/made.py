@@ -10,7 +10,7 @@ from crosswind.cli.text.output import say, say_json
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.run import new_ulid
-from crosswind.data.schema.trial import Study
+from crosswind.data.schema.trial import Study, unit_of_objective
 from crosswind.models.tuner.service.service import StudyService
 from crosswind.settings import Settings
 
@@ -56,12 +56,13 @@ def _expect_same(stored: Study, wanted: Study) -> Study:
 
 def _study_of_space(arguments: argparse.Namespace) -> Study:
     """A study of that name over a space that stands in a file alone."""
+    objective = arguments.objective or OBJECTIVE
     return Study(
         study_id=new_ulid(),
         name=arguments.study,
         space=_read_space(arguments.space),
-        objective=arguments.objective or OBJECTIVE,
-        unit=arguments.unit,
+        objective=objective,
+        unit=unit_of_objective(objective) if arguments.unit is None else arguments.unit,
         seed=arguments.seed,
         created_ns=time.time_ns(),
         trials_max=arguments.trials,

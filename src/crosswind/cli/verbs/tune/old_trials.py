@@ -5,12 +5,11 @@ import csv
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crosswind.cli.text.output import say, say_json
-from crosswind.cli.verbs.tune.judging import signed
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
 from crosswind.data.schema.trial import ENDED, History, Parameter, Study, Trial, TrialState
 from crosswind.data.store.store import Store
@@ -19,16 +18,34 @@ from crosswind.ingest.readers import reader_for
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.search import folder_reader_of
 from crosswind.ingest.readers.searches.optuna_url import histories_at, is_url, shown
-from crosswind.models.tuner.space.space import Space, is_wrapped
+from crosswind.models.tuner.space.space import Space
 from crosswind.settings import Settings
 
 OK = 0
 ROWS_MAX = 5_000
+FILES_MAX = 1_000  # of a folder
+REASON_MAX = 200  # characters of why a file was not read
 QUOTED = 5  # refused rows that are quoted one by one
 
 
+@dataclass(frozen=True)
+class Taken:
+    """The trials that one file gave, why others do not fit the study, and why it could not be read at all."""
+
+    file: str
+    trials: Sequence[Trial] = ()
+    refused: Sequence[str] = ()
+    problem: str | None = None
+
+    def __str__(self) -> str:
+        if self.problem is not None:
+            return f"{self.file}: nothing: {self.problem}"
+        unfit = f", {len(self.refused)} not of the space" if self.refused else ""
+        return f"{self.file}: {len(self.trials)} {'trial' if len(self.trials) == 1 else 'trials'}{unfit}"
+
+
 def take_over(arguments: argparse.Namespace, settings: Settings, place: tuple[str, str]) -> int:
-    """Puts the file's finished trials into a study of this store; the same again changes nothing.
+    """Puts the finished trials of a file or a folder into a study of this store; the same again changes nothing.
 
     Raises: InvalidInputError, NotFoundError, MalformedError, UnavailableError.
     """
@@ -39,15 +56,66 @@ def take_over(arguments: argparse.Namespace, settings: Settings, place: tuple[st
     with Store.open(settings.home, database=settings.database) as store:
         with store.catalog.read() as session:
             study = session.studies.get(arguments.study)
-        trials, refused = fitting(study, trials_in(arguments.file, study, settings.system, arguments.of))
+        taken = _taken(arguments.file, study, settings.system, arguments.of)
+        trials = {trial.trial_id: trial for part in taken for trial in part.trials}
         with store.catalog.write() as session:
-            session.studies.merge(History(study, tuple(trials)))
-    if arguments.json:
-        say_json({"study": study.name, "trials": len(trials), "refused": refused})
-    else:
-        say(f"{len(trials)} trials taken over into {study.name}, {len(refused)} do not fit its space")
-        say("\n".join(f"  {reason}" for reason in refused[:QUOTED])) if refused else None
+            session.studies.merge(History(study, tuple(trials.values())))
+    _say(study, len(trials), taken, arguments)
     return OK
+
+
+def _taken(where: str, study: Study, system: str, of: str | None) -> list[Taken]:
+    """Return what a file, an experiment or a database gave, or each file of a folder, a bad one with the reason.
+
+    Raises: as `trials_in` for a file alone; InvalidInputError for a folder without any trial.
+    """
+
+    def take(file: Path | str, name: str) -> Taken:
+        return Taken(name, *fitting(study, trials_in(str(file), study, system, of)))
+
+    path = Path(where)
+    if is_url(where) or not path.is_dir() or folder_reader_of(path):
+        return [take(where, shown(where))]
+    taken = [_readable(take, file, str(file.relative_to(path))) for file in _files(path)]
+    if not any(part.trials or part.refused for part in taken):
+        reasons = "".join(f"\n  {part}" for part in taken[:QUOTED])
+        raise InvalidInputError(f"{path}: none of its {len(taken)} files has trials of {study.name}{reasons}")
+    return taken
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files below the folder, hidden ones left out. Raises: InvalidInputError for too many."""
+    files = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+    if len(files) > FILES_MAX:
+        raise InvalidInputError(f"{folder}: {len(files)} files, expected at most {FILES_MAX}")
+    return files
+
+
+def _readable(take: Callable[[Path, str], Taken], file: Path, name: str) -> Taken:
+    try:
+        return take(file, name)
+    except ProjectError as error:
+        return Taken(name, problem=" ".join(str(error).split())[:REASON_MAX])
+
+
+def _say(study: Study, count: int, taken: Sequence[Taken], arguments: argparse.Namespace) -> None:
+    refused = [reason for part in taken for reason in part.refused]
+    if arguments.json:
+        files = [
+            {"file": part.file, "trials": len(part.trials), "refused": len(part.refused), "problem": part.problem}
+            for part in taken
+        ]
+        say_json({"study": study.name, "trials": count, "refused": refused, "files": files})
+        return
+    say(f"{count} trials taken over into {study.name}, {len(refused)} do not fit its space")
+    for line in refused[:QUOTED]:
+        say(f"  {line}")
+    if Path(arguments.file).is_dir():
+        say("\n".join(str(part) for part in taken))
 
 
 def fitting(study: Study, trials: Iterable[Trial]) -> tuple[list[Trial], list[str]]:
@@ -58,7 +126,7 @@ def fitting(study: Study, trials: Iterable[Trial]) -> tuple[list[Trial], list[st
     for number, trial in enumerate(trials):
         try:
             configuration = {
-                name: trial.configuration[name] for name in study_names(study) if name in trial.configuration
+                name: trial.configuration[name] for name in study.parameter_names if name in trial.configuration
             }
             space.check(configuration)
         except (ProjectError, KeyError) as error:
@@ -68,12 +136,6 @@ def fitting(study: Study, trials: Iterable[Trial]) -> tuple[list[Trial], list[st
         trial_id = "0" + hashlib.sha256(identity.encode()).hexdigest()[:25].upper()
         kept[trial_id] = replace(trial, configuration=configuration, trial_id=trial_id)
     return list(kept.values()), refused
-
-
-def study_names(study: Study) -> list[str]:
-    """The names of the study's parameters."""
-    parameters = study.space["parameters"] if is_wrapped(study.space) else study.space
-    return list(parameters) if isinstance(parameters, Mapping) else []
 
 
 def trials_in(where: str, study: Study, system: str, of: str | None) -> Iterator[Trial]:
@@ -135,7 +197,7 @@ def _rows(path: Path, study: Study) -> Iterator[Trial]:
 
 def _trial(path: Path, number: int, row: Mapping[str, str | None], study: Study) -> Trial:
     configuration = {
-        name: parameter_of(row[name] or "") for name in study_names(study) if row.get(name) not in (None, "")
+        name: parameter_of(row[name] or "") for name in study.parameter_names if row.get(name) not in (None, "")
     }
     text = row.get(study.objective) or ""
     if not text:
@@ -146,7 +208,7 @@ def _trial(path: Path, number: int, row: Mapping[str, str | None], study: Study)
         value = math.nan
     if not math.isfinite(value):
         raise MalformedError(f"{path}: row {number + 2}: {study.objective} is {text[:40]!r}, expected a finite number")
-    return Trial(configuration, TrialState.DONE, signed(study, value))
+    return Trial(configuration, TrialState.DONE, study.signed(value))
 
 
 def parameter_of(text: str) -> Parameter:

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crosswind.cli.verbs.tune.judging import signed
 from crosswind.cli.verbs.tune.spooled import spool_text
+from crosswind.cli.verbs.tune.trial_table import as_measured
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
-from crosswind.data.schema.trial import TrialState
+from crosswind.data.schema.trial import Study, TrialRecord, TrialState
 from crosswind.models.tuner.service.service import StudyService
 
 FOLDER = "tune-outbox"
@@ -35,22 +35,15 @@ class TrialResult:
     as_measured: bool = False
     charged: bool = True
 
-    def to(self, service: StudyService) -> None:
-        """Tells a service; again changes nothing. Raises: what the service raises."""
+    def to(self, service: StudyService) -> TrialRecord:
+        """Tells a service; again changes nothing. Return the trial, its objective as it was measured.
+
+        Raises: what the service raises.
+        """
         if self.state is None:
-            service.release(self.study, self.trial_id, owner=self.owner, checkpoint=self.checkpoint)
-        elif self.objective is not None:
-            study = service.status(self.study).study if self.as_measured else None
-            service.complete(
-                self.study,
-                self.trial_id,
-                signed(study, self.objective) if study else self.objective,
-                owner=self.owner,
-                run_id=self.run_id,
-                outcomes=self.outcomes or None,
-            )
-        else:
-            service.fail(
+            return service.release(self.study, self.trial_id, owner=self.owner, checkpoint=self.checkpoint)
+        if self.objective is None:
+            return service.fail(
                 self.study,
                 self.trial_id,
                 self.reason or "failed",
@@ -58,6 +51,15 @@ class TrialResult:
                 owner=self.owner,
                 charged=self.charged,
             )
+        study = service.status(self.study).study
+        kept = study.signed(self.objective) if self.as_measured else self.objective
+        try:
+            record = service.complete(
+                self.study, self.trial_id, kept, owner=self.owner, run_id=self.run_id, outcomes=self.outcomes or None
+            )
+        except ConflictError as error:
+            raise _as_people_see(error, study, service.trial(self.study, self.trial_id), kept) from error
+        return as_measured(study, [record])[0]
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,17 @@ class Outbox:
                 continue
             if is_ours:
                 yield path, result
+
+
+def _as_people_see(error: ConflictError, study: Study, record: TrialRecord, sent: float) -> ConflictError:
+    """Return the service's refusal, which names objectives as they are kept, with objectives as they were measured."""
+    done = record.trial.objective
+    if not study.is_maximised or done is None or done == sent:
+        return error
+    return ConflictError(
+        f"trial {record.trial_id} is done with objective {study.signed(done)}, "
+        f"expected that again, not {study.signed(sent)}"
+    )
 
 
 def _decoded(value: Mapping[str, Any]) -> TrialResult:

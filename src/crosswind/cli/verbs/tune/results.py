@@ -11,9 +11,8 @@ from importlib import import_module
 from crosswind.cli.text.output import say, say_json
 from crosswind.cli.verbs.tune.config_file import config_text
 from crosswind.cli.verbs.tune.filling import text_of, variables
-from crosswind.cli.verbs.tune.judging import signed
 from crosswind.cli.verbs.tune.sureness import answer_json, answer_of, answer_words
-from crosswind.cli.verbs.tune.trial_table import trial_table
+from crosswind.cli.verbs.tune.trial_table import as_measured, trial_table, with_unit
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Configuration, Study, TrialRecord, TrialState
@@ -33,13 +32,13 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _status(arguments: argparse.Namespace, service: StudyService) -> None:
-    records, overview = service.trials(arguments.study), service.status(arguments.study)
-    best = overview.best
+    overview = service.status(arguments.study)
+    records, best = as_measured(overview.study, service.trials(arguments.study)), overview.best
     if arguments.json:
         front = [record.trial_id for record in overview.front]
         status = {
             "trials": [record.as_nested_json() for record in records],
-            "best": best.as_nested_json()["trial"] if best else None,
+            "best": as_measured(overview.study, [best])[0].as_nested_json()["trial"] if best else None,
             "front": front,
         }
         say_json(status | {"outside": overview.outside, "unjudged": overview.unjudged})
@@ -55,7 +54,7 @@ def _best_words(study: Study, best: TrialRecord | None) -> str:
     if best is None or best.trial.objective is None:
         return ""
     words = " ".join(f"{name}={text_of(value)}" for name, value in best.trial.configuration.items())
-    return f"; best {signed(study, best.trial.objective):.6g} {study.unit}: {words}"
+    return f"; best {with_unit(study, study.signed(best.trial.objective))}: {words}"
 
 
 def _best(arguments: argparse.Namespace, service: StudyService) -> None:
@@ -67,17 +66,18 @@ def _best(arguments: argparse.Namespace, service: StudyService) -> None:
     if not arguments.json and arguments.format != "text":
         sys.stdout.write(_formatted(arguments.format, best.trial.configuration))
         return
-    measured, answer = signed(study, best.trial.objective), answer_of(study, service.trials(arguments.study))
+    measured, answer = study.signed(best.trial.objective), answer_of(study, service.trials(arguments.study))
     if arguments.json:
         facts = {"configuration": best.trial.configuration, "objective": measured, "unit": study.unit}
-        say_json({**facts, "trial": best.as_nested_json(), "answer": answer_json(answer)})
+        [shown] = as_measured(study, [best])
+        say_json({**facts, "trial": shown.as_nested_json(), "answer": answer_json(answer)})
         return
-    say(f"{study.objective} {measured:.6g} {study.unit} (trial {best.trial_id})")
+    say(f"{study.objective} {with_unit(study, measured)} (trial {best.trial_id})")
     say("\n".join(f"{name} = {text_of(value)}" for name, value in best.trial.configuration.items()))
     _say_limits(overview)
     if len(overview.front) > 1:
         say("of these no other is better in every objective:")
-        say(trial_table(overview.front))
+        say(trial_table(as_measured(study, overview.front)))
     else:
         say(answer_words(study, best, answer))
 
@@ -110,7 +110,7 @@ def _export(arguments: argparse.Namespace, service: StudyService) -> None:
 def _row(study: Study, record: TrialRecord) -> dict[str, object]:
     """A trial in one line: its parameters by name, its outcomes, and the objective under the study's name for it."""
     fields = record.as_json()
-    objective = None if record.trial.objective is None else signed(study, record.trial.objective)
+    objective = None if record.trial.objective is None else study.signed(record.trial.objective)
     return {
         **{name: fields[name] for name in FACTS},
         **record.trial.configuration,

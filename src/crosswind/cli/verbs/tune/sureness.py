@@ -5,7 +5,6 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from crosswind.cli.verbs.tune.filling import text_of
-from crosswind.cli.verbs.tune.judging import signed
 from crosswind.data.schema.trial import Study, TrialRecord
 
 if TYPE_CHECKING:
@@ -37,19 +36,20 @@ def answer_of(study: Study, records: Sequence[TrialRecord]) -> "Answer | None":
         Space.from_json(study.space), [configuration for configuration, _ in done], [value for _, value in done]
     )
     answer = Beliefs.of(measured, study.seed).answer()
-    low, high = sorted((signed(study, answer.low), signed(study, answer.high)))
-    return replace(answer, objective=signed(study, answer.objective), low=low, high=high)
+    low, high = sorted((study.signed(answer.low), study.signed(answer.high)))
+    return replace(answer, objective=study.signed(answer.objective), low=low, high=high)
 
 
 def answer_words(study: Study, best: TrialRecord, answer: "Answer | None") -> str:
     """The answer in a sentence or two; of a study with too few trials, that."""
     if answer is None:
         return f"how sure that is can be estimated from {FEWEST} finished trials on"
-    interval = f"{answer.objective:.4g} {study.unit} [{answer.low:.4g}-{answer.high:.4g}] without noise"
+    unit = f" {study.unit}" if study.unit else ""
+    interval = f"{answer.objective:.4g}{unit} [{answer.low:.4g} to {answer.high:.4g}] without noise"
     if answer.configuration == best.trial.configuration:
-        return f"it takes {interval}, and is the best of those measured with probability {answer.chance_best:.0%}"
+        return f"it has {interval}, and is the best of those measured with probability {answer.chance_best:.0%}"
     words = " ".join(f"{name}={text_of(value)}" for name, value in answer.configuration.items())
-    return f"but {words} takes {interval}, and is the best of those measured with probability {answer.chance_best:.0%}"
+    return f"but {words} has {interval}, and is the best of those measured with probability {answer.chance_best:.0%}"
 
 
 def answer_json(answer: "Answer | None") -> dict[str, object] | None:

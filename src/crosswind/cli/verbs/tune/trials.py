@@ -11,6 +11,7 @@ from dataclasses import replace
 from crosswind.cli.text.output import say, say_json
 from crosswind.cli.verbs.tune.asker import holder
 from crosswind.cli.verbs.tune.context import VARIABLE, context_in, reported_context, suggesting
+from crosswind.cli.verbs.tune.exhausted import nothing_more
 from crosswind.cli.verbs.tune.filling import variables
 from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
 from crosswind.cli.verbs.tune.trial_table import trial_table
@@ -38,17 +39,16 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         if arguments.action == "beat":
             return _beat(arguments, service)
         asked = (arguments.study, arguments.count, holder(arguments.lease, arguments.slot))
-        if arguments.context:
-            return _next(arguments, suggesting(context_in(arguments.context), place, settings)(*asked))
-        return _next(arguments, service.suggest(*asked))
+        suggest = suggesting(context_in(arguments.context), place, settings) if arguments.context else service.suggest
+        return _next(arguments, suggest(*asked), lambda: nothing_more(service, arguments.study))
 
 
-def _next(arguments: argparse.Namespace, handed_out: list[TrialRecord]) -> int:
+def _next(arguments: argparse.Namespace, handed_out: list[TrialRecord], why_none: Callable[[], str]) -> int:
     if arguments.json:
         is_next = arguments.action == "next"
         say_json([record.as_json() if is_next else record.as_nested_json() for record in handed_out])
     elif not handed_out:
-        sys.stderr.write(f"crosswind: study {arguments.study} has nothing more to try: budget or space are used up\n")
+        sys.stderr.write(f"crosswind: {why_none()}\n")
     elif arguments.format == "env":
         exported = _environment(handed_out[0], arguments.context)
         say("\n".join(f"export {name}={shlex.quote(value)}" for name, value in exported.items()))
@@ -76,11 +76,11 @@ def _reported(arguments: argparse.Namespace, service: StudyService, outbox: Outb
     try:
         for problem in outbox.send(service):
             sys.stderr.write(f"crosswind: {problem}\n")
-        result.to(service)
+        record = result.to(service)
     except UnavailableError as error:
         sys.stderr.write(f"crosswind: {error}: kept in {outbox.keep(result)}, reported by the next call\n")
         return OK
-    _say([service.trial(arguments.study, arguments.trial)], arguments)
+    _say([record], arguments)
     return OK
 
 

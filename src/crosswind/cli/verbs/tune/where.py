@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosswind.client.connection import SERVER
-from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.trial import Study
 from crosswind.ingest.load.ended_jobs import ended_jobs
 from crosswind.models.tuner.service.service import StudyService
 from crosswind.settings import Settings
 
 if TYPE_CHECKING:
-    from crosswind.models.tuner.search.search import MakeTuner  # heavy
+    from crosswind.models.tuner.search.search import MakeTuner, PriorStudies  # heavy
 
 FOLDER = "CROSSWIND_TUNE_FOLDER"
 
@@ -42,6 +42,14 @@ def place_of(arguments: argparse.Namespace, environment: Mapping[str, str] = os.
     return "store", ""
 
 
+def passed_over(arguments: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> str:
+    """Return a sentence where the environment names a folder and a server, of which the folder has the studies."""
+    server, (kind, folder) = environment.get(SERVER), place_of(arguments, environment)
+    if arguments.folder or arguments.server or kind != "folder" or not server:
+        return ""
+    return f"studies are in {folder} (${FOLDER}), not at {server} (${SERVER}); --server or --folder asks one of them"
+
+
 @contextmanager
 def service_at(
     place: tuple[str, str], settings: Settings, *, make_tuner: "MakeTuner | None" = None
@@ -49,6 +57,8 @@ def service_at(
     """The service of that place; a server's needs the standard library alone and chooses its tuner itself."""
     kind, address = place
     if kind == "server":
+        from crosswind.client.remote_studies import RemoteStudyService  # noqa: PLC0415 - HTTP, which no folder needs
+
         yield RemoteStudyService(address)
     elif kind == "folder":
         from crosswind.models.tuner.service.folder import FolderStudyService  # noqa: PLC0415 - heavy
@@ -66,14 +76,18 @@ def store_service(settings: Settings, make_tuner: "MakeTuner | None" = None) -> 
     Raises: NotFoundError for what is not in it, saying where else a study may be.
     """
     from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
-    from crosswind.models.tuner.evidence.stored_prior_studies import StoredPriorStudies  # noqa: PLC0415
     from crosswind.models.tuner.service.catalog import CatalogStudyService  # noqa: PLC0415
 
     with Store.open(settings.home, database=settings.database) as store:
-        prior = StoredPriorStudies(store)
+
+        def find_prior_studies(study: Study) -> "PriorStudies":
+            from crosswind.models.tuner.evidence.stored_prior_studies import StoredPriorStudies  # noqa: PLC0415 - heavy
+
+            return StoredPriorStudies(store)(study)
+
         try:
             yield CatalogStudyService(
-                store.catalog, make_tuner=make_tuner, find_prior_studies=prior, dead_jobs=ended_jobs
+                store.catalog, make_tuner=make_tuner, find_prior_studies=find_prior_studies, dead_jobs=ended_jobs
             )
         except NotFoundError as error:
             raise NotFoundError(f"{error} of {settings.home}; --server URL and --folder DIR ask elsewhere") from error

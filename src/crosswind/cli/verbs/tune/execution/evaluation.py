@@ -1,5 +1,6 @@
 """One trial evaluated: its program runs, is recorded and watched, and its result is reported."""
 
+import math
 import re
 import sys
 import threading
@@ -11,11 +12,11 @@ from pathlib import Path
 from crosswind.cli.verbs.tune.config_file import write_config
 from crosswind.cli.verbs.tune.context import VARIABLE
 from crosswind.cli.verbs.tune.execution.doubts import Doubts
-from crosswind.cli.verbs.tune.execution.objective_output import listening, outcomes_in
+from crosswind.cli.verbs.tune.execution.objective_output import Matches, listening, outcomes_in
 from crosswind.cli.verbs.tune.execution.run_outcomes import step_outcomes
 from crosswind.cli.verbs.tune.execution.watch import Watch
-from crosswind.cli.verbs.tune.filling import filled, variables
-from crosswind.cli.verbs.tune.judging import judged
+from crosswind.cli.verbs.tune.filling import check_names, filled, variables
+from crosswind.cli.verbs.tune.judging import ADVICE, judged
 from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
 from crosswind.data.schema.context import Numbers, context_text, fitting_reason, outcomes_with
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, ProjectError, UnavailableError
@@ -35,7 +36,7 @@ class Program:
 
     `objective_from` is a file that the program writes, `pattern` finds the result there or on the output; without
     either it is an outcome of the recorded run. `context` are numbers of its input. `infeasible` are exit codes that
-    say that a configuration cannot be.
+    say that a configuration cannot be. Where this process is killed, the program ends within `orphan_seconds`.
     """
 
     command: tuple[str, ...]
@@ -51,6 +52,7 @@ class Program:
     agent_seconds: float | None = 1.0
     step_lines: str | None = None
     injects: bool = True
+    orphan_seconds: float | None = 20.0
 
     def launch_of(self, study: Study, record: TrialRecord, run_id: str) -> Launch:
         """Return what is to be started for a trial; its configuration file is there then.
@@ -69,6 +71,7 @@ class Program:
             environment=environment,
             configuration=record.trial.configuration,
             run_id=run_id,
+            orphan_seconds=self.orphan_seconds,
         )
 
     def seen_by(self, study: str, record: TrialRecord) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -91,6 +94,11 @@ class Program:
         if config_file := self._path(self.config_file, record):
             names[CONFIG_FILE] = config_file
         return names
+
+    def check_names(self, study: Study) -> None:
+        """Refuse a command that no trial of the study can fill. Raises: InvalidInputError."""
+        further = {"trial", "study", "owner", CHECKPOINT}  # a trial may be resumed with a checkpoint
+        check_names(self.command, study.parameter_names, further | ({CONFIG_FILE} if self.config_file else set()))
 
     def result_file(self, record: TrialRecord) -> Path | None:
         """The file that the program writes its result to."""
@@ -161,12 +169,16 @@ class Evaluation:
 
     @contextmanager
     def _giving_back(self, record: TrialRecord) -> Iterator[None]:
-        """Give a trial back that cannot be started."""
+        """Give a trial back that cannot be started, or is interrupted before."""
         try:
             yield
-        except ProjectError:
-            self._report(TrialResult(self.study.study_id, record.trial_id, None, owner=record.owner))
+        except (ProjectError, KeyboardInterrupt):
+            self.give_back(record)
             raise
+
+    def give_back(self, record: TrialRecord) -> None:
+        """Gives a trial back that was not begun."""
+        self._report(TrialResult(self.study.study_id, record.trial_id, None, owner=record.owner))
 
     def _watch(self, record: TrialRecord, run_id: str) -> Watch:
         holder = replace(self.holder, owner=record.owner or self.holder.owner)
@@ -194,15 +206,17 @@ class Evaluation:
         result_path = self.program.result_file(record)
         if result_path:
             result_path.unlink(missing_ok=True)  # of an earlier attempt
+        if watch.preempted_by is not None:
+            return Ended(LATER, self._back(record))
         wanted = replace(
             self.program.launch_of(self.study, record, run_id), on_start=watch.started, on_signal=watch.heard
         )
         pattern = self.program.pattern if result_path is None else None
         with watch.watching(), listening(pattern, self.study.objective) if pattern else nullcontext() as heard:
             outcome = launch(wanted)
-        return self._ended(record, outcome, watch, dict(heard.numbers) if heard else {})
+        return self._ended(record, outcome, watch, heard)
 
-    def _ended(self, record: TrialRecord, outcome: Outcome, watch: Watch, heard: Mapping[str, float]) -> Ended:
+    def _ended(self, record: TrialRecord, outcome: Outcome, watch: Watch, heard: Matches | None) -> Ended:
         if watch.lost:
             _say(f"trial {record.trial_id} is not ours any more: {watch.lost}")
             return Ended(LATER, None)
@@ -217,17 +231,24 @@ class Evaluation:
             return Ended(code, self._without(record, state, f"exit code {outcome.exit_code}"))
         return self._measured(record, outcome, heard)
 
-    def _measured(self, record: TrialRecord, outcome: Outcome, heard: Mapping[str, float]) -> Ended:
+    def _measured(self, record: TrialRecord, outcome: Outcome, heard: Matches | None) -> Ended:
         try:
-            outcomes = {"run_seconds": outcome.seconds, **step_outcomes(self.program.spool, outcome.run_id), **heard}
-            if result_path := self.program.result_file(record):
-                outcomes |= outcomes_in(result_path, self.study.objective, self.program.pattern)
+            outcomes = {"run_seconds": outcome.seconds, **step_outcomes(self.program.spool, outcome.run_id)}
+            outcomes |= self._reported_by_program(record, heard)
             outcomes = outcomes_with(outcomes, self.program.context)  # whatever the program says
-            objective = judged(self.study, record.trial.configuration, outcomes)
+            fault = heard.fault("standard output") if heard else ""
+            objective = judged(self.study, record.trial.configuration, outcomes, fault or ADVICE)
         except ProjectError as error:
             return Ended(FAILED, self._without(record, TrialState.FAILED, str(error)))
         done = TrialResult(self.study.study_id, record.trial_id, TrialState.DONE, objective, owner=record.owner)
-        return Ended(OK, replace(done, run_id=outcome.run_id, outcomes=outcomes))
+        finite = {name: value for name, value in outcomes.items() if math.isfinite(value)}
+        return Ended(OK, replace(done, run_id=outcome.run_id, outcomes=finite))
+
+    def _reported_by_program(self, record: TrialRecord, heard: Matches | None) -> Mapping[str, float]:
+        """Return the numbers that the program told, some of which may be nan."""
+        if result_path := self.program.result_file(record):
+            return outcomes_in(result_path, self.study.objective, self.program.pattern)
+        return heard.numbers if heard else {}
 
     def _without(self, record: TrialRecord, state: TrialState, reason: str) -> TrialResult:
         full_reason = fitting_reason(reason, self.program.context)

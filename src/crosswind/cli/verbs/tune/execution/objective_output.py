@@ -1,7 +1,6 @@
 """The objective as a program tells it: in a file, or on its output."""
 
 import json
-import math
 import os
 import re
 import threading
@@ -34,48 +33,66 @@ def outcomes_in(path: Path, objective: str, pattern: re.Pattern[str] | None) -> 
     """The numbers that a program left in a file, by name; a bare number is the objective.
 
     A JSON object gives its numbers, several lines of them the last ones; with a pattern, its last match counts.
-    Raises: UnavailableError, MalformedError naming the file and what stands there.
+    Numbers may be nan or infinite. Raises: UnavailableError, MalformedError naming the file and what stands there.
     """
     text = _text(path)
     if pattern:
-        matched = matched_numbers(pattern, text.splitlines(), objective)
-        if not matched:
-            raise MalformedError(f"{path}: no line matches {pattern.pattern!r}")
-        return matched
+        matched = Matches(pattern, objective)
+        for line in text.splitlines():
+            matched.look_at(line)
+        if fault := matched.fault(str(path)):
+            raise MalformedError(fault)
+        return matched.numbers
     for candidate in (text, *reversed(text.splitlines())):
         if numbers := _numbers(candidate, objective):
             return numbers
     raise MalformedError(f"{path}: {text[:80]!r}, expected a number, or a JSON object of numbers")
 
 
-def matched_numbers(pattern: re.Pattern[str], lines: list[str], objective: str) -> dict[str, float]:
-    """Return what the last lines that match say: named groups by their names, else the first group as the objective."""
-    numbers: dict[str, float] = {}
-    for line in lines:
-        if match := pattern.search(line[:LINE_BYTES]):
-            groups = match.groupdict() or {objective: match[1]}
-            numbers |= {name: value for name, text in groups.items() if (value := _number(text)) is not None}
-    return numbers
-
-
 @dataclass
-class Heard:
-    """Numbers that lines of the output have given so far."""
+class Matches:
+    """Numbers that lines have given so far: named groups by their names, else the first group as the objective.
+
+    The last match counts, also where it is nan; a match that is no number at all is passed over.
+    """
 
     pattern: re.Pattern[str]
     objective: str
     numbers: dict[str, float] = field(default_factory=dict)
+    no_number: str | None = None  # the last match that was none
 
-    def line(self, content: bytes) -> None:
-        """Looks at one line."""
-        text = content[:LINE_BYTES].decode("utf-8", "replace")
-        self.numbers |= matched_numbers(self.pattern, [text], self.objective)
+    def look_at(self, line: str) -> None:
+        """Takes what one line gives."""
+        if match := self.pattern.search(line[:LINE_BYTES]):
+            for name, text in (match.groupdict() or {self.objective: match[1]}).items():
+                self._take(name, text or "")
+
+    def _take(self, name: str, text: str) -> None:
+        try:
+            self.numbers[name] = float(text)
+        except ValueError:
+            self.no_number = text
+
+    def fault(self, place: str) -> str:
+        """Return why the lines of this place do not give the objective, and what to do; empty where they do.
+
+        An expression may be computed of whatever was matched.
+        """
+        named = tuple(self.pattern.groupindex)
+        if self.objective in self.numbers or (named and not self.objective.isidentifier()):
+            return ""
+        words = f"--objective-pattern {self.pattern.pattern!r}"
+        if named and self.objective not in named:
+            return f"{words} has the groups {', '.join(named)}, expected one (?P<{self.objective}>...)"
+        if self.no_number is not None:
+            return f"{place}: {words} matches {self.no_number[:80]!r}, which is no number: narrow its group"
+        return f"{place}: no line matches {words}"
 
 
 @contextmanager
-def listening(pattern: re.Pattern[str], objective: str) -> Iterator[Heard]:
+def listening(pattern: re.Pattern[str], objective: str) -> Iterator[Matches]:
     """Hears what this process and those it starts meanwhile write to standard output, which passes on unchanged."""
-    heard = Heard(pattern, objective)
+    heard = Matches(pattern, objective)
     original = os.dup(1)
     reading, writing = os.pipe()
     os.dup2(writing, 1)
@@ -89,15 +106,19 @@ def listening(pattern: re.Pattern[str], objective: str) -> Iterator[Heard]:
         thread.join(timeout=2.0)
 
 
-def _pass_on(reading: int, original: int, heard: Heard) -> None:
+def _pass_on(reading: int, original: int, heard: Matches) -> None:
     rest = b""
     while block := os.read(reading, BLOCK_BYTES):
         _write(original, block)
         *lines, rest = (rest + block).replace(b"\r", b"\n").split(b"\n")
         rest = rest[-BLOCK_BYTES:]
         for line in lines:
-            heard.line(line)
-    heard.line(rest)
+            heard.look_at(_decoded(line))
+    heard.look_at(_decoded(rest))
+
+
+def _decoded(line: bytes) -> str:
+    return line[:LINE_BYTES].decode("utf-8", "replace")
 
 
 def _write(descriptor: int, block: bytes) -> None:
@@ -127,13 +148,5 @@ def _numbers(text: str, objective: str) -> dict[str, float]:
     return {objective: float(value)} if _is_number(value) else {}
 
 
-def _number(text: str | None) -> float | None:
-    try:
-        value = float(text or "")
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -16,6 +16,28 @@ GIVES_BACK = frozenset({signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SI
 ENDS_NOW = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})  # SIGUSR1 is a notice: the end comes later
 
 
+@contextmanager
+def noted_signals() -> Iterator[list[int]]:
+    """Note the first signal to give back for the time of the block; another one acts as ever. Main thread only."""
+    noted: list[int] = []
+    before = {number: signal.getsignal(number) for number in GIVES_BACK}
+
+    def note(number: int, _: object) -> None:
+        noted.append(number)
+        restore()
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    for number in (number for number, handler in before.items() if handler is not signal.SIG_IGN):
+        signal.signal(number, note)
+    try:
+        yield noted
+    finally:
+        restore()
+
+
 @dataclass
 class Watch:
     """Events that came to the program from outside: signals, a lost lease, its time limit.
@@ -44,16 +66,18 @@ class Watch:
         if number not in GIVES_BACK:
             return
         self.is_leaving = True
-        if self._process is not None and self._process.poll() is not None:
-            return  # the program was through: its result counts
+        if self._process is not None and self._process.poll() == 0:
+            return  # the program was through: its result counts; one that failed may have got this very signal
         self.preempted_by = number
         if number in ENDS_NOW and not self._is_overdue_soon:
             self._is_overdue_soon = True
             threading.Thread(target=self._overdue, name="crosswind-grace", daemon=True).start()
 
     def started(self, process: "subprocess.Popen[bytes]") -> None:
-        """The program is there."""
+        """The program is there; it gets a signal that came before it."""
         self._process = process
+        if self.preempted_by is not None:
+            process.send_signal(self.preempted_by)
 
     @contextmanager
     def noting_signals(self) -> Iterator[None]:
