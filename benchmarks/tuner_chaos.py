@@ -2,8 +2,9 @@
 
 Every back end in turn: a database, a shared folder, a server (which is killed now and then, too). A worker asks for a
 trial, beats, and tells an outcome that no other could tell; what was acknowledged it writes to its own log, before it
-does anything else. In the end every trial must have ended, no configuration may have been handed out as two trials, and
-every acknowledged outcome must be the one that is stored.
+does anything else. Workers also enqueue configurations of their own, retry trials that failed, and extend the budget.
+In the end every trial must have ended, no configuration may have been handed out as two trials unless it was retried,
+every acknowledged outcome, enqueued and retried trial must be stored, and the budget must be what was added to it.
 """
 
 import argparse
@@ -34,19 +35,23 @@ from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
 from crosswind.data.schema.errors import ConflictError, UnavailableError
+from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.run import new_ulid
-from crosswind.data.schema.trial import ENDED, Study
+from crosswind.data.schema.trial import ENDED, Configuration, Study
 from crosswind.data.store.store import Store
 from crosswind.models.tuner.search.random_tuner import RandomTuner
 from crosswind.models.tuner.service.catalog import CatalogStudyService
 from crosswind.models.tuner.service.folder import FolderStudyService
 from crosswind.models.tuner.service.service import Lease
 
-SPACE = {"a": {"kind": "int", "low": 1, "high": 100}, "b": {"kind": "int", "low": 1, "high": 100}}
+SEARCHED = 100  # values of a that the search tries; people enqueue the others, each worker another configuration
+SPACE = {"a": {"kind": "int", "low": 1, "high": SEARCHED + 20}, "b": {"kind": "int", "low": 1, "high": 100}}
 BACK_ENDS = ("database", "folder", "server")
 LEASE_SECONDS = 1.0
 SERVER_KILLED_EVERY = 60  # workers; it takes seconds to come back
 OUTLIVED_SECONDS = 300.0  # without an end of the studies, something is stuck
+ENQUEUED = "enqueued"  # kinds of lines in a worker's log
+RETRYING, RETRIED, EXTENDING, EXTENDED = "retrying", "retried", "extending", "extended"
 StudyService = Any  # of this process or of a server: the same verbs, with records of two kinds
 
 
@@ -64,14 +69,18 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of a plan; the first five must be 0."""
+    """Outcome of a plan; the first six must be 0."""
 
     lost: int
     doubled: int
     stuck: int
     foreign: int
     missing: int
+    miscounted: int
     trials: int
+    enqueued: int
+    retried: int
+    extended: int
     acknowledged: int
     given_up: int
     kills: int
@@ -90,8 +99,9 @@ def suffer(plan: Plan, home: Path) -> Outcome:
         kills = _storm(plan, home, _Work(open_service, names, home / "acknowledged"), kill_server)
         service = open_service()
         records = {name: service.trials(name) for name in names}
+        budgets = {name: service.status(name).study.trials_max or 0 for name in names}
         close(service)
-    return _judged(plan, records, home / "acknowledged", kills=kills, seconds=time.monotonic() - begun)
+    return _judged(plan, records, budgets, home / "acknowledged", kills=kills, seconds=time.monotonic() - begun)
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,7 @@ class _Work:
         owner = f"{job} {os.getpid()}"
         with (self.logs / f"{seed}.jsonl").open("a", encoding="utf-8") as log:
             for name in self.names:
+                _enqueue(service, name, seed % 1_000_000, log)
                 while not _patiently(partial(_is_over, service, name)):
                     _one(service, name, Lease(owner, LEASE_SECONDS, job), rng=rng, log=log)
 
@@ -118,8 +129,52 @@ def close(service: StudyService) -> None:
 
 
 def _is_over(service: StudyService, name: str) -> bool:
-    status = service.status(name)
-    return sum(status.counts.get(state, 0) for state in ENDED) >= (status.study.trials_max or 0)
+    return bool(service.status(name).is_exhausted)
+
+
+class LowTuner(RandomTuner):
+    """Random search that leaves the configurations alone which people enqueue."""
+
+    def suggest(self, count: int) -> list[Configuration]:
+        """Return the next configurations of the random order."""
+        enough = 3 * (len(self._trials.taken) + count)
+        drawn = self._space.random(enough, self._seed)
+        return self._trials.free([values for values in drawn if int(values["a"]) <= SEARCHED])[:count]
+
+
+def _enqueue(service: StudyService, name: str, birth: int, log: Any) -> None:
+    """A configuration of this worker alone, where there are some left; one that is not to be begun is not doubled."""
+    if birth >= 2000 or birth % 3:
+        return
+    configuration = {"a": SEARCHED + 1 + birth // 100, "b": 1 + birth % 100}
+    request = RequestKey(new_ulid(), "enqueue")
+    with suppress(ConflictError):  # the budget is used up
+        [record] = _patiently(lambda: service.enqueue(name, [configuration], request=request))
+        _note(log, ENQUEUED, name, record.trial.trial_id)
+
+
+def _retry(service: StudyService, name: str, record: Any, log: Any) -> None:
+    request = RequestKey(new_ulid(), "retry")
+    _note(log, RETRYING, name, _text(record))
+    with suppress(ConflictError):
+        retried = _patiently(lambda: service.retry(name, record.trial.trial_id, request=request))
+        _note(log, RETRIED, name, retried.trial.trial_id)
+
+
+def _extend(service: StudyService, name: str, log: Any) -> None:
+    request = RequestKey(new_ulid(), "extend")
+    _note(log, EXTENDING, name, 1)
+    _patiently(lambda: service.extend(name, trials=1, request=request))
+    _note(log, EXTENDED, name, 1)
+
+
+def _text(record: Any) -> str:
+    return json.dumps(record.trial.configuration, sort_keys=True)
+
+
+def _note(log: Any, *line: Any) -> None:
+    log.write(json.dumps(line) + "\n")
+    log.flush()
 
 
 def _patiently(ask: Callable[[], Any]) -> Any:
@@ -143,10 +198,14 @@ def _one(service: StudyService, name: str, lease: Lease, *, rng: random.Random, 
             _patiently(lambda: service.heartbeat(name, trial_id, lease))
         if fate < 0.85:
             _patiently(lambda: service.complete(name, trial_id, value, owner=lease.owner, outcomes={"v": value}))
-            log.write(json.dumps([name, trial_id, value]) + "\n")
-            log.flush()
+            _note(log, name, trial_id, value)
         elif fate < 0.93:
-            _patiently(lambda: service.fail(name, trial_id, "as planned", owner=lease.owner))
+            charged = fate < 0.91
+            _patiently(lambda: service.fail(name, trial_id, "as planned", owner=lease.owner, charged=charged))
+            if fate < 0.89:
+                _retry(service, name, records[0], log)
+            elif fate < 0.9:
+                _extend(service, name, log)
         else:
             _patiently(lambda: service.release(name, trial_id, owner=lease.owner, checkpoint="c"))
 
@@ -185,23 +244,37 @@ def _storm(plan: Plan, home: Path, work: _Work, kill_server: Callable[[], None])
     return kills
 
 
-def _judged(plan: Plan, records: dict[str, list[Any]], logs: Path, *, kills: int, seconds: float) -> Outcome:
+def _judged(  # noqa: PLR0913 - what was planned, what is stored, what was acknowledged
+    plan: Plan, records: dict[str, list[Any]], budgets: dict[str, int], logs: Path, *, kills: int, seconds: float
+) -> Outcome:
     """Compares what was acknowledged with what is stored."""
     stored = {(name, record.trial.trial_id): record for name, listed in records.items() for record in listed}
-    acknowledged = [tuple(line) for path in logs.glob("*.jsonl") for line in _lines(path)]
+    lines = [tuple(line) for path in logs.glob("*.jsonl") for line in _lines(path)]
+    added = {kind: [line[1:] for line in lines if line[0] == kind] for kind in (ENQUEUED, RETRIED)}
+    acknowledged = [line for line in lines if line[0] in records]
     values: dict[tuple[str, str], set[float]] = {}
     for name, trial_id, value in acknowledged:
         values.setdefault((name, trial_id), set()).add(value)
     kept = {key for key, reported in values.items() if key in stored and stored[key].trial.objective in reported}
-    configurations = Counter((name, json.dumps(record.trial.configuration)) for (name, _), record in stored.items())
+    charged = {key: record for key, record in stored.items() if record.charged}
+    configurations = Counter((name, _text(record)) for (name, _), record in charged.items())
+    allowed = Counter(line[1:] for line in lines if line[0] == RETRYING)
+    more = {kind: Counter(line[1] for line in lines if line[0] == kind) for kind in (EXTENDING, EXTENDED)}
     return Outcome(
-        lost=len(set(values) - kept),
+        lost=len(set(values) - kept) + sum(key not in stored for keys in added.values() for key in keys),
         doubled=sum(len(reported) > 1 for reported in values.values())
-        + sum(count > 1 for count in configurations.values()),
+        + sum(count > 1 + allowed[key] for key, count in configurations.items()),
         stuck=sum(record.trial.state not in ENDED for record in stored.values()),
         foreign=sum(record.trial.objective != (record.outcomes or {}).get("v") for record in stored.values()),
-        missing=plan.studies * plan.trials - len(stored),
+        missing=sum(budgets.values()) - len(charged),
+        miscounted=sum(
+            not more[EXTENDED][name] <= budget - plan.trials <= more[EXTENDING][name]
+            for name, budget in budgets.items()
+        ),
         trials=len(stored),
+        enqueued=len(set(added[ENQUEUED])),
+        retried=len(set(added[RETRIED])),
+        extended=sum(budgets.values()) - plan.studies * plan.trials,
         acknowledged=len(values),
         given_up=sum("leases ran out" in (record.reason or "") for record in stored.values()),
         kills=kills,
@@ -224,9 +297,9 @@ def _place(plan: Plan, home: Path) -> Iterator[tuple[Callable[[], StudyService],
         return
     services: dict[str, Callable[[], StudyService]] = {
         "database": lambda: CatalogStudyService(
-            Catalog(open_database(sqlite_url(home / "catalog.sqlite"))), make_tuner=RandomTuner
+            Catalog(open_database(sqlite_url(home / "catalog.sqlite"))), make_tuner=LowTuner
         ),
-        "folder": lambda: FolderStudyService(home / "studies", make_tuner=RandomTuner),
+        "folder": lambda: FolderStudyService(home / "studies", make_tuner=LowTuner),
     }
     yield services[plan.back_end], lambda: None
 
@@ -265,7 +338,7 @@ class _Served:
 def _serve(home: str, port: str) -> None:
     with Store.open(Path(home) / "store") as store, listen(ServerSettings(port=int(port))) as listening:
         app = create_app(store)
-        service = CatalogStudyService(store.catalog, make_tuner=RandomTuner)
+        service = CatalogStudyService(store.catalog, make_tuner=LowTuner)
 
         async def same_service() -> CatalogStudyService:
             return service

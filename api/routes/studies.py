@@ -47,6 +47,9 @@ class DomainBody(RequestBody):
     low: Bound | None = None
     high: Bound | None = None
     log: bool | None = None
+    step: Annotated[
+        int | None, Field(ge=1, le=LARGEST, description="of an int: every so many-th number from low on")
+    ] = None
     values: Annotated[list[Choice] | None, Field(max_length=10_000)] = None
     when: Annotated[Claim | None, Field(description="applies only then; absent from configurations otherwise")] = None
     description: Annotated[str | None, StringConstraints(max_length=DESCRIPTION_MAX)] = None
@@ -166,6 +169,7 @@ class StudyStatusView(StudyView):
     ends_at: Annotated[str | None, Field(description="when the study's hours are over")]
     ends_ns: int | None
     uncharged: Annotated[int, Field(description="trials that do not count for the budget")]
+    enough: Annotated[str | None, Field(description="why a study that stops by itself begins no more trials")]
     is_exhausted: Annotated[
         bool, Field(description="whether the budget is spent and every trial has ended, or the hours are over")
     ]
@@ -186,6 +190,7 @@ class StudyStatusView(StudyView):
                 "ends_at": rfc3339(status.ends_ns),
                 "ends_ns": status.ends_ns,
                 "uncharged": status.uncharged,
+                "enough": status.enough or None,
                 "is_exhausted": status.is_exhausted,
             }
         )

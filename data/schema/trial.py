@@ -4,7 +4,7 @@ A study and a trial have one flat form in JSON: that of the catalog's rows, of `
 there are packed into `details`, `reason` and `outcomes`; only `from_json` and `as_json` know how.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
@@ -17,6 +17,8 @@ HOURS_MAX = 100 * 366 * 24.0
 HOUR_NS = 3600 * 1_000_000_000
 REPEATS_MAX = 0.5
 MAXIMISE = "maximise"
+SEARCHES = ("portfolio", "gp", "tpe", "cma", "random", "grid")
+STOP_AUTO = "auto"
 UNITS = {"seconds": "s", "joules": "J", "watts": "W", "bytes": "B", "hertz": "Hz", "celsius": "°C"}
 
 Parameter = int | float | str | bool
@@ -81,6 +83,8 @@ class Study:
         world_size: Ranks of a run.
         node_count: Nodes of a run.
         start: Configurations to try first, in this order.
+        search: The name of the search, one of SEARCHES; None for the usual one.
+        stop: STOP_AUTO to begin no trial that is expected to gain less than the noise; None to use up the budget.
         details: The rest that was written down about the search, as JSON values; nothing here is interpreted.
 
     Raises:
@@ -111,11 +115,15 @@ class Study:
     world_size: float | None = None
     node_count: float | None = None
     start: tuple[Configuration, ...] = ()
+    search: str | None = None
+    stop: str | None = None
     details: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_positive("hours", self.hours, HOURS_MAX)
         _check_positive("repeats", self.repeats, REPEATS_MAX)
+        _check_word("search", self.search, SEARCHES)
+        _check_word("stop", self.stop, (STOP_AUTO,))
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:
@@ -154,6 +162,8 @@ class Study:
             "world_size": self.world_size,
             "node_count": self.node_count,
             "start": [dict(configuration) for configuration in self.start],
+            "search": self.search,
+            "stop": self.stop,
         }
         return {
             "study_id": self.study_id,
@@ -338,6 +348,8 @@ _DETAILS: Mapping[str, Callable[[object], bool]] = {
     "world_size": _is_number,
     "node_count": _is_number,
     "start": bool,
+    "search": _is_given,
+    "stop": _is_given,
 }
 _LISTS = ("objectives", "limits", "command")
 
@@ -352,6 +364,11 @@ def _configurations(value: object) -> tuple[Configuration, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
         raise InvalidInputError(f"start is {value!r:.80}, expected a list of configurations")
     return tuple(dict(entry) for entry in value)
+
+
+def _check_word(name: str, value: object, words: Collection[str]) -> None:
+    if value is not None and value not in words:
+        raise InvalidInputError(f"{name} is {value!r:.80}, expected {' or '.join(words)}")
 
 
 def _check_positive(name: str, value: object, most: float) -> None:

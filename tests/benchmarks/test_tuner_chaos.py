@@ -17,6 +17,7 @@ from benchmarks.tuner_chaos import Plan, suffer
 )
 def test_no_trial_is_lost_doubled_or_stuck(plan: Plan, tmp_path: Path) -> None:
     outcome = suffer(plan, tmp_path)
-    assert (outcome.lost, outcome.doubled, outcome.stuck, outcome.foreign, outcome.missing) == (0, 0, 0, 0, 0)
-    assert outcome.trials == plan.studies * plan.trials
+    faults = (outcome.lost, outcome.doubled, outcome.stuck, outcome.foreign, outcome.missing, outcome.miscounted)
+    assert faults == (0,) * 6
+    assert outcome.trials >= plan.studies * plan.trials
     assert outcome.kills > 0

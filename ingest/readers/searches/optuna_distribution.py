@@ -94,6 +94,8 @@ def domain_of(forms: Sequence[Distribution]) -> Mapping[str, object]:
         return {"kind": "boolean"} if is_boolean else {"kind": "categorical", "values": values}
     low, high = min(form.low for form in forms), max(form.high for form in forms)
     is_log = all(form.is_log for form in forms) and low > 0
+    if first.is_whole and (step := _common_step(forms)) > 1:
+        return {"kind": "int", "low": int(low), "high": int(high), "log": False, "step": step}
     if all(form.step_count for form in forms):
         listed = {form.step_value(index) for form in dict.fromkeys(forms) for index in range(form.step_count)}
         return {"kind": "ordinal", "values": sorted(listed)}
@@ -120,3 +122,10 @@ def _finite(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
         raise MalformedError(f"{value!r:.40}; expected a finite number")
     return float(value)
+
+
+def _common_step(forms: Sequence[Distribution]) -> int:
+    """Return the step of distributions whose values are a whole number of equal steps apart; 1 where they are not."""
+    steps = {int(form.step or 1) for form in forms}
+    step = next(iter(steps)) if len(steps) == 1 and not any(form.is_log for form in forms) else 1
+    return step if all((form.low - forms[0].low) % step == 0 for form in forms) else 1

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.trial import Configuration, Trial, TrialState
+from crosswind.data.schema.trial import ENDED, Configuration, Trial, TrialState
 from crosswind.models.tuner.search.design import START
 from crosswind.models.tuner.space.space import Space
 
@@ -43,6 +43,11 @@ class ObservedTrials:
         """Configurations and objectives of the complete trials."""
         done = [trial for trial in self._trials.values() if trial.state is TrialState.DONE]
         return [trial.configuration for trial in done], [_objective(trial) for trial in done]
+
+    @property
+    def ended(self) -> list[Trial]:
+        """The trials that ended, in the order in which they were first observed."""
+        return [trial for trial in self._trials.values() if trial.state in ENDED]
 
     @property
     def pruned(self) -> list[Configuration]:

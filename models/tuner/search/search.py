@@ -67,12 +67,24 @@ def search_for(study: Study, prior: PriorStudies = NO_PRIOR_STUDIES) -> Search:
 
     space, aim = Space.from_json(study.space), Aim.of(study)
     if aim.goal is None:
-        tuner = default_tuner(space, study.seed, prior)
-        return PlainSearch(_repeating(space, study.seed, tuner, study.repeats) if study.repeats else tuner)
+        tuner = _named_tuner(study, space, prior) if study.search else default_tuner(space, study.seed, prior)
+        search = PlainSearch(_repeating(space, study.seed, tuner, study.repeats) if study.repeats else tuner)
+        return StoppingSearch(search, study) if study.stop else search
     from crosswind.models.tuner.search.pareto.pareto_tuner import ParetoTuner  # noqa: PLC0415 - a second
 
     texts = ([clause.text for clause in part] for part in (aim.goal.objectives, aim.goal.limits))
     return AimedSearch(ParetoTuner(space, study.seed, *texts, first=_best_rows(prior.sources, space)), aim)
+
+
+def _named_tuner(study: Study, space: "Space", prior: PriorStudies) -> Tuner:
+    """Return the tuner that the study asks for; prior studies are for the portfolio alone."""
+    from crosswind.models.tuner.search.every_tuner import BY_NAME  # noqa: PLC0415 - seconds
+    from crosswind.models.tuner.search.portfolio.tuner import PortfolioTuner  # noqa: PLC0415 - a second
+
+    made = BY_NAME[study.search or ""]
+    if made is PortfolioTuner:
+        return PortfolioTuner(space, study.seed, prior.sources, features=prior.features)
+    return made(space, study.seed)
 
 
 def _best_rows(sources: Sequence[Source], space: "Space") -> list[Configuration]:
@@ -109,6 +121,31 @@ class PlainSearch:
     def weights(self) -> Mapping[str, float]:
         """Return the weights of the tuner's sources and of its own model."""
         return weights_of(self.tuner)
+
+
+@dataclass
+class StoppingSearch:
+    """A search that suggests nothing more once the next trial is expected to gain less than the noise."""
+
+    search: PlainSearch
+    study: Study
+    _records: dict[str, TrialRecord] = field(default_factory=dict, init=False)
+
+    def observe(self, records: Sequence[TrialRecord]) -> None:
+        """Learn the trials."""
+        self._records |= {record.trial_id: record for record in records}
+        self.search.observe(records)
+
+    def suggest(self, count: int) -> list[Configuration]:
+        """Return the search's suggestions, or none."""
+        from crosswind.models.tuner.search.enough import prospect_of  # noqa: PLC0415 - a second, and seldom asked for
+
+        prospect = prospect_of(self.study, list(self._records.values()))
+        return [] if prospect and prospect.is_enough else self.search.suggest(count)
+
+    def weights(self) -> Mapping[str, float]:
+        """Return the weights of the search."""
+        return self.search.weights()
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,7 @@ class CatalogStudyService(TrialChanges):
         """Return how far every study is, the newest first."""
         with self._catalog.read() as session:
             return [
-                rules.status_of(study, session.leases.records(study.study_id), self._clock)
+                rules.status_of(study, session.leases.records(study.study_id), self._clock, looks_ahead=False)
                 for study in session.studies.all()
             ]
 

@@ -15,6 +15,7 @@ from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import ENDED, TRIALS_MAX, Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.service.service import COUNT_MAX, FREE, HELD, OPEN, DeadJobs, Lease, StudyStatus
 from crosswind.models.tuner.study.aim import Aim
+from crosswind.models.tuner.study.searches import check_search
 from crosswind.models.tuner.study.start import check_start
 
 NAME_MAX = 200  # characters of a study's or an outcome's name
@@ -50,6 +51,7 @@ def check_study(study: Study) -> None:
 
     Space.from_json(study.space)
     Aim.of(study)
+    check_search(study)
     check_start(study)
 
 
@@ -158,8 +160,13 @@ def failed(
     return replace(ended, trial=replace(ended.trial, context=context), reason=text, charged=charged)
 
 
-def status_of(study: Study, records: Sequence[TrialRecord], clock: Callable[[], int]) -> StudyStatus:
-    """Return how far the study is with these trials; the clock is read only where the study has hours."""
+def status_of(
+    study: Study, records: Sequence[TrialRecord], clock: Callable[[], int], *, looks_ahead: bool = True
+) -> StudyStatus:
+    """Return how far the study is with these trials; the clock is read only where the study has hours.
+
+    Only where it `looks_ahead` the status says whether a study that stops by itself has found enough: a model tells.
+    """
     counts, ranked, is_over = Counter(record.trial.state for record in records), Aim.of(study).ranked(records), False
     if study.ends_ns is not None:
         now_ns = clock()
@@ -176,7 +183,18 @@ def status_of(study: Study, records: Sequence[TrialRecord], clock: Callable[[], 
         study.ends_ns,
         is_over,
         uncharged=sum(not record.charged for record in records),
+        enough=enough_words(study, records) if looks_ahead else "",
     )
+
+
+def enough_words(study: Study, records: Sequence[TrialRecord]) -> str:
+    """Return why no more trials are begun of a study that stops by itself; empty for any other, and while they are."""
+    if study.stop is None:
+        return ""
+    from crosswind.models.tuner.search.enough import prospect_of  # noqa: PLC0415 - a second, and seldom asked for
+
+    prospect = prospect_of(study, records)
+    return prospect.sentence if prospect and prospect.is_enough else ""
 
 
 def _in_state(record: TrialRecord, state: TrialState) -> TrialRecord:

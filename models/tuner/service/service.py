@@ -83,6 +83,7 @@ class StudyStatus:
         ends_ns: When the study's hours are over, None without any.
         is_over: Whether they are over and no lease still runs.
         uncharged: Trials that do not count for the budget.
+        enough: Why no more trials are begun of a study that stops by itself; empty while they are.
     """
 
     study: Study
@@ -93,6 +94,7 @@ class StudyStatus:
     ends_ns: int | None = None
     is_over: bool = False
     uncharged: int = 0
+    enough: str = ""
 
     @property
     def charged(self) -> int:
@@ -106,9 +108,13 @@ class StudyStatus:
 
     @property
     def is_exhausted(self) -> bool:
-        """Return whether the budget is spent: every trial that it allows has ended, or its hours are over."""
+        """Return whether the budget is spent: every trial that it allows has ended, or its hours are over.
+
+        A study that stops by itself is exhausted once it has found enough, too.
+        """
         budget, is_open = self.study.trials_max, any(self.counts.get(state, 0) for state in OPEN)
-        return self.is_over or (budget is not None and self.charged >= budget and not is_open)
+        is_spent = budget is not None and self.charged >= budget
+        return self.is_over or ((is_spent or self.enough != "") and not is_open)
 
 
 class DeadJobs(Protocol):

@@ -97,30 +97,45 @@ class RangeDomain:
 
 @dataclass(frozen=True)
 class IntDomain(RangeDomain):
-    """Whole numbers from low to high, both included."""
+    """Whole numbers from low to high, both included, or every `step`-th of them from low on."""
 
     low: int
     high: int
+    step: int = 1
     kind: ClassVar[str] = "int"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.step < 1:
+            raise InvalidInputError(f"step is {self.step}, expected a whole number of at least 1")
+        if self.log and self.step > 1:
+            raise InvalidInputError(f"step is {self.step}, expected none on a logarithmic scale: list the values")
+
     def contains(self, value: object) -> bool:
-        """Return whether it is a whole number in the range."""
-        return isinstance(value, int) and not isinstance(value, bool) and self.low <= value <= self.high
+        """Return whether it is one of these numbers."""
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        return is_whole and self.low <= value <= self.high and (value - self.low) % self.step == 0  # type: ignore[operator]
 
     def values(self) -> tuple[Parameter, ...] | None:
-        """Return every whole number in the range; None where there are too many."""
-        return tuple(range(self.low, self.high + 1)) if self.high - self.low < ENUMERATED_MAX else None
+        """Return every number; None where there are too many."""
+        numbers = range(self.low, self.high + 1, self.step)
+        return tuple(numbers) if len(numbers) <= ENUMERATED_MAX else None
 
     def sample(self, rng: np.random.Generator) -> Parameter:
-        """Return a random whole number; with `log`, every factor as likely."""
+        """Return a random one of these numbers; with `log`, every factor as likely."""
         if not self.log:
-            return int(rng.integers(self.low, self.high, endpoint=True))
+            return self.low + self.step * int(rng.integers(0, (self.high - self.low) // self.step, endpoint=True))
         # Half a unit beyond both ends, so that the ends get the share of the numbers that round to them.
         exponent = rng.uniform(math.log(self.low - 0.5), math.log(self.high + 0.5))
         return min(max(round(math.exp(exponent)), self.low), self.high)
 
+    def as_json(self) -> dict[str, object]:
+        """Return kind, low, high, log, and a step that is not 1."""
+        return {**super().as_json(), **({"step": self.step} if self.step > 1 else {})}
+
     def __str__(self) -> str:
-        return f"a whole number from {self.low} to {self.high}"
+        step = f" in steps of {self.step}" if self.step > 1 else ""
+        return f"a whole number from {self.low} to {self.high}{step}"
 
 
 @dataclass(frozen=True)
@@ -301,7 +316,8 @@ def domain_from_json(value: object) -> Domain:
         raise InvalidInputError(f"a parameter of kind {kind} has no field {unknown[0]!r}, expected {', '.join(fields)}")
     match kind:
         case "int":
-            return IntDomain(_whole(value, "low"), _whole(value, "high"), _truth(value, "log"))
+            step = _whole(value, "step") if "step" in value else 1
+            return IntDomain(_whole(value, "low"), _whole(value, "high"), _truth(value, "log"), step)
         case "float":
             return FloatDomain(_number(value, "low"), _number(value, "high"), _truth(value, "log"))
         case "ordinal":
@@ -312,7 +328,7 @@ def domain_from_json(value: object) -> Domain:
 
 
 _FIELDS: Mapping[str, tuple[str, ...]] = {
-    "int": ("kind", "low", "high", "log"),
+    "int": ("kind", "low", "high", "log", "step"),
     "float": ("kind", "low", "high", "log"),
     "ordinal": ("kind", "values"),
     "categorical": ("kind", "values"),

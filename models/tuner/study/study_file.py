@@ -23,6 +23,7 @@ from crosswind.models.tuner.space.memory_fit import FITS, NEEDED
 from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.study.goal import Goal
 from crosswind.models.tuner.study.objective import Objective
+from crosswind.models.tuner.study.searches import check_search
 from crosswind.models.tuner.study.start import check_start
 from crosswind.models.tuner.study.study_text import mapping_in
 from crosswind.models.tuner.templates import template_named
@@ -40,6 +41,8 @@ FIELDS = (
     "limits",
     "budget",
     "start",
+    "search",
+    "stop",
     "command",
     "seed",
     "details",
@@ -67,6 +70,8 @@ class StudyFile:
         hours: From the study's creation on, None for no limit.
         repeats: Share of the trials that may measure a close rival again.
         start: Configurations to try first.
+        search: The name of the search; empty for the usual one.
+        stop: `auto` to end when more trials are not worth it; empty to use up the budget.
         command: Words of the program that evaluates a trial, with `{parameter}`.
         seed: Of everything random.
         template: The template that the file took over, empty without one.
@@ -83,6 +88,8 @@ class StudyFile:
     hours: float | None = None
     repeats: float | None = None
     start: tuple[Configuration, ...] = ()
+    search: str = ""
+    stop: str = ""
     command: tuple[str, ...] = ()
     seed: int = 0
     template: str = ""
@@ -120,13 +127,16 @@ class StudyFile:
             hours=hours,
             repeats=repeats,
             start=_start(fields.get("start", ())),
+            search=_text(fields, "search", "") if "search" in fields else "",
+            stop=_text(fields, "stop", "") if "stop" in fields else "",
             command=_texts(fields.get("command", ()), "command"),
             seed=_whole(fields.get("seed", 0), "seed", (0, 2**31 - 1)),
             template=_text(fields, "template", "") if "template" in fields else "",
             details=_details(fields.get("details", {})),
         )
         Goal.parse(objectives, limits)
-        check_start(read.study("", 0))
+        check_start(study := read.study("", 0))
+        check_search(study)
         if repeats is not None and (limits or len(objectives) > 1):
             raise InvalidInputError(f"budget: repeats is {repeats}, expected none beside limits or several objectives")
         return read
@@ -139,6 +149,8 @@ class StudyFile:
             "limits": list(self.limits),
             "budget": {name: value for name, value in budget.items() if value is not None},
             "start": [dict(configuration) for configuration in self.start],
+            "search": self.search,
+            "stop": self.stop,
             "command": list(self.command),
             "details": dict(self.details),
         }
@@ -162,6 +174,8 @@ class StudyFile:
             "hours": self.hours,
             "repeats": self.repeats,
             "start": self.start,
+            "search": self.search,
+            "stop": self.stop,
             "command": self.command,
             "template": self.template,
         }

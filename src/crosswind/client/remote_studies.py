@@ -188,7 +188,8 @@ def _status(said: Mapping[str, Any]) -> StudyStatus:
         raise _malformed(error) from error
     limited = {name: said[name] for name in ("outside", "unjudged", "ends_ns", "uncharged") if name in said}
     front = tuple(map(_record, said.get("front") or ()))
-    return StudyStatus(_study(said), counts, front, **limited, is_over=bool(said.get("is_exhausted")))
+    is_over, enough = bool(said.get("is_exhausted")), str(said.get("enough") or "")
+    return StudyStatus(_study(said), counts, front, **limited, is_over=is_over, enough=enough)
 
 
 def _study(said: Mapping[str, Any]) -> Study:

@@ -39,8 +39,9 @@ def tune(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ddp.yaml").write_text(STUDY)
 
-    def run(*words: str, code: int = 0) -> str:
-        assert main(["tune", *words]) == code
+    def run(*words: str, code: int | None = 0) -> str:
+        ended = main(["tune", *words])
+        assert code is None or ended == code
         said = capsys.readouterr()
         return said.err if code else said.out
 
@@ -182,3 +183,30 @@ def test_a_start_that_cannot_be_tried_is_refused_by_file(tune: Tune, tmp_path: P
     complaint = tune("create", "bad.yaml", code=2)
     assert message in complaint
     assert "bad.yaml" in complaint
+
+
+def test_a_study_that_stops_by_itself_says_why(tune: Tune, tmp_path: Path) -> None:
+    (tmp_path / "auto.yaml").write_text(
+        "name: auto\nobjective: seconds\nstop: auto\nbudget: {trials: 60}\n"
+        "parameters: {x: {kind: int, low: 0, high: 60}}\n"
+    )
+    tune("create", "auto.yaml")
+    for number in range(60):
+        said = tune("next", "auto", "--json", code=0 if number < 11 else None)
+        suggested = json.loads(said)
+        if not suggested:
+            break
+        [suggestion] = suggested
+        noise = 1 + 0.03 * ((number * 7) % 5 - 2) / 2
+        seconds = 1 + ((suggestion["configuration"]["x"] - 30) / 30) ** 2
+        tune("tell", "auto", suggestion["trial_id"], str(seconds * noise))
+    assert 11 <= number < 40
+    complaint = tune("next", "auto", code=4)
+    assert "the next trial is expected to gain " in complaint
+    assert "less than the noise of " in complaint
+    status = json.loads(tune("status", "auto", "--json"))
+    assert status["enough"] in complaint
+    assert "no more trials are begun: the next trial" in tune("status", "auto")
+    tune("enqueue", "auto", "x=60")
+    [enqueued] = json.loads(tune("next", "auto", "--json"))
+    assert enqueued["configuration"] == {"x": 60}

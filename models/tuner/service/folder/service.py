@@ -221,13 +221,13 @@ class FolderStudyService(TrialChanges):
         records = [turn.record for turn in folder.turns()]
         life.expect_no_lease(folder.study(), records, self._clock.now_ns(folder.path))
 
-    def _status(self, folder: StudyFolder) -> StudyStatus:
-        records = [turn.record for turn in folder.turns()]
-        return rules.status_of(folder.study(), records, lambda: self._clock.now_ns(folder.path))
+    def _status(self, folder: StudyFolder, *, looks_ahead: bool = True) -> StudyStatus:
+        records, now = [turn.record for turn in folder.turns()], lambda: self._clock.now_ns(folder.path)
+        return rules.status_of(folder.study(), records, now, looks_ahead=looks_ahead)
 
     def _status_of(self, folder: StudyFolder) -> StudyStatus | None:
         try:
-            return self._status(folder)
+            return self._status(folder, looks_ahead=False)
         except ProjectError as error:
             _log.warning("study in %s is not listed: %s", folder.path, error)
             return None

@@ -22,7 +22,7 @@ SPACE = {
     "workers": {"kind": "int", "low": 1, "high": 8, "log": False},
     "lr": {"kind": "float", "low": 1e-05, "high": 0.1, "log": True},
     "bucket": {"kind": "categorical", "values": ["small", "large"]},
-    "accumulate": {"kind": "ordinal", "values": [2, 4, 6, 8]},
+    "accumulate": {"kind": "int", "low": 2, "high": 8, "log": False, "step": 2},
     "drop": {"kind": "ordinal", "values": [0.0, 0.25, 0.5]},
     "pin": {"kind": "boolean"},
 }
@@ -124,7 +124,7 @@ def test_storages_of_version_2_have_other_distributions_and_no_kinds_of_values()
         "lr": {"kind": "float", "low": 1e-05, "high": 0.1, "log": True},
         "u": {"kind": "float", "low": 0.0, "high": 1.0, "log": False},
         "q": {"kind": "ordinal", "values": [0.0, 0.25, 0.5, 0.75, 1.0]},
-        "n": {"kind": "ordinal", "values": [1, 3, 5, 7, 9]},
+        "n": {"kind": "int", "low": 1, "high": 9, "log": False, "step": 2},
         "m": {"kind": "int", "low": 1, "high": 64, "log": True},
         "c": {"kind": "categorical", "values": ['"a"', "null", "3"]},
     }
@@ -241,7 +241,15 @@ def distribution_json(name: str, **attributes: object) -> str:
         ),
         (
             [distribution_json("IntDistribution", low=0, high=10**7, log=False, step=2)],
-            {"kind": "int", "low": 0, "high": 10**7, "log": False},
+            {"kind": "int", "low": 0, "high": 10**7, "log": False, "step": 2},
+        ),
+        (
+            [distribution_json("IntDistribution", low=low, high=9, log=False, step=2) for low in (1, 3)],
+            {"kind": "int", "low": 1, "high": 9, "log": False, "step": 2},
+        ),
+        (
+            [distribution_json("IntDistribution", low=low, high=low + 2, log=False, step=2) for low in (1, 2)],
+            {"kind": "ordinal", "values": [1, 2, 3, 4]},
         ),
         (
             [distribution_json("CategoricalDistribution", choices=[None, "a", [1, 2]])],

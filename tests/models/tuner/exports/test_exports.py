@@ -16,7 +16,7 @@ from crosswind.models.tuner.exports.t4 import results_of
 SPACE = {
     "batch": {"kind": "int", "low": 1, "high": 64, "log": True},
     "lr": {"kind": "float", "low": 1e-5, "high": 0.1, "log": True},
-    "layers": {"kind": "ordinal", "values": [2, 4, 6]},
+    "layers": {"kind": "int", "low": 2, "high": 6, "log": False, "step": 2},
     "drop": {"kind": "ordinal", "values": [0.0, 0.1, 0.2, 0.3]},
     "bucket": {"kind": "ordinal", "values": [1, 5, 25]},
     "mode": {"kind": "categorical", "values": ["fast", "slow", 3]},

@@ -1,5 +1,7 @@
 """Promises of every tuner."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from crosswind.data.schema.trial import Configuration, Trial, TrialState
 from crosswind.models.tuner.search.every_tuner import TUNERS
 from crosswind.models.tuner.search.tuner import Tuner
 from crosswind.models.tuner.space.space import Space
+from crosswind.models.tuner.study.searches import NEEDED
 
 FINITE = Space.from_json(
     {
@@ -23,7 +26,19 @@ ENDLESS = Space.from_json(
         "fused": {"kind": "boolean"},
     }
 )
-EVERY = pytest.mark.parametrize("make", TUNERS, ids=lambda tuner: tuner.name)
+EVERY = pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(
+            tuner,
+            id=tuner.name,
+            marks=pytest.mark.skipif(
+                tuner.name in NEEDED and find_spec(NEEDED[tuner.name]) is None, reason="crosswind[optuna] not installed"
+            ),
+        )
+        for tuner in TUNERS
+    ],
+)
 SPACES = pytest.mark.parametrize("space", [FINITE, ENDLESS], ids=["finite", "endless"])
 MakeTuner = type[Tuner]
 

@@ -34,6 +34,23 @@ def test_a_finite_space_lists_every_combination_once() -> None:
     assert len({json.dumps(configuration) for configuration in configurations}) == 12
 
 
+def test_whole_numbers_in_steps_are_those_alone() -> None:
+    json_form = {"ranks": {"kind": "int", "low": 8, "high": 30, "log": False, "step": 8}}
+    space = Space.from_json(json_form)
+    assert space.as_json() == json_form
+    assert [configuration["ranks"] for configuration in space.configurations()] == [8, 16, 24]
+    assert space.coordinates([{"ranks": 8}, {"ranks": 19}]).tolist() == [[0.0], [0.5]]
+    with pytest.raises(InvalidInputError, match="ranks is 12, expected a whole number from 8 to 30 in steps of 8"):
+        space.check({"ranks": 12})
+    wide = Space.from_json({"n": {"kind": "int", "low": -5, "high": 10**9, "step": 3}, "m": json_form["ranks"]})
+    drawn = [*wide.random(200, seed=0), *wide.neighbours({"n": 1, "m": 8}, 50, seed=0)]
+    assert {configuration["m"] for configuration in drawn} == {8, 16, 24}
+    assert all(wide.contains(configuration) for configuration in drawn)
+    assert len({configuration["n"] for configuration in drawn}) > 200
+    half = Space.from_json({"parameters": json_form, "constraints": ["ranks % 16 == 0"]})
+    assert half.configurations() == [{"ranks": 16}]
+
+
 def test_a_space_with_a_real_number_or_too_many_values_is_not_listed() -> None:
     assert Space.from_json(MIXED).size == math.inf
     big = Space.from_json({name: {"kind": "int", "low": 1, "high": 300} for name in "ab"})
@@ -125,6 +142,12 @@ def test_a_missing_parameter_is_refused() -> None:
         ({"kind": "float", "low": 0, "high": 2, "log": True}, "low is 0.0, expected a positive number"),
         ({"kind": "float", "low": 1, "high": 2, "log": 1}, "log is 1, expected true or false"),
         ({"kind": "float", "low": 1, "high": 2, "step": 1}, "has no field 'step', expected kind, low, high, log"),
+        ({"kind": "int", "low": 1, "high": 9, "step": 0}, "step is 0, expected a whole number of at least 1"),
+        ({"kind": "int", "low": 1, "high": 9, "step": 1.5}, "step is 1.5, expected a whole number"),
+        (
+            {"kind": "int", "low": 1, "high": 9, "log": True, "step": 2},
+            "step is 2, expected none on a logarithmic scale",
+        ),
         ({"kind": "ordinal", "values": []}, "values is empty"),
         ({"kind": "ordinal", "values": "ab"}, "values is 'ab', expected a list"),
         ({"kind": "ordinal", "values": [1, 1.0]}, "expected no value twice"),

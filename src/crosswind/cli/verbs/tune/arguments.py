@@ -7,6 +7,7 @@ from typing import TypeAlias
 from crosswind.cli.verbs.tune.context import VARIABLE, configure_context
 from crosswind.cli.verbs.tune.exec_arguments import ActionParser, configure_exec
 from crosswind.cli.verbs.tune.where import configure_where
+from crosswind.data.schema.trial import SEARCHES, STOP_AUTO
 
 LEASE_SECONDS = 24 * 3600.0  # of a trial that nobody beats for
 UNCHARGED = "without an objective: by no fault of the configuration, so the budget does not count it"
@@ -30,6 +31,8 @@ def _configure_making(actions: Actions) -> None:
     create.add_argument("--unit", help="with SPACE.json: the objective's unit (default: as its name ends)")
     create.add_argument("--seed", type=int, default=0, help="with SPACE.json: of the search")
     create.add_argument("--trials", type=int, metavar="N", help="the budget: how many trials may be begun")
+    create.add_argument("--search", choices=SEARCHES, help="who searches (default: as the file says, else Crosswind)")
+    create.add_argument("--stop", choices=(STOP_AUTO,), help="no more trials once they are not worth it")
     create.add_argument("--if-absent", action="store_true", help="leave the same study as it is; refuse another one")
     old = _action(actions, "import", "take over finished trials of Optuna, Ray Tune, Kernel Tuner or a CSV file")
     help_text = "a file, an experiment's folder, the URL of Optuna's database, or a folder of which every file is read"

@@ -31,6 +31,7 @@ from crosswind.models.tuner.service.service import COUNT_MAX, Lease, StudyServic
 from crosswind.settings import Settings
 
 WRONG = 2
+FAULTS_MAX = 3  # trials in a row that a fault of the command ended
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -153,7 +154,7 @@ def _handed_out(
 def _one_after_another(
     evaluation: Evaluation, trials: Iterable[TrialRecord], arguments: argparse.Namespace, answer: Path | None
 ) -> int:
-    code = None
+    code, faults = None, 0
     for record in islice(trials, arguments.trials):
         run_id = new_ulid()
         if answer:
@@ -163,6 +164,10 @@ def _one_after_another(
         code = ended.exit_code
         if ended.is_leaving or code == LATER:
             break
+        faults = faults + 1 if ended.fault else 0
+        if faults == FAULTS_MAX:
+            sys.stderr.write(f"crosswind: {FAULTS_MAX} trials in a row: {ended.fault}: no more are run\n")
+            return WRONG
     if code is not None:
         return code
     if answer:

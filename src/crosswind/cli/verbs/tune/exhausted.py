@@ -20,6 +20,8 @@ def _reason(status: StudyStatus) -> str:
     leased = status.counts.get(TrialState.LEASED, 0)
     running = f" ({leased} still running)" if leased else ""
     extend = f"crosswind tune extend {study.name}"
+    if status.enough:
+        return f"{status.enough}{running}"
     if status.is_over or study.is_over(time.time_ns()):
         return f"its hours are over{running}; {extend} --hours N adds some"
     if budget is not None and status.charged >= budget:

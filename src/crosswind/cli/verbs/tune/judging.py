@@ -34,6 +34,13 @@ def judged(study: Study, configuration: Configuration, outcomes: Mapping[str, fl
     return study.signed(value)
 
 
+def is_reported(study: Study, configuration: Configuration, outcomes: Mapping[str, float]) -> bool:
+    """Return whether the outcomes tell the objective, finite or not."""
+    if study.objective in outcomes or NAME.fullmatch(study.objective):
+        return study.objective in outcomes
+    return _parsed(study.objective).names <= {*configuration, *outcomes}
+
+
 @lru_cache(maxsize=16)
 def _parsed(text: str) -> "Expression":
     """The expression, read once: a trial's steps are judged by thousands of levels again and again."""

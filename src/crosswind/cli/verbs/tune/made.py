@@ -26,6 +26,8 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
         return take_over(arguments, settings, place)
     study = _study_of_space(arguments) if arguments.space else _study_of_file(arguments)
+    given = {"search": arguments.search, "stop": arguments.stop}
+    study = replace(study, **{name: word for name, word in given.items() if word is not None})
     with service_at(place, settings) as service:
         _create(arguments, service, study)
     return OK

@@ -41,13 +41,17 @@ def _status(arguments: argparse.Namespace, service: StudyService) -> None:
             "best": as_measured(overview.study, [best])[0].as_nested_json()["trial"] if best else None,
             "front": front,
         }
-        say_json(status | {"outside": overview.outside, "unjudged": overview.unjudged})
+        say_json(
+            status | {"outside": overview.outside, "unjudged": overview.unjudged, "enough": overview.enough or None}
+        )
         return
     say(trial_table(records))
     done = sum(record.trial.state is TrialState.DONE for record in records)
     budget = f", of a budget of {overview.study.trials_max}" if overview.study.trials_max else ""
     say(f"{done} of {len(records)} trials done{budget}{_best_words(overview.study, best)}")
     _say_limits(overview)
+    if overview.enough:
+        say(f"no more trials are begun: {overview.enough}")
 
 
 def _best_words(study: Study, best: TrialRecord | None) -> str:

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from crosswind.cli.verbs.tune.config_file import write_config
 from crosswind.cli.verbs.tune.context import VARIABLE
+from crosswind.cli.verbs.tune.execution.blame import fault_of_command
 from crosswind.cli.verbs.tune.execution.doubts import Doubts
 from crosswind.cli.verbs.tune.execution.objective_output import Matches, listening, outcomes_in
-from crosswind.cli.verbs.tune.execution.run_outcomes import step_outcomes
+from crosswind.cli.verbs.tune.execution.run_outcomes import step_outcomes, step_seconds
 from crosswind.cli.verbs.tune.execution.watch import Watch
 from crosswind.cli.verbs.tune.filling import check_names, filled, variables
-from crosswind.cli.verbs.tune.judging import ADVICE, judged
+from crosswind.cli.verbs.tune.judging import ADVICE, is_reported, judged
 from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
 from crosswind.data.schema.context import Numbers, context_text, fitting_reason, outcomes_with
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, ProjectError, UnavailableError
@@ -114,11 +115,15 @@ class Program:
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a trial, and the exit code that says so; no more trials are wanted where `is_leaving`."""
+    """The end of a trial, and the exit code that says so; no more trials are wanted where `is_leaving`.
+
+    `fault` says what is wrong with the command where that ended it, and not the configuration.
+    """
 
     exit_code: int
     result: TrialResult | None
     is_leaving: bool = False
+    fault: str = ""
 
 
 @dataclass
@@ -165,7 +170,7 @@ class Evaluation:
                 self._report(ended.result)
             if not doubts:
                 self.store()
-            return Ended(ended.exit_code, ended.result, watch.is_leaving)
+            return replace(ended, is_leaving=watch.is_leaving)
 
     @contextmanager
     def _giving_back(self, record: TrialRecord) -> Iterator[None]:
@@ -226,20 +231,42 @@ class Evaluation:
             reason = watch.stopped_because or "the program stopped early"
             return Ended(STOPPED, self._without(record, TrialState.PRUNED, reason))
         if outcome.exit_code != 0:
-            state = TrialState.INFEASIBLE if outcome.exit_code in self.program.infeasible else TrialState.FAILED
-            code = FAILED if outcome.exit_code in OURS else outcome.exit_code
-            return Ended(code, self._without(record, state, f"exit code {outcome.exit_code}"))
+            return self._broken(record, outcome)
         return self._measured(record, outcome, heard)
 
+    def _broken(self, record: TrialRecord, outcome: Outcome) -> Ended:
+        """The end of a program that said so by its exit code."""
+        exit_code, infeasible = outcome.exit_code, self.program.infeasible
+        fault = fault_of_command(
+            self.program.seen_by(self.study.name, record)[1],
+            exit_code,
+            has_steps=bool(step_seconds(self.program.spool, outcome.run_id)),
+            ever_measured=self._ever_measured(),
+            infeasible=infeasible,
+        )
+        state = TrialState.INFEASIBLE if exit_code in infeasible else TrialState.FAILED
+        code = FAILED if exit_code in OURS else exit_code
+        return Ended(code, self._without(record, state, f"exit code {exit_code}", fault), fault=fault)
+
+    def _ever_measured(self) -> bool:
+        """Return whether a trial of the study has an objective; in doubt there is one."""
+        try:
+            return self.service.status(self.study.study_id).counts[TrialState.DONE] > 0
+        except UnavailableError:
+            return True
+
     def _measured(self, record: TrialRecord, outcome: Outcome, heard: Matches | None) -> Ended:
+        outcomes: dict[str, float] = {}
         try:
             outcomes = {"run_seconds": outcome.seconds, **step_outcomes(self.program.spool, outcome.run_id)}
             outcomes |= self._reported_by_program(record, heard)
             outcomes = outcomes_with(outcomes, self.program.context)  # whatever the program says
-            fault = heard.fault("standard output") if heard else ""
-            objective = judged(self.study, record.trial.configuration, outcomes, fault or ADVICE)
+            unheard = heard.fault("standard output") if heard else ""
+            objective = judged(self.study, record.trial.configuration, outcomes, unheard or ADVICE)
         except ProjectError as error:
-            return Ended(FAILED, self._without(record, TrialState.FAILED, str(error)))
+            is_told = is_reported(self.study, record.trial.configuration, outcomes) or self._ever_measured()
+            fault = "" if is_told else "no trial of the study has had an objective yet"
+            return Ended(FAILED, self._without(record, TrialState.FAILED, str(error), fault), fault=fault)
         done = TrialResult(self.study.study_id, record.trial_id, TrialState.DONE, objective, owner=record.owner)
         finite = {name: value for name, value in outcomes.items() if math.isfinite(value)}
         return Ended(OK, replace(done, run_id=outcome.run_id, outcomes=finite))
@@ -250,9 +277,11 @@ class Evaluation:
             return outcomes_in(result_path, self.study.objective, self.program.pattern)
         return heard.numbers if heard else {}
 
-    def _without(self, record: TrialRecord, state: TrialState, reason: str) -> TrialResult:
-        full_reason = fitting_reason(reason, self.program.context)
-        return TrialResult(self.study.study_id, record.trial_id, state, reason=full_reason, owner=record.owner)
+    def _without(self, record: TrialRecord, state: TrialState, reason: str, fault: str = "") -> TrialResult:
+        """The end without an objective; one by a fault of the command is not charged."""
+        text = f"{reason}: {fault}; the budget does not count it" if fault else reason
+        result = TrialResult(self.study.study_id, record.trial_id, state, owner=record.owner, charged=not fault)
+        return replace(result, reason=fitting_reason(text, self.program.context))
 
     def _back(self, record: TrialRecord) -> TrialResult:
         """The trial given back, with the checkpoint if the program has left one."""
@@ -280,7 +309,9 @@ def _believed(ended: Ended, doubts: Doubts) -> Ended:
     """A repeat that broke takes nothing back of what was measured before."""
     result = doubts.believed(ended.result)
     is_measured = result is not None and result.state is TrialState.DONE
-    return replace(ended, exit_code=OK if is_measured else ended.exit_code, result=result)
+    if is_measured:
+        return replace(ended, exit_code=OK, result=result, fault="")
+    return replace(ended, result=result)
 
 
 def _environment(names: Mapping[str, str]) -> dict[str, str]:
