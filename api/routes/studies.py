@@ -21,6 +21,7 @@ from crosswind.api.idempotency import RequestKeyOf
 from crosswind.api.routes.trials import TrialView
 from crosswind.api.wire import Id, Name, RequestBody, View, refuse_unknown_query
 from crosswind.data.schema.answers.fields import rfc3339
+from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import HOURS_MAX, TRIALS_MAX, Study, TrialState, is_wrapped, unit_of_objective
 from crosswind.models.tuner.service.service import StudyStatus
@@ -99,7 +100,7 @@ class StudyRequest(RequestBody):
         dict[Name, JsonValue],
         Field(
             max_length=100,
-            description="what else the search is about; objectives, limits, hours and repeats are heeded, all kept",
+            description="what else it is about; objectives, limits, hours, repeats and sources are heeded, all kept",
         ),
     ] = {}  # noqa: RUF012 - pydantic copies it
 
@@ -173,6 +174,7 @@ class StudyStatusView(StudyView):
     is_exhausted: Annotated[
         bool, Field(description="whether the budget is spent and every trial has ended, or the hours are over")
     ]
+    sources: Annotated[StudySources, Field(description="what its search learns from, and what was left out")]
 
     @classmethod
     def of_status(cls, status: StudyStatus) -> Self:
@@ -192,6 +194,7 @@ class StudyStatusView(StudyView):
                 "uncharged": status.uncharged,
                 "enough": status.enough or None,
                 "is_exhausted": status.is_exhausted,
+                "sources": status.sources,
             }
         )
 

@@ -96,6 +96,10 @@ class TrialView(View):
     checkpoint: Annotated[str | None, Field(description="where the work of an earlier holder can be resumed")]
     outcomes: dict[str, float]
     losses: Annotated[int, Field(description="how often a lease of the trial ran out without a word")]
+    weights: Annotated[
+        dict[str, float],
+        Field(description="when it was suggested, the trust in each source and, as `own`, in the study's own model"),
+    ]
     charged: Annotated[bool, Field(description="whether the trial counts for the study's budget")]
 
     @classmethod

@@ -2,24 +2,32 @@
 
 import json
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
+from multiprocessing import get_context
 from time import process_time
 
 from benchmarks.accuracy.row import Row
 
 
-def tell(sources: Iterable[str]) -> None:
-    """Measures each source of data, prints its rows as they come, and all figures as the last line."""
+def tell(sources: Sequence[str], processes: int = 1) -> None:
+    """Measure each source of data, print its rows as they come, and all figures as the last line."""
     figures: dict[str, object] = {}
-    for source in sources:
-        before = process_time()
-        rows: list[Row] = import_module(f"benchmarks.accuracy.{source}").rows()
-        print(f"\n{source}: {process_time() - before:.0f} s of processor time" if rows else f"\n{source}: no data here")
-        for row in rows:
-            print(text(row))
-            figures[row.task] = {**row.figures, "rows": row.rows, "holds": row.holds}
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        for source, (rows, seconds) in zip(sources, pool.map(_measured, sources), strict=True):
+            print(f"\n{source}: {seconds:.0f} s of processor time" if rows else f"\n{source}: no data here", flush=True)
+            for row in rows:
+                print(text(row), flush=True)
+                figures[row.task] = {**row.figures, "rows": row.rows, "holds": row.holds}
     print(json.dumps(figures | {"machine": f"{platform.machine()}, Python {platform.python_version()}"}))
+
+
+def _measured(source: str) -> tuple[list[Row], float]:
+    """Return the rows of a source and the processor time that they took."""
+    before = process_time()
+    rows: list[Row] = import_module(f"benchmarks.accuracy.{source}").rows()
+    return rows, process_time() - before
 
 
 def text(row: Row) -> str:

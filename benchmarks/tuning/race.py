@@ -71,7 +71,7 @@ def _blind(make: Callable[[Space, int], Tuner]) -> Make:
     return lambda target, _task, seed: make(target.space, seed)
 
 
-PORTFOLIO_VERSION = os.environ.get("TUNER_VERSION", "2")
+PORTFOLIO_VERSION = os.environ.get("TUNER_VERSION", "3")
 WARM = [Racer("portfolio", _portfolio, PORTFOLIO_VERSION, has_sources=True)]
 COLD = [
     Racer("portfolio_cold", _blind(PortfolioTuner), PORTFOLIO_VERSION),

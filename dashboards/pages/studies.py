@@ -2,16 +2,17 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.trials import trial_values
+from crosswind.dashboards.figures.weights import source_weights
 from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.wording import configuration_words, count, quantity
+from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Configuration, Study, TrialRecord, TrialState
-from crosswind.models.tuner.service.catalog import CatalogStudyService
 from crosswind.models.tuner.service.rules import status_of
 from crosswind.models.tuner.service.service import OPEN, StudyStatus
 
@@ -34,7 +35,7 @@ class TrialRow:
 
 @dataclass(frozen=True)
 class StudiesView:
-    """The page's contents; `rows` are the newest of the study's `trials`."""
+    """The page's contents; `rows` are the newest of the study's `trials`, `sources` have the weights of the newest."""
 
     sentence: str
     studies: tuple[str, ...]
@@ -50,6 +51,8 @@ class StudiesView:
     best: Configuration | None
     rows: tuple[TrialRow, ...]
     charts: tuple[Chart, ...]
+    sources: StudySources = field(default_factory=StudySources)
+    wants_no_sources: bool = False
     next_place: Place | None = None
 
     title = "Studies"
@@ -66,9 +69,10 @@ def view(client: Local, query: PageQuery) -> StudiesView:
     study = _selected(newest, query.word("study"), client)
     if study is None:
         return EMPTY
-    records = CatalogStudyService(client.store.catalog).trials(study.study_id)
-    status = status_of(study, records, time.time_ns)
-    chart = trial_values(study, records, _unit(study))
+    with client.store.catalog.read() as session:
+        records = session.leases.records(study.study_id)
+        status = status_of(study, records, time.time_ns, session.studies.sources(study.study_id))
+    values = trial_values(study, records, _unit(study))
     best = status.best
     running = status.counts.get(TrialState.LEASED, 0)
     rows = _rows(study, records, best)
@@ -86,7 +90,9 @@ def view(client: Local, query: PageQuery) -> StudiesView:
         created_ns=study.created_ns,
         best=None if best is None else best.trial.configuration,
         rows=rows[::-1][:limit],
-        charts=() if chart is None else (chart,),
+        charts=tuple(chart for chart in (values, source_weights(records)) if chart),
+        sources=status.sources,
+        wants_no_sources=study.sources == (),
     )
 
 

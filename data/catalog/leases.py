@@ -40,6 +40,12 @@ class Leases:
         """Remove the study's trials."""
         self._connection.execute(delete(tables.trials).where(tables.trials.c.study_id == study_id))
 
+    def newest_run(self, study_id: str) -> str | None:
+        """Return the run of the newest trial that has one; None without any."""
+        table = tables.trials
+        query = select(table.c.run_id).where(table.c.study_id == study_id, table.c.run_id.is_not(None))
+        return self._connection.execute(query.order_by(table.c.trial_id.desc()).limit(1)).scalar()
+
     def record(self, study_id: str, trial_id: str) -> TrialRecord:
         """Return one trial. Raises: NotFoundError."""
         row = rows.fetch(self._connection, tables.trials, study_id=study_id, trial_id=trial_id)

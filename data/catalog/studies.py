@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, delete, func, or_, select
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import ConflictError, NotFoundError
 from crosswind.data.schema.trial import ENDED, History, Study, TrialRecord
 
@@ -56,6 +57,17 @@ class Studies:
         """Return the study; until this session ends, nobody else gets past this call for it. Raises: NotFoundError."""
         # SQLite has no row locks: there a session that writes has the whole database to itself.
         return self._study(study, _named(study).with_for_update())
+
+    def sources(self, study_id: str) -> StudySources | None:
+        """Return the sources that were kept of the study; None where none were."""
+        kept = self._connection.execute(
+            select(tables.studies.c.sources).where(tables.studies.c.study_id == study_id)
+        ).scalar()
+        return StudySources.from_json(kept) if kept else None
+
+    def keep_sources(self, study_id: str, sources: StudySources) -> None:
+        """Keep the sources that the study's search uses now."""
+        rows.change(self._connection, tables.studies, {"study_id": study_id}, sources=sources.as_json())
 
     def all(self) -> list[Study]:
         """Return every study, newest first."""

@@ -140,6 +140,7 @@ studies = Table(
     Column("created_ns", BigInteger, nullable=False),
     Column("trials_max", Integer),
     Column("details", JSON, nullable=False, server_default="{}"),
+    Column("sources", JSON),
 )
 
 trials = Table(
@@ -158,6 +159,7 @@ trials = Table(
     Column("checkpoint", Text),
     Column("outcomes", JSON, nullable=False, server_default="{}"),
     Column("losses", Integer, nullable=False, server_default="0"),
+    Column("weights", JSON, nullable=False, server_default="{}"),
     Column("charged", Boolean, nullable=False, server_default=true()),
     Index(None, "study_id", "state"),
 )

@@ -82,6 +82,7 @@ class Study:
         system: Name of the cluster on which it runs.
         world_size: Ranks of a run.
         node_count: Nodes of a run.
+        sources: Names or ids of the only studies that it learns from, () for none; None: what suits it.
         start: Configurations to try first, in this order.
         search: The name of the search, one of SEARCHES; None for the usual one.
         stop: STOP_AUTO to begin no trial that is expected to gain less than the noise; None to use up the budget.
@@ -114,6 +115,7 @@ class Study:
     system: str | None = None
     world_size: float | None = None
     node_count: float | None = None
+    sources: tuple[str, ...] | None = None
     start: tuple[Configuration, ...] = ()
     search: str | None = None
     stop: str | None = None
@@ -134,6 +136,7 @@ class Study:
         details = dict(fields.get("details") or {})
         typed = {word: details.pop(word) for word, is_fit in _DETAILS.items() if is_fit(details.get(word))}
         typed |= {word: _texts(word, typed[word]) for word in _LISTS if word in typed}
+        typed |= {"sources": sources_from_json(typed["sources"])} if "sources" in typed else {}
         typed |= {"start": _configurations(typed["start"])} if "start" in typed else {}
         return cls(
             study_id=fields["study_id"],
@@ -161,6 +164,7 @@ class Study:
             "system": self.system,
             "world_size": self.world_size,
             "node_count": self.node_count,
+            "sources": "none" if self.sources == () else None if self.sources is None else list(self.sources),
             "start": [dict(configuration) for configuration in self.start],
             "search": self.search,
             "stop": self.stop,
@@ -221,6 +225,8 @@ class TrialRecord:
         checkpoint: Where the work of an earlier holder can be resumed.
         outcomes: The numbers that were measured besides the objective, by name.
         losses: How often a lease of it ran out without a word.
+        weights: When it was suggested, the trust in each source by name and, last, in the study's own model (`own`),
+            which sum to 1; empty without sources.
         charged: Counts for the budget: not what was imported, nor what ended by no fault of its configuration.
     """
 
@@ -234,6 +240,7 @@ class TrialRecord:
     checkpoint: str | None = None
     outcomes: Mapping[str, float] = field(default_factory=dict)
     losses: int = 0
+    weights: Mapping[str, float] = field(default_factory=dict)
     charged: bool = True
 
     @property
@@ -269,6 +276,7 @@ class TrialRecord:
             checkpoint=fields.get("checkpoint"),
             outcomes=outcomes,
             losses=int(fields.get("losses") or 0),
+            weights=dict(fields.get("weights") or {}),
             charged=bool(fields.get("charged", True)),
         )
 
@@ -290,6 +298,7 @@ class TrialRecord:
             "checkpoint": self.checkpoint,
             "outcomes": outcomes_with(self.outcomes, trial.context if is_done else {}),
             "losses": self.losses,
+            "weights": dict(self.weights),
             "charged": self.charged,
         }
 
@@ -347,11 +356,21 @@ _DETAILS: Mapping[str, Callable[[object], bool]] = {
     "system": _is_text,
     "world_size": _is_number,
     "node_count": _is_number,
+    "sources": lambda value: value in ("auto", "none") or _are_texts(value),
     "start": bool,
     "search": _is_given,
     "stop": _is_given,
 }
 _LISTS = ("objectives", "limits", "command")
+
+
+def sources_from_json(value: object) -> tuple[str, ...] | None:
+    """Return the sources of a study: None for `auto`, () for `none`, else names. Raises: InvalidInputError."""
+    if value in ("auto", "none"):
+        return None if value == "auto" else ()
+    if not _are_texts(value) or not isinstance(value, Sequence) or not all(name.strip() for name in value):
+        raise InvalidInputError(f"sources is {value!r:.80}, expected auto, none or a list of names of studies")
+    return tuple(dict.fromkeys(value))
 
 
 def _texts(word: str, value: object) -> tuple[str, ...]:

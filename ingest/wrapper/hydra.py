@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from crosswind.ingest.wrapper.command_arguments import Argument
+from crosswind.data.schema.command.arguments import Argument
 
 IN_FULL = {"cn": "config_name", "cp": "config_path", "cd": "config_dir"}
 NAME, PATH, FOLDER = IN_FULL.values()

@@ -1,6 +1,7 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from crosswind.dashboards.figures.steps import step_ribbon
 from crosswind.dashboards.figures.trials import trial_values
 from crosswind.dashboards.figures.variability import cohort_distributions, cohort_over_time
 from crosswind.dashboards.figures.waterfall import waterfall
+from crosswind.dashboards.figures.weights import source_weights
 from crosswind.dashboards.pages.render import drawn
 from crosswind.data.schema.answers.explanations import Verdict
 from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, RankedPeer
@@ -88,12 +90,13 @@ def of_fleets() -> dict[str, Chart | None]:
         "levels": levels_plot(History("s", HOSTILE, runs, levels)),
         "checks": checked_values([value] * STEPS),
         "trials": trial_values(study, [complete, failed] * STEPS, HOSTILE),
+        "weights": source_weights([replace(complete, weights={HOSTILE: 0.25, "own": 0.75})] * STEPS),
     }
 
 
 NAMES = (
     *("waterfall", "steps", "ranks", "phases", "runs", "cohort", "ecdf", "causes", "coverage", "leaderboard"),
-    *("effects", "dose", "fleet", "levels", "checks", "trials"),
+    *("effects", "dose", "fleet", "levels", "checks", "trials", "weights"),
 )
 
 
@@ -106,7 +109,7 @@ def chart_of(charts: Mapping[str, Chart | None], name: str) -> Chart:
 def test_every_figure_file_is_held_to_this_contract() -> None:
     files = {path.stem for path in Path(figures.__file__).parent.glob("*.py")} - {"__init__", "chart", "verdicts"}
     of_runs = {"waterfall", "steps", "ranks", "phases", "runs", "variability", "causes", "coverage"}
-    assert files == of_runs | {"effects", "dose", "fleet", "levels", "checks", "trials"}
+    assert files == of_runs | {"effects", "dose", "fleet", "levels", "checks", "trials", "weights"}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,10 +8,12 @@ from starlette.testclient import TestClient
 from crosswind.api.app import create_app
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.trials import TrialValues
+from crosswind.dashboards.figures.weights import SourceWeights, source_weights
 from crosswind.dashboards.pages import studies
 from crosswind.dashboards.pages.page import PageQuery
+from crosswind.dashboards.wording import NONE
 from crosswind.data.schema.errors import NotFoundError
-from crosswind.data.schema.trial import Study, TrialState
+from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.data.store.store import Store
 from crosswind.models.tuner.service.catalog import CatalogStudyService
 from crosswind.models.tuner.service.service import Lease
@@ -109,3 +111,57 @@ def test_what_jobs_tell_stays_text(store: Store) -> None:
     assert HOSTILE not in page.text
     assert "&lt;script&gt;" in page.text
     assert twin["selected"] == HOSTILE
+
+
+def test_sources_are_shown_with_their_reasons_and_weights_over_time(store: Store) -> None:
+    search(store, replace(STUDY, workload="gpt"), [0.4, 0.2, 0.3, 0.5])
+    search(store, replace(STUDY, study_id="s0", name=f"other {HOSTILE}", workload="cnn"), [])
+    newer = replace(STUDY, study_id="s2", name="newer", workload="gpt", created_ns=STUDY.created_ns + 1)
+    client = Local(store)
+    client.studies.create(newer)
+    before = shown(store)
+    assert ([source.name for source in before.sources.used], before.charts) == (["study ddp"], ())
+    for value in (0.2, 0.3, 0.4, 0.5):
+        [record] = client.studies.suggest("newer", 1, Lease("job 7", 60.0))
+        client.studies.complete("newer", record.trial_id, value)
+    view = shown(store)
+    [source] = view.sources.used
+    assert source.why == "same workload, 1 of 1 parameters, 4 configurations"
+    assert [(one.name, one.reason) for one in view.sources.left_out] == [
+        (f"study other {HOSTILE}", "another workload: cnn")
+    ]
+    _, chart = view.charts
+    assert isinstance(chart, SourceWeights)
+    assert (chart.names, [number for number, _ in chart.weights]) == (("study ddp", "own"), [1, 2, 3, 4])
+    assert chart.weights[0][1] == {"study ddp": 1.0, "own": 0.0}
+    newest = chart.weights[-1][1]
+    assert (source.weight, view.sources.own_weight) == (newest["study ddp"], newest["own"])
+    assert chart.table.headers == ("trial", "study ddp", "the study's own trials")
+    assert chart.table.rows[0] == ("1", "100 %", "0 %")
+    with TestClient(create_app(store), base_url="http://localhost") as browser:
+        page = browser.get("/studies", headers={"Accept": "text/html"}).text
+        twin = browser.get("/studies.json").json()
+    assert "figure-weights" in page
+    assert "same workload, 1 of 1 parameters, 4 configurations" in page
+    assert HOSTILE not in page
+    assert twin["sources"]["used"][0]["name"] == "study ddp"
+
+
+def test_a_study_that_wants_no_sources_says_so(store: Store) -> None:
+    search(store, replace(STUDY, sources=()), [0.4])
+    assert shown(store).wants_no_sources
+    with TestClient(create_app(store), base_url="http://localhost") as browser:
+        assert "None, as the study says" in browser.get("/studies", headers={"Accept": "text/html"}).text
+
+
+def test_the_figure_of_weights_says_what_counts_most() -> None:
+    record = TrialRecord(Trial({"batch": 8}), "s1")
+    weights = [{"a": 0.6, "b": 0.4, "own": 0.0}, {"b": 0.7, "own": 0.3}]
+    chart = source_weights([record, *(replace(record, weights=own) for own in weights)])
+    assert chart is not None
+    assert chart.title == "b counts most: 70 %, the study's own trials 30 %"
+    assert list(chart.table.rows) == [("2", "40 %", "60 %", "0 %"), ("3", "70 %", NONE, "30 %")]
+    own = source_weights([replace(record, weights={"a": 0.2, "own": 0.8})])
+    assert own is not None
+    assert own.title == "The study's own trials count most: 80 %"
+    assert source_weights([record]) is None

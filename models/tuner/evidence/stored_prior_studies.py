@@ -1,21 +1,30 @@
 """The stored evidence that a study can start from: runs of its workload, and other studies over its space."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
+from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import Study, TrialRecord
 from crosswind.data.store.store import Store
-from crosswind.models.tuner.evidence.prior_studies import bounded, features_of, is_comparable, prior_sources
+from crosswind.models.tuner.evidence.agreement import Features, Profile
+from crosswind.models.tuner.evidence.prior_studies import SOURCES_MAX, UNREADABLE, Choice, choose_studies, why
+from crosswind.models.tuner.evidence.systems import descriptors_of
 from crosswind.models.tuner.search.search import PriorStudies
 from crosswind.models.tuner.search.source import Source
 from crosswind.models.tuner.space.space import Space
 
-STUDIES_MAX = 50  # newest that are comparable, of which trials are read
+if TYPE_CHECKING:
+    from crosswind.models.tuner.evidence.query import Evidence
+
+STUDIES_MAX = 200  # newest, which are compared
 RUNS_MAX = 2_000  # newest of the workload
+REASONS_MAX = 2  # why runs are left out, the commonest
 UNKNOWN = "unknown"  # the system of a study that names none; no run is of its own place then
 
 _log = logging.getLogger("crosswind.tuner")
@@ -23,74 +32,119 @@ _log = logging.getLogger("crosswind.tuner")
 
 @dataclass(frozen=True)
 class StoredPriorStudies:
-    """Looks up in a store what a study can start from; evidence that cannot be read is left out, with a warning."""
+    """Looks up in a store what a study can start from; evidence that cannot be read is left out, and that is said."""
 
     store: Store
 
     def __call__(self, study: Study) -> PriorStudies:
         """Return runs of the study's workload first, those of its own place before others, then other studies."""
-        with self.store.catalog.read() as session:
-            records = session.leases.records(study.study_id)
-        features = self._newest_run_features(records) | features_of(study)
-        parts = (lambda: self._of_runs(study, features), lambda: self._of_studies(study, features))
-        sources = [source for part in parts for source in _readable(part, study)]
-        return PriorStudies(bounded(sources), features)
+        lookup = _Lookup(self.store, study)
+        own = lookup.profile(study)
+        if study.sources == ():
+            return PriorStudies((), own.features)
+        choice = Choice(own)
+        parts = (("stored runs", lookup.add_runs), ("other studies", lookup.add_studies))
+        for name, add in parts:
+            try:
+                add(choice)
+            except Exception as error:  # noqa: BLE001 - prior studies help a study and must never stop it
+                _log.warning("study %s: %s cannot be read", study.name, name, exc_info=True)
+                choice.leave_out(name, f"{UNREADABLE}: {error}")
+        return PriorStudies(tuple(choice.sources), own.features, choice.report)
 
-    def _newest_run_features(self, records: Sequence[TrialRecord]) -> dict[str, float | str]:
-        """Return workload, system and scale of the study's newest run, where it has one."""
-        run = self._newest_run(records)
-        if run is None:
+
+@dataclass
+class _Lookup:
+    """One look into the store for one study; `has_runs` once its workload's runs were taken as sources."""
+
+    store: Store
+    study: Study
+    has_runs: bool = False
+
+    @cached_property
+    def systems(self) -> Mapping[str, Features]:
+        """Descriptions of systems, by the checks of their nodes; none where these cannot be read."""
+        try:
+            return descriptors_of(self.store)
+        except Exception:  # noqa: BLE001 - as above
+            _log.warning("study %s: checks cannot be read", self.study.name, exc_info=True)
             return {}
-        ranks = {} if run.world_size is None else {"world_size": float(run.world_size)}
-        return {"workload": run.workload, "system": run.system, **ranks}
 
-    def _newest_run(self, records: Sequence[TrialRecord]) -> Run | None:
-        run_ids = [record.run_id for record in records if record.run_id]
-        with self.store.catalog.read() as session, suppress(NotFoundError):
-            return session.runs.get(run_ids[-1]) if run_ids else None
-        return None
+    def profile(self, study: Study) -> Profile:
+        """Return what is known of a study; its newest run is looked up only if it does not say its workload."""
+        run = None if study.workload and study.system and study.world_size else self._newest_run(study)
+        return Profile.of(study, run, self.systems)
 
-    def _of_runs(self, study: Study, features: Mapping[str, float | str]) -> list[Source]:
-        """Return sources made of runs; none without a workload, or where runs have no such objective."""
+    def add_runs(self, choice: Choice) -> None:
+        """Add sources made of runs; none without a workload, or where the study names its sources."""
+        workload = choice.own.workload
+        if workload is None or self.study.sources is not None or not self._has_run_of(workload):
+            return
         from crosswind.models.tuner.evidence.from_runs import evidence_of_runs  # noqa: PLC0415 - pandas
         from crosswind.models.tuner.evidence.query import RunQuery  # noqa: PLC0415
 
-        if "workload" not in features:
-            return []
-        space, ranks = Space.from_json(study.space), features.get("world_size")
+        features, space = choice.own.features, Space.from_json(self.study.space)
+        ranks = features.get("world_size")
         query = RunQuery(
-            str(features["workload"]),
+            workload,
             str(features.get("system", UNKNOWN)),
             space,
-            study.objective,
+            self.study.objective,
             world_size=None if ranks is None or "world_size" in space.domains else int(ranks),
-            study_id=study.study_id,
+            study_id=self.study.study_id,
             runs_max=RUNS_MAX,
         )
         try:
             evidence = evidence_of_runs(self.store, query)
         except InvalidInputError:  # an objective that only the program reports
-            return []
-        name, trials = f"{query.workload} here", evidence.trials
-        own = Source(name, [trial.configuration for trial in trials], [trial.objective for trial in trials], features)
-        sources = ((own,) if trials else ()) + evidence.sources
-        return [_negated(source) for source in sources] if study.is_maximised else list(sources)
+            return
+        self._add_runs(choice, evidence)
+        if not choice.sources and evidence.left_out:
+            choice.leave_out(f"runs of {workload}", f"none has an objective in this space ({_reasons(evidence)})")
 
-    def _of_studies(self, study: Study, features: Mapping[str, float | str]) -> list[Source]:
-        """Return sources made of other studies' trials; where the workload is known, of those without a run."""
+    def add_studies(self, choice: Choice) -> None:
+        """Add sources made of other studies' trials; of these, trials whose runs are sources do not count again."""
         with self.store.catalog.read() as session:
-            others = [other for other in session.studies.all() if is_comparable(study, other)][:STUDIES_MAX]
-            trials = [(other, session.leases.records(other.study_id)) for other in others]
-        if "workload" in features:
-            trials = [(other, [record for record in records if not record.run_id]) for other, records in trials]
-        return list(prior_sources(study, trials))
+            others = session.studies.all()
+        newest = others if self.study.sources else others[:STUDIES_MAX]
+        choose_studies(choice, map(self.profile, newest), self._records)
+
+    def _records(self, study: Study) -> list[TrialRecord]:
+        with self.store.catalog.read() as session:
+            records = session.leases.records(study.study_id)
+        return [record for record in records if not (self.has_runs and record.run_id)]
+
+    def _add_runs(self, choice: Choice, evidence: "Evidence") -> None:
+        """Add the runs of the study's own place as one source, then those of other places."""
+        trials, own = evidence.trials, choice.own
+        rows = [trial.configuration for trial in trials], [trial.objective for trial in trials]
+        here = (Source(f"{own.workload} here", *rows, own.features),) if trials else ()
+        for source in (*here, *evidence.sources):
+            self.has_runs = True
+            _use_runs(choice, _negated(source) if self.study.is_maximised else source)
+
+    def _has_run_of(self, workload: str) -> bool:
+        with self.store.catalog.read() as session:
+            return bool(session.runs.find(RunFilter(workload=workload), limit=1))
+
+    def _newest_run(self, study: Study) -> Run | None:
+        with self.store.catalog.read() as session, suppress(NotFoundError):
+            run_id = session.leases.newest_run(study.study_id)
+            return session.runs.get(run_id) if run_id else None
+        return None
 
 
-def _readable(part: Callable[[], Sequence[Source]], study: Study) -> Iterator[Source]:
-    try:
-        yield from part()
-    except Exception:  # noqa: BLE001 - prior studies help a study and must never stop it
-        _log.warning("study %s: some of what was measured before cannot be read", study.name, exc_info=True)
+def _use_runs(choice: Choice, source: Source) -> None:
+    """Use runs as a source, unless there are nearer ones enough."""
+    if choice.is_full:
+        choice.leave_out(source.name, f"same workload, but {SOURCES_MAX} nearer sources are used")
+        return
+    choice.use(source, why("stored runs of the same workload", choice.own.study, source))
+
+
+def _reasons(evidence: "Evidence") -> str:
+    commonest = sorted(evidence.left_out.items(), key=lambda pair: -pair[1])[:REASONS_MAX]
+    return ", ".join(f"{count}: {reason}" for reason, count in commonest)
 
 
 def _negated(source: Source) -> Source:

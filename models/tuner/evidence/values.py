@@ -81,13 +81,21 @@ def _number(value: Parameter, unit: str | None) -> float | None:
 
 
 def covered(space: Space, configuration: Configuration) -> tuple[Configuration, str]:
-    """Return the configuration of the space that this one holds, and its fault in words, empty without one."""
+    """Return the configuration of the space that this one holds, and its fault in words, empty without one.
+
+    Parameters that do not apply there are left out, whether the configuration has them or not.
+    """
     fitting: dict[str, Parameter] = {}
-    for name, domain in space.domains.items():
+    while name := next((name for name in space.domains if _is_due(space, name, fitting)), None):
         if configured_value(name, configuration) is None:
             return {}, f"no parameter {name}"
-        value = value_of(name, domain, configuration)
+        value = value_of(name, space.domains[name], configuration)
         if value is None:
             return {}, f"{name} is outside the space"
         fitting[name] = value
     return (fitting, "") if space.contains(fitting) else ({}, "no configuration of the space")
+
+
+def _is_due(space: Space, name: str, fitting: Configuration) -> bool:
+    """Return whether the parameter applies with the values so far and has none yet."""
+    return name not in fitting and space.requirements.applies(name, fitting)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Protocol
 
+from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.search.source import Source
 from crosswind.models.tuner.search.tuner import Tuner, weights_of
@@ -25,10 +26,12 @@ class PriorStudies:
     Args:
         sources: What was measured elsewhere, the nearest first.
         features: What describes the study itself, as the sources' features describe them.
+        report: The same in words: why these are used, and what was left out.
     """
 
     sources: tuple[Source, ...] = ()
     features: Mapping[str, float | str] = field(default_factory=dict)
+    report: StudySources = field(default_factory=StudySources, compare=False)
 
 
 NO_PRIOR_STUDIES = PriorStudies()
@@ -88,14 +91,23 @@ def _named_tuner(study: Study, space: "Space", prior: PriorStudies) -> Tuner:
 
 
 def _best_rows(sources: Sequence[Source], space: "Space") -> list[Configuration]:
-    """Return the best configurations of the sources in turn, those that the space has, without duplicates."""
+    """Return the best configurations of the sources in turn, those that the space has, without duplicates.
+
+    One that failed in any of them comes after all others.
+    """
     ranked = chain.from_iterable(zip_longest(*(source.best(ROWS) for source in sources)))
     unique = {
         space.key(configuration): configuration
         for configuration in ranked
         if configuration is not None and space.contains(configuration)
     }
-    return list(unique.values())
+    failed = {
+        space.key(configuration)
+        for source in sources
+        for configuration in source.failed
+        if space.contains(configuration)
+    }
+    return [unique[key] for key in sorted(unique, key=lambda key: key in failed)]
 
 
 def _repeating(space: "Space", seed: int, tuner: Tuner, share: float) -> Tuner:

@@ -9,8 +9,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from crosswind.data.schema.answers.studies import SourceLeftOut, StudySources
 from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord
 from crosswind.models.tuner.search.search import (
     NO_PRIOR_STUDIES,
@@ -23,6 +24,8 @@ from crosswind.models.tuner.search.search import (
 
 STUDIES_MAX = 8  # a space of 50,000 configurations takes tens of megabytes
 FRESH_SECONDS = 600.0  # after which prior studies are looked up again
+WEIGHT_DIGITS = 4
+WITH_SOURCES = (None, "portfolio")  # searches by name
 
 FindPriorStudies = Callable[[Study], PriorStudies]
 MakeSearch = Callable[[Study, PriorStudies], Search]
@@ -37,9 +40,14 @@ def no_prior_studies(study: Study) -> PriorStudies:  # noqa: ARG001 - for a serv
 
 @dataclass
 class CachedSearch:
-    """A study's search. Hold the lock from a suggestion until it is stored, so that no other thread gets the same."""
+    """A study's search. Hold the lock from a suggestion until it is stored, so that no other thread gets the same.
+
+    `report` says what the search learns from, in words; `weights` are those of its sources at the last suggestion.
+    """
 
     search: Search
+    report: StudySources = field(default_factory=StudySources)
+    weights: Mapping[str, float] = field(default_factory=dict, init=False)
     lock: threading.RLock = field(default_factory=threading.RLock)
     _seen: dict[str, tuple[Trial, Mapping[str, float], bool]] = field(default_factory=dict, init=False)
 
@@ -49,7 +57,9 @@ class CachedSearch:
             news = {record.trial_id: record for record in records if self._is_news(record)}
             self.search.observe(list(news.values()))
             self._seen |= {trial_id: _news(record) for trial_id, record in news.items()}
-            return self.search.suggest(count)
+            configurations = self.search.suggest(count)
+            self.weights = {name: round(weight, WEIGHT_DIGITS) for name, weight in self.search.weights().items()}
+            return configurations
 
     def _is_news(self, record: TrialRecord) -> bool:
         return self._seen.get(record.trial_id) != _news(record)
@@ -104,7 +114,9 @@ class SearchCache:
             if entry.search is None or not is_same or now - entry.looked_up > FRESH_SECONDS:
                 prior = self._prior_studies(study)
                 if entry.search is None or not is_same or prior != entry.prior:
-                    entry.search = CachedSearch(self._search(study, prior))
+                    entry.search = self._search(study, prior)
+                elif entry.search.report == entry.prior.report:
+                    entry.search.report = prior.report  # what was left out may be other studies now
                 entry.study, entry.prior, entry.looked_up = study, prior, now
             return entry.search
 
@@ -116,19 +128,29 @@ class SearchCache:
                 self._entries.popitem(last=False)
             return entry
 
+    def report(self, study: Study) -> StudySources:
+        """Return what the study's search will learn from, without making the search."""
+        return self._prior_studies(study).report
+
     def _prior_studies(self, study: Study) -> PriorStudies:
+        if study.search not in WITH_SOURCES:
+            alone = SourceLeftOut("every source", f"search {study.search} learns from the study's own trials alone")
+            return PriorStudies(report=StudySources(left_out=(alone,)))
         try:
             return self._find_prior_studies(study)
-        except Exception:  # noqa: BLE001 - prior studies help a study and must never stop it
+        except Exception as error:  # noqa: BLE001 - prior studies help a study and must never stop it
             _log.warning("study %s starts from nothing: earlier trials cannot be read", study.name, exc_info=True)
-            return NO_PRIOR_STUDIES
+            left_out = SourceLeftOut("earlier trials", f"cannot be read: {error}")
+            return PriorStudies(report=StudySources(left_out=(left_out,)))
 
-    def _search(self, study: Study, prior: PriorStudies) -> Search:
+    def _search(self, study: Study, prior: PriorStudies) -> CachedSearch:
         if not prior.sources:
-            return self._make(study, prior)
+            return CachedSearch(self._make(study, prior), prior.report)
         try:
-            return self._make(study, prior)
-        except Exception:  # noqa: BLE001 - as above
+            return CachedSearch(self._make(study, prior), prior.report)
+        except Exception as error:  # noqa: BLE001 - as above
             names = ", ".join(source.name for source in prior.sources)
             _log.warning("study %s starts from nothing: no use of %s", study.name, names, exc_info=True)
-            return self._make(study, NO_PRIOR_STUDIES)
+            unused = tuple(SourceLeftOut(source.name, f"the search cannot use it: {error}") for source in prior.sources)
+            report = replace(prior.report, used=(), left_out=(*unused, *prior.report.left_out))
+            return CachedSearch(self._make(study, NO_PRIOR_STUDIES), report)

@@ -43,3 +43,12 @@ class Source:
         """Return its best configurations, best first; fewer where it has no more."""
         valid = [(objective, place) for place, objective in enumerate(self.objectives) if objective is not None]
         return [self.configurations[place] for _, place in sorted(valid)[:count]]
+
+    @property
+    def failed(self) -> list[Configuration]:
+        """Configurations that failed."""
+        return [
+            configuration
+            for configuration, objective in zip(self.configurations, self.objectives, strict=True)
+            if objective is None
+        ]

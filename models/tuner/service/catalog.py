@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from crosswind.data.catalog.catalog import Catalog, Session
+from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import ENDED, Configuration, Study, TrialRecord, TrialState
@@ -104,14 +105,26 @@ class CatalogStudyService(TrialChanges):
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
         """Store a new study."""
         rules.check_study(study)
+        sources = self._sources(study)
         with self._catalog.write() as session:
             made = session.requests.claim(request, self._clock()) if request else None
             if made:
                 return session.studies.get(made[0])
             session.studies.add(study)
+            session.studies.keep_sources(study.study_id, sources)
             _add_waiting(session, study, study.start)
             _settle(session, request, [study.study_id])
         return study
+
+    def _sources(self, study: Study) -> StudySources:
+        """Return what a new study's search will learn from.
+
+        Raises: InvalidInputError for a source that is not there.
+        """
+        if study.sources:
+            with self._catalog.read() as session:
+                rules.check_sources(study, session.studies.all())
+        return self._search_cache.report(study)
 
     def extend(
         self, study: str, *, trials: int | None = None, hours: float | None = None, request: RequestKey | None = None
@@ -167,10 +180,7 @@ class CatalogStudyService(TrialChanges):
     def studies(self) -> list[StudyStatus]:
         """Return how far every study is, the newest first."""
         with self._catalog.read() as session:
-            return [
-                rules.status_of(study, session.leases.records(study.study_id), self._clock, looks_ahead=False)
-                for study in session.studies.all()
-            ]
+            return [self._status(session, study, looks_ahead=False) for study in session.studies.all()]
 
     def suggest(self, study: str, count: int, lease: Lease, *, request: RequestKey | None = None) -> list[TrialRecord]:
         """Return up to `count` trials for the lease's owner."""
@@ -204,8 +214,11 @@ class CatalogStudyService(TrialChanges):
     def status(self, study: str) -> StudyStatus:
         """Return how far the study is."""
         with self._catalog.read() as session:
-            stored = session.studies.get(study)
-            return rules.status_of(stored, session.leases.records(stored.study_id), self._clock)
+            return self._status(session, session.studies.get(study))
+
+    def _status(self, session: Session, study: Study, *, looks_ahead: bool = True) -> StudyStatus:
+        records, sources = session.leases.records(study.study_id), session.studies.sources(study.study_id)
+        return rules.status_of(study, records, self._clock, sources, looks_ahead=looks_ahead)
 
     def change(self, study: str, trial_id: str, rule: Rule) -> TrialRecord:
         """Change the trial by the rule while the study is locked, and return it as stored."""
@@ -273,11 +286,13 @@ class CatalogStudyService(TrialChanges):
             if leased.trial.state not in ENDED:
                 trial_ids.append(leased.trial_id)
         configurations = self._configurations(session, study, wanted.count - len(trial_ids), plan)
-        expires_ns = self._expiry(wanted.lease)
+        expires_ns, weights = self._expiry(wanted.lease), plan.search.weights if plan.search else {}
         for configuration in configurations:
             record = rules.begun(study.study_id, new_ulid(), configuration, lease=wanted.lease, expires_ns=expires_ns)
-            session.leases.add(record)
+            session.leases.add(replace(record, weights=weights))
             trial_ids.append(record.trial_id)
+        if plan.search and configurations and plan.search.report != session.studies.sources(study.study_id):
+            session.studies.keep_sources(study.study_id, plan.search.report)
         return tuple(trial_ids)
 
     def _configurations(self, session: Session, study: Study, count: int, plan: Plan) -> Sequence[Configuration]:

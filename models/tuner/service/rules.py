@@ -6,13 +6,25 @@ Nothing is stored here.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
+from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.context import split_outcomes, split_reason
 from crosswind.data.schema.errors import ConflictError, InvalidInputError
 from crosswind.data.schema.request_key import RequestKey
-from crosswind.data.schema.trial import ENDED, TRIALS_MAX, Configuration, Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.trial import (
+    ENDED,
+    TRIALS_MAX,
+    Configuration,
+    Study,
+    Trial,
+    TrialRecord,
+    TrialState,
+    sources_from_json,
+)
+from crosswind.models.tuner.search.tuner import OWN
 from crosswind.models.tuner.service.service import COUNT_MAX, FREE, HELD, OPEN, DeadJobs, Lease, StudyStatus
 from crosswind.models.tuner.study.aim import Aim
 from crosswind.models.tuner.study.searches import check_search
@@ -21,6 +33,7 @@ from crosswind.models.tuner.study.start import check_start
 NAME_MAX = 200  # characters of a study's or an outcome's name
 TEXT_MAX = 4_000  # characters of a checkpoint's path
 OUTCOMES_MAX = 1_000
+NEAR_MAX, NEAR = 3, 0.6  # names in a message, and how alike they are at least
 
 
 @dataclass(frozen=True)
@@ -47,12 +60,24 @@ def check_study(study: Study) -> None:
     budget = study.trials_max
     if budget is not None and not 1 <= budget <= TRIALS_MAX:
         raise InvalidInputError(f"trials_max is {budget}, expected 1 to {TRIALS_MAX}")
+    if "sources" in study.details:  # not as a study has them
+        sources_from_json(study.details["sources"])
     from crosswind.models.tuner.space.space import Space  # noqa: PLC0415 - NumPy, which no other rule needs
 
     Space.from_json(study.space)
     Aim.of(study)
     check_search(study)
     check_start(study)
+
+
+def check_sources(study: Study, studies: Iterable[Study]) -> None:
+    """Refuse a study that names a source which is none of the studies. Raises: InvalidInputError with near names."""
+    present = {text: study.name for study in studies for text in (study.name, study.study_id)}
+    for name in study.sources or ():
+        if name not in present:
+            near = get_close_matches(name, sorted(set(present.values())), NEAR_MAX, NEAR)
+            words = f"near it are {', '.join(near)}" if near else f"there are {len(set(present.values()))} others"
+            raise InvalidInputError(f"sources: there is no study {name[:60]!r}; {words}")
 
 
 def jobs_that_died(records: Sequence[TrialRecord], dead_jobs: DeadJobs) -> Collection[str]:
@@ -161,7 +186,12 @@ def failed(
 
 
 def status_of(
-    study: Study, records: Sequence[TrialRecord], clock: Callable[[], int], *, looks_ahead: bool = True
+    study: Study,
+    records: Sequence[TrialRecord],
+    clock: Callable[[], int],
+    sources: StudySources | None = None,
+    *,
+    looks_ahead: bool = True,
 ) -> StudyStatus:
     """Return how far the study is with these trials; the clock is read only where the study has hours.
 
@@ -174,6 +204,7 @@ def status_of(
             record.trial.state not in HELD or _is_lost(record, now_ns, ()) for record in records
         )
     by_state = {state: counts[state] for state in TrialState}
+    weights = next((record.weights for record in reversed(records) if record.weights), {})
     return StudyStatus(
         study,
         by_state,
@@ -182,6 +213,7 @@ def status_of(
         ranked.unjudged,
         study.ends_ns,
         is_over,
+        sources=(sources or StudySources()).weighed(weights, OWN),
         uncharged=sum(not record.charged for record in records),
         enough=enough_words(study, records) if looks_ahead else "",
     )

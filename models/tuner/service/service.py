@@ -1,9 +1,10 @@
 """The protocol of every service that leases the trials of studies, wherever it keeps them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import TRIALS_MAX, Configuration, Study, Trial, TrialRecord, TrialState
@@ -82,6 +83,7 @@ class StudyStatus:
         unjudged: Complete trials whose outcomes do not give every objective and limit.
         ends_ns: When the study's hours are over, None without any.
         is_over: Whether they are over and no lease still runs.
+        sources: What its search learns from, with the weights at the newest suggestion.
         uncharged: Trials that do not count for the budget.
         enough: Why no more trials are begun of a study that stops by itself; empty while they are.
     """
@@ -93,6 +95,7 @@ class StudyStatus:
     unjudged: int = 0
     ends_ns: int | None = None
     is_over: bool = False
+    sources: StudySources = field(default_factory=StudySources)
     uncharged: int = 0
     enough: str = ""
 
@@ -145,7 +148,7 @@ class StudyService(Protocol):
         """Store a new study; the same request again gets the study that it made before.
 
         The configurations of its `start` wait in it for an owner. Raises: InvalidInputError for a space, budget or
-        start that is none, ConflictError when the name is taken.
+        start that is none and for a source that is not there, ConflictError when the name is taken.
         """
         ...
 

@@ -17,6 +17,7 @@ from crosswind.data.schema.trial import (
     Parameter,
     Study,
     is_wrapped,
+    sources_from_json,
     unit_of_objective,
 )
 from crosswind.models.tuner.space.memory_fit import FITS, NEEDED
@@ -45,6 +46,7 @@ FIELDS = (
     "stop",
     "command",
     "seed",
+    "sources",
     "details",
 )
 MINIMISE = "minimise"
@@ -74,6 +76,7 @@ class StudyFile:
         stop: `auto` to end when more trials are not worth it; empty to use up the budget.
         command: Words of the program that evaluates a trial, with `{parameter}`.
         seed: Of everything random.
+        sources: Names of the only studies to learn from, () for none; None: what suits it.
         template: The template that the file took over, empty without one.
         details: Further facts, such as `workload` and `system`.
     """
@@ -92,6 +95,7 @@ class StudyFile:
     stop: str = ""
     command: tuple[str, ...] = ()
     seed: int = 0
+    sources: tuple[str, ...] | None = None
     template: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
 
@@ -131,6 +135,7 @@ class StudyFile:
             stop=_text(fields, "stop", "") if "stop" in fields else "",
             command=_texts(fields.get("command", ()), "command"),
             seed=_whole(fields.get("seed", 0), "seed", (0, 2**31 - 1)),
+            sources=sources_from_json(fields.get("sources", "auto")),
             template=_text(fields, "template", "") if "template" in fields else "",
             details=_details(fields.get("details", {})),
         )
@@ -152,6 +157,7 @@ class StudyFile:
             "search": self.search,
             "stop": self.stop,
             "command": list(self.command),
+            "sources": "none" if self.sources == () else list(self.sources or ()),
             "details": dict(self.details),
         }
         return {
@@ -177,6 +183,7 @@ class StudyFile:
             "search": self.search,
             "stop": self.stop,
             "command": self.command,
+            "sources": "none" if self.sources == () else self.sources,
             "template": self.template,
         }
         fields = {

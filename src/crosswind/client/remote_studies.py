@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from crosswind.client.http import Server
+from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import (
     InvalidInputError,
     MalformedError,
@@ -184,12 +185,13 @@ def _record(said: Mapping[str, Any]) -> TrialRecord:
 def _status(said: Mapping[str, Any]) -> StudyStatus:
     try:
         counts = {TrialState(state): int(count) for state, count in dict(said["trials"]).items()}
-    except (KeyError, TypeError, ValueError) as error:
+        sources = StudySources.from_json(said["sources"]) if "sources" in said else StudySources()
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _malformed(error) from error
     limited = {name: said[name] for name in ("outside", "unjudged", "ends_ns", "uncharged") if name in said}
     front = tuple(map(_record, said.get("front") or ()))
     is_over, enough = bool(said.get("is_exhausted")), str(said.get("enough") or "")
-    return StudyStatus(_study(said), counts, front, **limited, is_over=is_over, enough=enough)
+    return StudyStatus(_study(said), counts, front, **limited, is_over=is_over, enough=enough, sources=sources)
 
 
 def _study(said: Mapping[str, Any]) -> Study:

@@ -271,6 +271,8 @@ def test_imports_of_before_keep_their_accelerator_and_nodes_as_facts(tmp_path: P
         engine = open_database(url)
         with engine.begin() as connection:
             connection.execute(text("alter table runs drop column facts"))
+            connection.execute(text("alter table studies drop column sources"))
+            connection.execute(text("alter table trials drop column weights"))
             connection.execute(text("alter table trials drop column charged"))
             connection.execute(text("update alembic_version set version_num = '0009'"))
         engine.dispose()
@@ -296,6 +298,8 @@ def test_trials_imported_before_do_not_count_for_the_budget(tmp_path: Path, post
         catalog.close()
         engine = open_database(url)
         with engine.begin() as connection:
+            connection.execute(text("alter table studies drop column sources"))
+            connection.execute(text("alter table trials drop column weights"))
             connection.execute(text("alter table trials drop column charged"))
             connection.execute(text("update alembic_version set version_num = '0010'"))
         engine.dispose()

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.ingest.wrapper.command_arguments import Argument, arguments_of
+from crosswind.data.schema.command.arguments import Argument, arguments_of
 from crosswind.ingest.wrapper.defining import MAX_DIGESTED, Rule, model_named
 
 

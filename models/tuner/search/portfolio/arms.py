@@ -16,6 +16,7 @@ from crosswind.models.tuner.search.portfolio.trees import Forest
 
 ROWS_TRIED = 40  # of a source, best first
 ALIKE = 1.0  # sum of coordinate differences up to which a candidate stands for a source's row
+AGREED_STEEP = 5.0  # of a rank's square, 0 to 1; only against the chance to be valid
 TRUST_MIN = 0.02  # in a source whose rows are still tried; in all sources together to have a turn
 OWN_WEIGHT = 3.0  # of a target's row among the sources' in the joint trees, which weigh 1 on average
 ROW_WEIGHT_MIN = 0.05  # of a row of a source that is not trusted
@@ -49,12 +50,44 @@ class BestRows:
             for rank, point in enumerate(source.best(ROWS_TRIED), start=1)
         ]
         for turn, (_, point) in enumerate(sorted(ranked, key=lambda entry: entry[0]), start=1):
-            near = np.abs(state.candidates.points - point).sum(axis=1)
-            at = int(np.argmin(near))
-            if near[at] < min(ALIKE, _nearest(state.used, point)):
+            at = _standing_for(point, state)
+            if at is not None:
                 scores[at] = max(scores[at], 1 / turn)
                 if state.chance[at] > 0.5:
                     break
+        return scores
+
+
+class Agreed:
+    """The sources' best rows, ordered by the ranks that all sources together expect of them among the candidates."""
+
+    name: ClassVar[str] = "agreed"
+
+    def scores(self, state: SearchState) -> Floats:
+        """Return scores that fall with the mean square of the ranks: a place near the end of any source counts most."""
+        scores = np.zeros(len(state.chance))
+        ranks = state.candidates.means.argsort(axis=1).argsort(axis=1) / max(len(scores), 1)
+        promise = np.exp(-AGREED_STEEP * (state.likeness @ ranks**2))
+        for source in state.sources:
+            for point in source.best(ROWS_TRIED):
+                at = _standing_for(point, state)
+                if at is not None:
+                    scores[at] = promise[at]
+        return scores
+
+
+class Designed:
+    """Points that represent the whole space, whatever the sources say; the nearest candidate stands for a point."""
+
+    name: ClassVar[str] = "designed"
+
+    def scores(self, state: SearchState) -> Floats:
+        """Return scores that fall with every further point."""
+        scores = np.zeros(len(state.chance))
+        for turn, point in enumerate(state.designed, start=1):
+            at = _standing_for(point, state)
+            if at is not None:
+                scores[at] = max(scores[at], 1 / turn)
         return scores
 
 
@@ -84,7 +117,7 @@ class WeightedSources:
 
     def scores(self, state: SearchState) -> Floats:
         """Return expected improvement, from the first measurement on."""
-        prior = state.likeness
+        prior = state.trusted_likeness
         if state.n_measured == 0:
             return np.exp(-(prior @ state.candidates.means))
         process = SourcedProcess.fitted(prior, state.X, state.expected, state.y)
@@ -150,6 +183,13 @@ class Densities:
         good = min(int(np.ceil(GOOD_SHARE * len(order))), GOOD_MAX)
         dense, others = (_log_density(state.X[rows], state.candidates.points) for rows in (order[:good], order[good:]))
         return np.exp(np.clip(dense - others, -300, 300))
+
+
+def _standing_for(point: Floats, state: SearchState) -> int | None:
+    """Return the candidate next to a point; None where a trial lies nearer, or nothing does."""
+    near = np.abs(state.candidates.points - point).sum(axis=1)
+    at = int(np.argmin(near))
+    return at if near[at] < min(ALIKE, _nearest(state.used, point)) else None
 
 
 def _nearest(points: Floats, point: Floats) -> float:

@@ -48,10 +48,10 @@ class Supply(Protocol):
 
 
 class ListedSupply:
-    """Candidates of a space that can be listed."""
+    """Candidates of a space that can be listed; those at the points `always` are never left out."""
 
-    def __init__(self, space: Space, sources: Sequence[FittedSource]) -> None:
-        self._space, self._sources = space, sources
+    def __init__(self, space: Space, sources: Sequence[FittedSource], always: Floats) -> None:
+        self._space, self._sources, self._always = space, sources, always
         self._pool = Pool.of(space, space.configurations())
         self._places = {key: place for place, key in enumerate(self._pool.keys)}
         self._means, self._deviations = expectations(sources, self._pool.points)
@@ -74,7 +74,7 @@ class ListedSupply:
             *(point for source in self._sources for point in source.best(1)),
         ]
         tops = [point for source in self._sources for point in source.best(TOP_ROWS)]
-        distances = cdist(np.array([*centres, *tops]), self._pool.points[free], "cityblock")
+        distances = cdist(np.array([*centres, *tops, *self._always]), self._pool.points[free], "cityblock")
         parts = [
             rng.choice(len(free), RANDOM, replace=False),
             *(np.argpartition(mean[free], PROMISING)[:PROMISING] for mean in self._means),
@@ -85,18 +85,18 @@ class ListedSupply:
 
 
 class DrawnSupply:
-    """Candidates of a space too big to list: random ones, neighbours of the best, and the sources' best rows."""
+    """Candidates of a space too big to list: random ones, neighbours of the best, and those that are always some."""
 
-    def __init__(self, space: Space, sources: Sequence[FittedSource], tops: Sequence[Configuration]) -> None:
+    def __init__(self, space: Space, sources: Sequence[FittedSource], always: Sequence[Configuration]) -> None:
         self._space, self._sources = space, sources
-        self._tops = [configuration for configuration in tops if space.contains(configuration)]
+        self._always = [configuration for configuration in always if space.contains(configuration)]
 
     def free(self, taken: Collection[str], best: Sequence[Configuration], seed: int) -> Candidates:
         """Return other ones after every trial."""
         near = [
             other for configuration in best[:TOPS] for other in self._space.neighbours(configuration, NEIGHBOURS, seed)
         ]
-        drawn = [*self._tops, *near, *self._space.random(DRAWN, seed)]
+        drawn = [*self._always, *near, *self._space.random(DRAWN, seed)]
         pool = Pool.of(self._space, drawn).without(taken)
         return Candidates(pool.configurations, pool.points, *expectations(self._sources, pool.points))
 

@@ -5,9 +5,11 @@ import math
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.tuner.search.portfolio.arms import (
     TRUST_MIN,
+    Agreed,
     Arm,
     BestRows,
     Densities,
+    Designed,
     JointTrees,
     RankedEnsemble,
     TargetProcess,
@@ -15,16 +17,17 @@ from crosswind.models.tuner.search.portfolio.arms import (
     WeightedSources,
 )
 
-# The sources' best rows and the process of all their rows, in turn; then the joint trees.
-START: tuple[Arm, ...] = (BestRows(), WeightedSources(), BestRows(), WeightedSources(), BestRows(), JointTrees())
+# All sources' choice, the best rows and the process of all rows in turn, the joint trees; and one of the search's own
+# design, which sources that say nothing of this target cannot foresee.
+START: tuple[Arm, ...] = (Agreed(), BestRows(), WeightedSources(), Designed(), BestRows(), JointTrees())
 SOURCED: tuple[Arm, ...] = (
     *(WeightedSources(), JointTrees(), WeightedSources()),
     *(BestRows(), WeightedSources(), RankedEnsemble()),
 )
+UNTRUSTED: tuple[Arm, ...] = (WeightedSources(),)  # with weights around 0: what the sources are worth is measured
 OWN: tuple[Arm, ...] = (TargetProcess(), TargetTrees(), TargetProcess(), TargetProcess(), Densities())
 PATIENCE = 8  # trials after which the sources weigh half
 GOLDEN = (math.sqrt(5) - 1) / 2
-DOUBTED_FROM = 6  # trials, before which a distrusted source still gets its turns
 
 
 def turn(shares: Floats, place: int) -> tuple[Arm, ...]:
@@ -36,13 +39,19 @@ def turn(shares: Floats, place: int) -> tuple[Arm, ...]:
     trust = 1 - float(shares[-1])
     if len(shares) == 1:
         return _rotated(OWN, place)
-    if place < len(START):
+    is_trusted = trust >= TRUST_MIN
+    if is_trusted and place < len(START):
         return _rotated(START, place)
-    if trust < TRUST_MIN and place >= DOUBTED_FROM:
-        return _rotated(OWN, place)
-    part = (PATIENCE + place * trust) / (PATIENCE + place) * PATIENCE / (PATIENCE + place * (1 - trust))
-    first, then = (SOURCED, OWN) if (place * GOLDEN) % 1 < part else (OWN, SOURCED)
+    sourced = SOURCED if is_trusted else UNTRUSTED
+    first, then = (sourced, OWN) if (place * GOLDEN) % 1 < _part(trust, place) else (OWN, sourced)
     return (*_rotated(first, math.floor(place * GOLDEN)), *then)
+
+
+def _part(trust: float, place: int) -> float:
+    """Return the share of turns around a place that belongs to the sources' arms."""
+    if trust < TRUST_MIN:
+        return PATIENCE / (PATIENCE + place)
+    return (PATIENCE + place * trust) / (PATIENCE + place) * PATIENCE / (PATIENCE + place * (1 - trust))
 
 
 def _rotated(arms: tuple[Arm, ...], by: int) -> tuple[Arm, ...]:

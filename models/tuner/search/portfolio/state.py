@@ -5,16 +5,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.gp.gaussian_process import Process
 from crosswind.models.tuner.search.portfolio.candidates import Candidates
-from crosswind.models.tuner.search.portfolio.ensemble import shares
+from crosswind.models.tuner.search.portfolio.ensemble import evidence, shares
 from crosswind.models.tuner.search.portfolio.fitted_source import FittedSource
 
 STEEP = 2.0  # how fast trust falls with the distance between descriptions
 LIKENESS_WEIGHT = 6  # measurements that a likeness of descriptions counts as
 MEASURED_MIN = 3  # before there is a process of the target's own
+DISTRUSTED_BELOW = -0.7  # evidence of a source: the order of the measurements is twice as likely by chance
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class SearchState:
         used: X and the invalid points, shape (n_used, n_coordinates).
         sources: In the target's coordinates.
         features: Describe the target as the sources' do theirs.
+        designed: Points that represent the space, shape (n_designed, n_coordinates).
         n_trials: The trials so far.
         seed: Of random models.
     """
@@ -46,6 +49,7 @@ class SearchState:
     used: Floats
     sources: Sequence[FittedSource]
     features: Floats
+    designed: Floats
     n_trials: int
     seed: int
 
@@ -53,8 +57,20 @@ class SearchState:
     def shares(self) -> Floats:
         """The trust in each source and, last, in the target's own process, shape (n_sources + 1,); they sum to 1.
 
-        Among the sources, their descriptions decide at first, and how they rank the measurements later.
+        Among the sources, their descriptions decide at first, and how they rank the measurements later. A source whose
+        order is no better than chance has none from the second measurement on; what it loses is the target's own.
         """
+        trusted = np.where(self.is_trusted, self._ranked_shares[:-1], 0.0)
+        return np.append(trusted, 1 - trusted.sum())
+
+    @cached_property
+    def is_trusted(self) -> NDArray[np.bool_]:
+        """Of each source, no strong evidence that its order is chance, shape (n_sources,)."""
+        n = self.n_measured
+        return evidence(self.expected[:, :n], self.y[:n]) >= DISTRUSTED_BELOW
+
+    @property
+    def _ranked_shares(self) -> Floats:
         likeness = self.likeness
         if self.process is None:
             return np.append(likeness, float(not self.sources))
@@ -70,3 +86,9 @@ class SearchState:
         distances = np.array([np.abs(source.features - self.features).sum() for source in self.sources])
         alike = np.exp(-STEEP * distances)
         return alike / alike.sum() if len(alike) else alike
+
+    @property
+    def trusted_likeness(self) -> Floats:
+        """The likeness of the trusted sources among themselves, shape (n_sources,); all 0 without any."""
+        alike = np.where(self.is_trusted, self.likeness, 0.0)
+        return alike / alike.sum() if alike.any() else alike

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Configuration, Trial
@@ -70,11 +71,12 @@ class PortfolioTuner:
         self._trials = ObservedTrials(space)
         numbers = feature_numbers([features or {}, *(source.features for source in sources)])
         self._features = numbers[0]
+        self._shares: Floats | None = None  # by the trials so far: most of what they cost is the process
         with one_thread():
             fitted = [FittedSource.of(space, source, row) for source, row in zip(sources, numbers[1:], strict=True)]
             self._sources = [source for source in fitted if source]
+            self._start = self._designed()
             self._supply = self._made_supply(sources)
-        self._start = [] if self._sources else self._designed()
 
     def suggest(self, count: int) -> list[Configuration]:
         """Return the next configurations to try. Raises: InvalidInputError."""
@@ -88,6 +90,8 @@ class PortfolioTuner:
     def observe(self, trials: Sequence[Trial]) -> None:
         """Learn the newest state of these trials. Raises: InvalidInputError."""
         self._trials.add(trials)
+        if trials:
+            self._shares = None
 
     def weights(self) -> Mapping[str, float]:
         """Return the trust in each source and, last, in the study's own model; empty without sources.
@@ -96,9 +100,11 @@ class PortfolioTuner:
         """
         if not self._sources:
             return {}
-        nothing = Candidates.none(self._sources[0].X.shape[1], len(self._sources))
-        with one_thread():
-            shares = self._state(nothing, [], len(self._trials.taken)).shares.tolist()
+        if self._shares is None:
+            nothing = Candidates.none(self._sources[0].X.shape[1], len(self._sources))
+            with one_thread():
+                self._shares = self._state(nothing, [], len(self._trials.taken)).shares
+        shares: list[float] = self._shares.tolist()
         weights: dict[str, float] = {}
         for source, share in zip(self._sources, shares, strict=False):
             weights[source.name] = weights.get(source.name, 0.0) + share
@@ -107,7 +113,7 @@ class PortfolioTuner:
     def _next(self, chosen: Sequence[Configuration]) -> Configuration | None:
         """Return the best free configuration besides the chosen ones; None where nothing is left."""
         taken = self._trials.taken_with(chosen)
-        for designed in self._start:
+        for designed in [] if self._sources else self._start:
             if len(taken) < START and self._space.key(designed) not in taken:
                 return designed
         done, objectives = self._trials.done
@@ -116,6 +122,8 @@ class PortfolioTuner:
         if not candidates.configurations:
             return None
         state = self._state(candidates, chosen, len(taken))
+        if not chosen:
+            self._shares = state.shares
         for arm in turn(state.shares, state.n_trials):
             scores = arm.scores(state) * state.chance
             if scores.max() > 0:
@@ -135,9 +143,12 @@ class PortfolioTuner:
         pending = self._points([*self._trials.pending, *chosen])
         invalid = self._points(self._trials.invalid)
         points_of_sources = [(source.X, source.failed) for source in self._sources]
+        chance = expected_success(candidates.points, measured, invalid, points_of_sources)
+        if n_trials == 0:
+            chance = np.where(self._has_failed(candidates.points), 0.0, chance)
         return SearchState(
             candidates=candidates,
-            chance=expected_success(candidates.points, measured, invalid, points_of_sources),
+            chance=chance,
             X=np.vstack([X, pending]),
             y=np.concatenate([observed, self._expected(pending, y, process)]),
             n_measured=len(y),
@@ -146,9 +157,15 @@ class PortfolioTuner:
             used=np.vstack([X, pending, invalid]),
             sources=self._sources,
             features=self._features,
+            designed=self._points(self._start),
             n_trials=n_trials,
             seed=self._seed + n_trials,
         )
+
+    def _has_failed(self, points: Floats) -> NDArray[np.bool_]:
+        """Return which points failed in a source, shape (n,)."""
+        failed = {tuple(point) for source in self._sources for point in source.failed.tolist()}
+        return np.array([tuple(point) in failed for point in points.tolist()], dtype=bool)
 
     def _stopped(self, worst: float) -> tuple[Floats, Floats]:
         """Return the points of trials that were stopped early, and the values that these are taken for."""
@@ -170,9 +187,9 @@ class PortfolioTuner:
 
     def _made_supply(self, sources: Sequence[Source]) -> Supply:
         if self._space.is_enumerable:
-            return ListedSupply(self._space, self._sources)
+            return ListedSupply(self._space, self._sources, self._points(self._start))
         tops = [configuration for source in sources for configuration in source.best(TOP_ROWS)]
-        return DrawnSupply(self._space, self._sources, tops)
+        return DrawnSupply(self._space, self._sources, [*self._start, *tops])
 
     def _designed(self) -> list[Configuration]:
         """Return a start that represents the whole space."""

@@ -57,6 +57,21 @@ def appear(path: Path, content: bytes, *, stamp: Callable[[Path], None]) -> bool
                 draft.unlink(missing_ok=True)
 
 
+def replace_file(path: Path, content: bytes) -> None:
+    """Make the file with this content, in place of the one before; there is always a whole one.
+
+    Raises: UnavailableError.
+    """
+    draft = path.parent / f".{new_ulid()}{DRAFT_SUFFIX}"
+    with reaching(path):
+        try:
+            write_new(draft, content)
+            draft.replace(path)
+        finally:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+
 def content_of(path: Path) -> tuple[bytes, int] | None:
     """Return the content and the modification time in nanoseconds; None where there is no such file.
 

@@ -85,9 +85,10 @@ class Leasing:
         for number, configuration in enumerate(configurations, first):
             trial_id = f"{self.study.study_id}-{number:06d}"
             record = rules.begun(self.study.study_id, trial_id, configuration, lease=self.request.lease)
-            if not self._make(Turn(number, 0, record)):
+            if not self._make(Turn(number, 0, replace(record, weights=search.weights))):
                 self._overtaken += 1
                 return False
+        self.folder.keep_sources(search.report)
         return True
 
     def _configurations(self, records: list[TrialRecord], count: int, search: CachedSearch) -> list[Configuration]:

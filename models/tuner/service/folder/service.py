@@ -8,10 +8,11 @@ import logging
 import random
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from crosswind.data.schema.errors import ConflictError, NotFoundError, ProjectError, UnavailableError
+from crosswind.data.schema.errors import ConflictError, MalformedError, NotFoundError, ProjectError, UnavailableError
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import Configuration, Study, TrialRecord
 from crosswind.models.tuner.search.search import MakeTuner
@@ -73,10 +74,13 @@ class FolderStudyService(TrialChanges):
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
         """Store a new study."""
         rules.check_study(study)
+        if study.sources:
+            rules.check_sources(study, self._studies())
         folder = StudyFolder(self._root / folder_name(study.name), self._clock)
         if folder.create(study, request):
             self._forget(study.name)
             begin_start(folder, study)
+            folder.keep_sources(self._search_cache.report(study))
             return study
         made_by = folder.version(0)[1]
         if request is not None and made_by == request:
@@ -180,6 +184,12 @@ class FolderStudyService(TrialChanges):
         attempts = (self._attempt(self._folder(study), trial_id, rule) for _ in _attempts(self._folder(study)))
         return next(turn.record for turn in attempts if turn)
 
+    def _studies(self) -> Iterator[Study]:
+        """Return the studies below the root that can be read."""
+        for folder in study_folders(self._root, self._clock):
+            with suppress(MalformedError, NotFoundError):
+                yield folder.study()
+
     def _folder(self, study: str) -> StudyFolder:
         """Return the folder of the study of this name or id, or of the name that this process knew it by."""
         cached = self._folders.get(study)
@@ -197,9 +207,10 @@ class FolderStudyService(TrialChanges):
         if named.is_there():
             return named
         for folder in study_folders(self._root, self._clock):
-            stored = folder.study()
-            if study in (stored.study_id, stored.name) and folder.is_there():
-                return folder
+            with suppress(MalformedError):  # of another study, for all that its name says
+                stored = folder.study()
+                if study in (stored.study_id, stored.name) and folder.is_there():
+                    return folder
         return None
 
     def _forget(self, *studies: str) -> None:
@@ -223,7 +234,7 @@ class FolderStudyService(TrialChanges):
 
     def _status(self, folder: StudyFolder, *, looks_ahead: bool = True) -> StudyStatus:
         records, now = [turn.record for turn in folder.turns()], lambda: self._clock.now_ns(folder.path)
-        return rules.status_of(folder.study(), records, now, looks_ahead=looks_ahead)
+        return rules.status_of(folder.study(), records, now, folder.sources(), looks_ahead=looks_ahead)
 
     def _status_of(self, folder: StudyFolder) -> StudyStatus | None:
         try:

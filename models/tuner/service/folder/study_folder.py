@@ -11,17 +11,19 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, NotFoundError, UnavailableError
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import ENDED, Study
 from crosswind.models.tuner.service.folder import turns
 from crosswind.models.tuner.service.folder.clock import FolderClock
-from crosswind.models.tuner.service.folder.files import DRAFT_SUFFIX, appear, content_of, reaching
+from crosswind.models.tuner.service.folder.files import DRAFT_SUFFIX, appear, content_of, reaching, replace_file
 from crosswind.models.tuner.service.folder.turns import Turn
 from crosswind.models.tuner.service.service import NANOSECONDS
 
 STUDY_FILE = "study.json"
+SOURCES_FILE = "sources.json"
 CHANGED_FILE = "study.{:04d}.json"  # the study after that many changes
 TRASH_PREFIX = ".deleted-"
 LEFT_OVER_NS = 24 * 3600 * NANOSECONDS  # drafts older than this are of writers that were killed
@@ -85,6 +87,20 @@ class StudyFolder:
             return Study.from_json(fields["study"]), RequestKey(**fields["request"]) if fields["request"] else None
         except (ValueError, KeyError, TypeError, AttributeError, InvalidInputError) as error:
             raise MalformedError(f"{path}: expected a study as Crosswind writes it: {error}") from error
+
+    def sources(self) -> StudySources | None:
+        """Return the sources that were kept of the study; None without any, and where they cannot be read."""
+        content = content_of(self.path / SOURCES_FILE)
+        try:
+            return StudySources.from_json(json.loads(content[0])) if content else None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def keep_sources(self, sources: StudySources) -> None:
+        """Keep the sources that the study's search uses now; of several writers the last one counts."""
+        if sources != self.sources():
+            content = json.dumps(sources.as_json(), allow_nan=False).encode() + b"\n"
+            replace_file(self.path / SOURCES_FILE, content)
 
     def turns(self) -> list[Turn]:
         """Return the newest turn of every trial, in the order in which the trials were begun."""

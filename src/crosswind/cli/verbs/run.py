@@ -4,13 +4,13 @@ import argparse
 import sys
 
 from crosswind.cli.text.output import printable, say_json
+from crosswind.data.schema.command.arguments import value_of
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import RunState
 from crosswind.data.schema.trial import Configuration
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.reader.step_lines import FORMS
 from crosswind.ingest.spool.collected import hand_over, is_collected
-from crosswind.ingest.wrapper.command_arguments import value_of
 from crosswind.ingest.wrapper.defining import Rule
 from crosswind.ingest.wrapper.wrapper import Launch, Outcome, launch
 from crosswind.settings import Settings

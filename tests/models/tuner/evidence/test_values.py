@@ -79,6 +79,22 @@ def test_the_fault_is_named_where_the_space_is_not_covered() -> None:
     assert covered(SPACE, whole)[1] == "no parameter fused"
 
 
+def test_a_parameter_that_does_not_apply_need_not_be_there_and_is_left_out() -> None:
+    stages = {"kind": "ordinal", "values": [0, 1, 2]}
+    space = Space.from_json(
+        {
+            "offload": {"kind": "boolean", "when": "stage >= 2"},
+            "stage": stages,
+            "pin": {"kind": "boolean", "when": "offload == true"},
+        }
+    )
+    assert covered(space, {"stage": 1}) == ({"stage": 1}, "")
+    assert covered(space, {"stage": 1, "offload": True}) == ({"stage": 1}, "")
+    assert covered(space, {"stage": 2, "offload": False}) == ({"stage": 2, "offload": False}, "")
+    assert covered(space, {"stage": 2})[1] == "no parameter offload"
+    assert covered(space, {"stage": 2, "offload": True})[1] == "no parameter pin"
+
+
 @given(st.sampled_from(sorted(UNITS)), st.sampled_from(sorted(UNITS)), st.floats(1e-6, 1e6))
 def test_conversions_come_back(one: str, other: str, value: float) -> None:
     there = converted(value, one, other)

@@ -123,6 +123,13 @@ def test_sources_are_tried_first() -> None:
     assert cached.suggest([], 1) == [{"threads": 7}]
 
 
+@pytest.mark.parametrize("limits", [(), ("step_seconds <= 2",)])
+def test_what_failed_in_a_source_is_not_tried_first(limits: tuple[str, ...]) -> None:
+    failed = Source("b", [{"threads": threads} for threads in (7, 20, 30, 40)], [None, 4.0, 5.0, 6.0])
+    search = search_for(replace(STUDY, limits=limits), PriorStudies((SOURCE, failed)))
+    assert search.suggest(1) != [{"threads": 7}]
+
+
 @pytest.mark.parametrize("repeats", [None, 0.4])
 def test_a_search_gives_the_weights_of_its_sources(repeats: float | None) -> None:
     study = replace(STUDY, repeats=repeats)
@@ -155,3 +162,10 @@ def test_close_rivals_are_measured_again_where_the_study_allows_it(
         search.observe([TrialRecord(trial, "s1")])
         seen.append(configuration["threads"])
     assert repeats[0] <= len(seen) - len(set(seen)) <= repeats[1]
+
+
+def test_a_search_by_name_that_learns_from_no_source_says_so() -> None:
+    cache = SearchCache(search_for, lambda study: PriorStudies((SOURCE,)))
+    [left] = cache.report(replace(STUDY, search="gp")).left_out
+    assert (left.name, left.reason) == ("every source", "search gp learns from the study's own trials alone")
+    assert cache.get(replace(STUDY, search="portfolio")).suggest([], 1) == [{"threads": 7}]

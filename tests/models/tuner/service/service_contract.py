@@ -37,6 +37,27 @@ class StudyServiceContract:
     def test_a_study_comes_back_whole_by_name_and_by_id(self, service: StudyService) -> None:
         assert service.status("s1").study == service.status(NAME).study == STUDY
 
+    @pytest.mark.parametrize("sources", [(), (NAME,), ("s1", NAME), None])
+    def test_a_study_keeps_the_sources_that_it_names(
+        self, service: StudyService, sources: tuple[str, ...] | None
+    ) -> None:
+        made = service.create(replace(STUDY, study_id="s2", name="newer", sources=sources))
+        assert made.sources == sources
+        assert service.status("newer").study.sources == sources
+
+    def test_a_source_that_is_not_there_is_refused_with_near_names(self, service: StudyService) -> None:
+        with pytest.raises(
+            InvalidInputError, match="sources: there is no study 'buckets / u'; near it are buckets / ü"
+        ):
+            service.create(replace(STUDY, study_id="s2", name="newer", sources=("buckets / u",)))
+        with pytest.raises(NotFoundError):
+            service.status("newer")
+
+    @pytest.mark.parametrize("sources", ["every", ["", "s1"], [], 5])
+    def test_sources_that_are_none_are_refused(self, service: StudyService, sources: object) -> None:
+        with pytest.raises(InvalidInputError, match=r"sources is .*expected auto, none or a list of names of studies"):
+            service.create(replace(STUDY, study_id="s2", name="newer", details={"sources": sources}))
+
     def test_a_trial_goes_from_lease_to_outcome(self, service: StudyService) -> None:
         [record] = service.suggest(NAME, 1, Lease("alice", 60, "12_3"))
         trial_id = record.trial.trial_id

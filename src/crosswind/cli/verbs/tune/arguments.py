@@ -31,6 +31,9 @@ def _configure_making(actions: Actions) -> None:
     create.add_argument("--unit", help="with SPACE.json: the objective's unit (default: as its name ends)")
     create.add_argument("--seed", type=int, default=0, help="with SPACE.json: of the search")
     create.add_argument("--trials", type=int, metavar="N", help="the budget: how many trials may be begun")
+    create.add_argument(
+        "--sources", metavar="auto|none|NAME,...", help="what to learn from: what suits it, nothing, or these studies"
+    )
     create.add_argument("--search", choices=SEARCHES, help="who searches (default: as the file says, else Crosswind)")
     create.add_argument("--stop", choices=(STOP_AUTO,), help="no more trials once they are not worth it")
     create.add_argument("--if-absent", action="store_true", help="leave the same study as it is; refuse another one")

@@ -21,6 +21,7 @@ from crosswind.cli.verbs.tune.exhausted import nothing_more
 from crosswind.cli.verbs.tune.filling import exports_of
 from crosswind.cli.verbs.tune.outbox import Outbox
 from crosswind.cli.verbs.tune.prefetch import Prefetch
+from crosswind.cli.verbs.tune.source_words import say_first
 from crosswind.cli.verbs.tune.trial_table import with_unit
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import InvalidInputError, ProjectError, UnavailableError
@@ -156,6 +157,8 @@ def _one_after_another(
 ) -> int:
     code, faults = None, 0
     for record in islice(trials, arguments.trials):
+        if code is None:
+            say_first(evaluation.service, evaluation.study.name, [record])
         run_id = new_ulid()
         if answer:
             ranks.leave(answer, _answer(evaluation, record, run_id))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from crosswind.cli.text.output import say, say_json, table
 from crosswind.cli.verbs.tune.filling import text_of
+from crosswind.cli.verbs.tune.source_words import source_lines
 from crosswind.cli.verbs.tune.trial_table import as_measured, trial_table, with_unit
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import InvalidInputError
@@ -67,6 +68,7 @@ def _show(arguments: argparse.Namespace, service: StudyService) -> int:
         table(("parameter", "values", "applies when"), [_parameter_row(*parameter) for parameter in parameters.items()])
     )
     say("\n".join(further)) if further else None
+    say(sources) if (sources := source_lines(status)) else None
     if records:
         newest = records[-SHOWN:]
         say(trial_table(newest))
@@ -231,6 +233,7 @@ def _status_json(status: StudyStatus) -> dict[str, object]:
         "is_exhausted": status.is_exhausted,
         "best": None if best is None else {"trial_id": best.trial_id, "configuration": best.trial.configuration},
         "best_objective": objective,
+        "sources": status.sources.as_json(),
     }
 
 

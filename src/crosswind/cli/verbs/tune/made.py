@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from crosswind.cli.text.output import say, say_json
+from crosswind.cli.verbs.tune.source_words import source_text
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.run import new_ulid
-from crosswind.data.schema.trial import Study, unit_of_objective
+from crosswind.data.schema.trial import Study, sources_from_json, unit_of_objective
 from crosswind.models.tuner.service.service import StudyService
 from crosswind.settings import Settings
 
@@ -40,9 +41,11 @@ def _create(arguments: argparse.Namespace, service: StudyService, study: Study) 
         if not arguments.if_absent:
             raise
         made, is_new = _expect_same(service.status(study.name).study, study), False
+    sources = service.status(made.name).sources
     if arguments.json:
-        say_json(made.as_json())
+        say_json({**made.as_json(), "sources": sources.as_json()})
         return
+    say(source_text(made, sources))
     exists = "is" if is_new else "exists already, as"
     say(f"study {made.name} {exists} {made.study_id}; next: crosswind tune exec {made.name} -- CMD")
 
@@ -68,6 +71,7 @@ def _study_of_space(arguments: argparse.Namespace) -> Study:
         seed=arguments.seed,
         created_ns=time.time_ns(),
         trials_max=arguments.trials,
+        sources=_sources(arguments),
     )
 
 
@@ -76,7 +80,15 @@ def _study_of_file(arguments: argparse.Namespace) -> Study:
     from crosswind.models.tuner.study.study_file import StudyFile  # noqa: PLC0415 - models are heavy to import
 
     study = StudyFile.read(Path(arguments.study)).study(new_ulid(), time.time_ns())
+    if arguments.sources is not None:
+        study = replace(study, sources=_sources(arguments))
     return study if arguments.trials is None else replace(study, trials_max=arguments.trials)
+
+
+def _sources(arguments: argparse.Namespace) -> tuple[str, ...] | None:
+    """The sources of `--sources auto|none|NAME,...`. Raises: InvalidInputError."""
+    word = arguments.sources or "auto"
+    return sources_from_json(word if word in ("auto", "none") else [name.strip() for name in word.split(",")])
 
 
 def _read_space(path: Path) -> dict[str, object]:

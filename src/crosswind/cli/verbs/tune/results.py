@@ -11,6 +11,7 @@ from importlib import import_module
 from crosswind.cli.text.output import say, say_json
 from crosswind.cli.verbs.tune.config_file import config_text
 from crosswind.cli.verbs.tune.filling import text_of, variables
+from crosswind.cli.verbs.tune.source_words import source_lines
 from crosswind.cli.verbs.tune.sureness import answer_json, answer_of, answer_words
 from crosswind.cli.verbs.tune.trial_table import as_measured, trial_table, with_unit
 from crosswind.cli.verbs.tune.where import place_of, service_at
@@ -41,9 +42,8 @@ def _status(arguments: argparse.Namespace, service: StudyService) -> None:
             "best": as_measured(overview.study, [best])[0].as_nested_json()["trial"] if best else None,
             "front": front,
         }
-        say_json(
-            status | {"outside": overview.outside, "unjudged": overview.unjudged, "enough": overview.enough or None}
-        )
+        further = {"outside": overview.outside, "unjudged": overview.unjudged, "enough": overview.enough or None}
+        say_json(status | further | {"sources": overview.sources.as_json()})
         return
     say(trial_table(records))
     done = sum(record.trial.state is TrialState.DONE for record in records)
@@ -52,6 +52,8 @@ def _status(arguments: argparse.Namespace, service: StudyService) -> None:
     _say_limits(overview)
     if overview.enough:
         say(f"no more trials are begun: {overview.enough}")
+    if lines := source_lines(overview):
+        say(lines)
 
 
 def _best_words(study: Study, best: TrialRecord | None) -> str:

@@ -14,6 +14,7 @@ from crosswind.cli.verbs.tune.context import VARIABLE, context_in, reported_cont
 from crosswind.cli.verbs.tune.exhausted import nothing_more
 from crosswind.cli.verbs.tune.filling import variables
 from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
+from crosswind.cli.verbs.tune.source_words import say_first
 from crosswind.cli.verbs.tune.trial_table import trial_table
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.context import context_text, fitting_reason, outcomes_with
@@ -40,7 +41,9 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
             return _beat(arguments, service)
         asked = (arguments.study, arguments.count, holder(arguments.lease, arguments.slot))
         suggest = suggesting(context_in(arguments.context), place, settings) if arguments.context else service.suggest
-        return _next(arguments, suggest(*asked), lambda: nothing_more(service, arguments.study))
+        handed_out = suggest(*asked)
+        say_first(service, arguments.study, handed_out)
+        return _next(arguments, handed_out, lambda: nothing_more(service, arguments.study))
 
 
 def _next(arguments: argparse.Namespace, handed_out: list[TrialRecord], why_none: Callable[[], str]) -> int:

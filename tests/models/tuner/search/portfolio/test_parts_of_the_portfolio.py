@@ -3,9 +3,9 @@ import pytest
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.tuner.search.portfolio.encoding import foreign_points
-from crosswind.models.tuner.search.portfolio.ensemble import shares
+from crosswind.models.tuner.search.portfolio.ensemble import evidence, shares
 from crosswind.models.tuner.search.portfolio.fitted_source import FittedSource, best_and_spread, feature_numbers
-from crosswind.models.tuner.search.portfolio.rotation import OWN, START, turn
+from crosswind.models.tuner.search.portfolio.rotation import OWN, START, UNTRUSTED, turn
 from crosswind.models.tuner.search.portfolio.sourced_process import SourcedProcess
 from crosswind.models.tuner.search.scale import censored, relative_to_sources
 from crosswind.models.tuner.search.source import Source
@@ -38,6 +38,39 @@ def test_the_own_model_takes_over_once_it_ranks_better() -> None:
     y = np.arange(12.0)
     halfway = np.concatenate([y[6:], y[:6]])
     assert shares(halfway[None], y, np.full(12, 1e-3), y, seed=0).tolist() == [0, 1]
+
+
+def test_three_measurements_are_evidence_for_a_source_that_orders_them_and_against_one_that_does_not() -> None:
+    y = np.array([0.0, 1.0, 2.0])
+    right, wrong, silent = evidence(np.array([y, -y, np.ones(3)]), y)
+    assert right > 0.5
+    assert wrong < -1
+    assert silent == 0
+
+
+def test_a_mistake_weighs_more_the_surer_the_source_was_and_never_decides_alone() -> None:
+    y = np.arange(5.0)
+    one_wrong = np.array([[0.0, 1.0, 2.0, 4.0, 3.0], [0.0, 1.0, 2.0, 9.0, 3.0]])
+    slight, bold = evidence(one_wrong, y)
+    assert slight > bold > 0
+
+
+def test_nothing_is_evidence_before_the_second_measurement() -> None:
+    assert evidence(np.zeros((2, 0)), np.empty(0)).tolist() == [0, 0]
+    assert evidence(np.ones((2, 1)), np.ones(1)).tolist() == [0, 0]
+    assert evidence(np.array([[0.0, 3.0]]), np.ones(2)).tolist() == [0]  # equal measurements have no order
+
+
+def test_evidence_is_calibrated_under_chance() -> None:
+    rng = np.random.default_rng(0)  # the mean of a likelihood ratio under chance is 1: here of 2 measurements, 1 pair
+    ratios = [np.exp(evidence(rng.normal(size=(1, 2)), rng.normal(size=2))[0]) for _ in range(2000)]
+    assert np.mean(ratios) == pytest.approx(1, abs=0.05)  # 5 standard errors
+
+
+def test_many_measurements_that_a_source_chose_itself_are_no_more_evidence_than_eight() -> None:
+    expected = np.linspace(0, 2, 40)
+    few, many = (evidence(-expected[None, :: 40 // n], expected[:: 40 // n])[0] for n in (8, 40))
+    assert many == pytest.approx(few, rel=0.3)
 
 
 def test_a_source_that_says_the_opposite_is_turned_around_by_a_few_values() -> None:
@@ -131,11 +164,14 @@ def test_objectives_are_placed_where_the_sources_expect_them() -> None:
     assert relative_to_sources(np.array([5.0]), np.array([[1.5]]), 2.0) == pytest.approx([1.5])
 
 
-def test_the_own_arms_take_all_turns_when_no_source_is_trusted() -> None:
-    assert all(set(turn(np.array([0.0, 1.0]), place)) == set(OWN) for place in range(6, 60))
+def test_where_no_source_is_trusted_the_own_arms_soon_take_most_turns() -> None:
+    first = [turn(np.array([0.0, 1.0]), place)[0] for place in range(100)]
+    assert {type(arm) for arm in first} == {type(arm) for arm in (*OWN, *UNTRUSTED)}
+    assert sum(arm in OWN for arm in first[:10]) >= 2
+    assert sum(arm in OWN for arm in first[10:]) >= 70
 
 
-def test_a_start_with_sources_begins_with_their_best_rows() -> None:
+def test_a_start_with_sources_begins_with_what_they_agree_on() -> None:
     assert turn(np.array([1.0, 0.0]), 0)[0] is START[0]
 
 

@@ -3,6 +3,7 @@ import pytest
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration, Trial, TrialState
+from crosswind.models.tuner.search.design import START
 from crosswind.models.tuner.search.portfolio.tuner import PortfolioTuner
 from crosswind.models.tuner.search.source import Source
 from crosswind.models.tuner.space.space import Space
@@ -92,6 +93,53 @@ def test_a_source_of_other_parameters_is_left_aside() -> None:
 def test_a_request_for_no_suggestions_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="count is 0, expected at least 1"):
         PortfolioTuner(GRID, 0).suggest(0)
+
+
+def test_the_first_suggestion_is_what_all_sources_agree_on() -> None:
+    drawn = GRID.random(100, seed=1)
+
+    def narrow(configuration: Configuration, at: float) -> float:
+        return 1 + 3 * abs(float(configuration["a"]) - at) + abs(float(configuration["b"]) - 3)
+
+    sources = [Source(f"at {at}", drawn, [narrow(row, at) for row in drawn]) for at in (2.0, 6.0, 10.0)]
+    [first] = PortfolioTuner(GRID, 0, sources).suggest(1)
+    assert abs(float(first["a"]) - 6) <= 2
+    assert [first] != sources[0].best(1)
+
+
+def test_the_first_suggestion_has_failed_in_no_source() -> None:
+    drawn = GRID.random(100, seed=1)
+    good = Source("good", drawn, [bowl(configuration) for configuration in drawn])
+    [first] = PortfolioTuner(GRID, 0, [good]).suggest(1)
+    for n_more in (0, 1, 3):  # that have not failed there
+        failed = Source("failed", [*drawn[:4], first], [1.0, 1.0, 1.0, 1.0, None])
+        assert PortfolioTuner(GRID, 0, [*[good] * (n_more + 1), failed]).suggest(1) != [first]
+
+
+@pytest.mark.parametrize("space", [GRID, ENDLESS], ids=["listed", "endless"])
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_one_of_the_first_five_is_of_the_searchs_own_design(space: Space, *, in_batches: bool) -> None:
+    tuner, own = PortfolioTuner(space, 0, [source(space)]), PortfolioTuner(space, 0).suggest(START)
+    chosen = tuner.suggest(5) if in_batches else []
+    for _ in range(5 - len(chosen)):
+        chosen += tuner.suggest(1)
+        tuner.observe([Trial(chosen[-1], TrialState.DONE, bowl(chosen[-1]))])
+    assert sum(configuration in own for configuration in chosen) == 1
+
+
+def test_a_source_that_orders_the_trials_the_other_way_round_loses_its_weight_before_the_sixth() -> None:
+    wrong = Source("wrong", (drawn := GRID.random(60, seed=5)), [1 / bowl(configuration) for configuration in drawn])
+    tuner = PortfolioTuner(GRID, 0, [source(GRID), wrong])
+    assert tuner.weights() == {"at 7.0": 0.5, "wrong": 0.5, "own": 0}
+    tune(tuner, 5)
+    assert tuner.weights()["wrong"] == 0
+    assert tuner.weights()["at 7.0"] >= 0.5
+
+
+def test_where_no_source_is_trusted_all_weight_is_the_searchs_own() -> None:
+    tuner = PortfolioTuner(GRID, 0, [source(GRID, sign=-1)])
+    tune(tuner, 4)
+    assert tuner.weights() == {"at 7.0": 0, "own": 1}
 
 
 def test_the_weights_of_sources_and_own_model_sum_to_1_and_follow_the_measurements() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path, PurePath
 
-from crosswind.ingest.wrapper.launchers import started_by
+from crosswind.data.schema.command.launchers import started_by
 
 NOT_EXECUTABLE, NOT_PRESENT, MISUSED = 126, 127, 2  # Source: bash(1), EXIT STATUS
 SCRIPTS = frozenset({".py", ".sh", ".bash", ".pl", ".rb", ".R", ".jl", ".js", ".lua"})

@@ -2,7 +2,7 @@ import shlex
 
 import pytest
 
-from crosswind.ingest.wrapper.launchers import started_by
+from crosswind.data.schema.command.launchers import started_by
 
 
 @pytest.mark.parametrize(

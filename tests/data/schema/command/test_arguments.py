@@ -2,7 +2,7 @@ import shlex
 
 import pytest
 
-from crosswind.ingest.wrapper.command_arguments import MAX_ARGUMENTS, arguments_of, value_of
+from crosswind.data.schema.command.arguments import MAX_ARGUMENTS, arguments_of, value_of
 
 
 @pytest.mark.parametrize(

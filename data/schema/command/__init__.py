@@ -1,0 +1,1 @@
+"""Command lines: the program that one starts, past its launchers, and the arguments of that program."""
