@@ -30,7 +30,7 @@ test: ready  ## check + the tests of every day: each promise and each real part 
 
 test-all: ready peers  ## check + every test, also those that repeat, count or take long, and ours in Optuna and Ray Tune
 	@$(MAKE) --no-print-directory phases
-	@$(PEERS)/bin/python -m pytest -q -p no:cacheprovider tests/samplers tests/models/tuner/search/test_named_searches.py
+	@$(PEERS)/bin/python -m pytest -q -p no:cacheprovider -p no:unraisableexception tests/samplers tests/models/tuner/search/test_named_searches.py
 
 ready: $(INSTALLED) debian
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check compiled

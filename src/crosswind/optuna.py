@@ -13,12 +13,11 @@ except ImportError as error:
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration, Study
-from crosswind.models.tuner.evidence.prior_studies import bounded
 from crosswind.models.tuner.search.search import PriorStudies, search_for
 from crosswind.models.tuner.search.search_cache import SearchCache
 from crosswind.models.tuner.search.source import Source
 from crosswind.models.tuner.space.parameter import domain_from_json
-from crosswind.samplers.given_sources import Place, check_direction, source_of
+from crosswind.samplers.given_sources import Place, bounded, check_direction, source_of
 from crosswind.samplers.optuna_conditions import Distributions
 from crosswind.samplers.optuna_trials import (
     SUGGESTED,

@@ -16,11 +16,10 @@ except ImportError as error:
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import MAXIMISE, Study, Trial, TrialRecord, TrialState
-from crosswind.models.tuner.evidence.prior_studies import bounded
 from crosswind.models.tuner.search.search import PriorStudies, search_for
 from crosswind.models.tuner.search.search_cache import SearchCache
 from crosswind.models.tuner.search.source import Source
-from crosswind.samplers.given_sources import Place, source_of
+from crosswind.samplers.given_sources import Place, bounded, source_of
 from crosswind.samplers.ray_space import RaySpace, ray_space
 
 STUDY = "ray"

@@ -1,7 +1,9 @@
 """Our search in experiments of the real Ray Tune, which `make peers` installs."""
 
+import gc
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -149,6 +151,9 @@ def cluster() -> Iterator[None]:
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
     yield
     ray.shutdown()
+    with warnings.catch_warnings():  # of the sockets that Ray has left open
+        warnings.simplefilter("ignore")
+        gc.collect()
 
 
 def shifted(config: dict[str, Any]) -> None:

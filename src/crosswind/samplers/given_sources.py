@@ -3,12 +3,14 @@
 import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
-from crosswind.models.tuner.evidence.prior_studies import FAILED, features_of
+from crosswind.models.tuner.evidence.agreement import features_of
+from crosswind.models.tuner.evidence.prior_studies import FAILED, SOURCES_MAX, telling
 from crosswind.models.tuner.search.source import Source
 from crosswind.settings import Settings
 
@@ -37,6 +39,11 @@ class Place:
         place = place_of(argparse.Namespace(server=self.server, folder=folder))
         with service_at(place, Settings.from_environment()) as service:
             return [_source(service.status(name).study, service.trials(name), is_maximised) for name in names]
+
+
+def bounded(sources: Iterable[Source]) -> tuple[Source, ...]:
+    """Return the first sources, as many as a search uses, and of each the rows that say most."""
+    return tuple(telling(source) for source in islice(sources, SOURCES_MAX))
 
 
 def source_of(name: str, trials: Iterable[Trial], features: dict[str, float | str] | None = None) -> Source:
