@@ -26,6 +26,7 @@ from crosswind.api.routes import (
     nodes,
     operations,
     pages,
+    parameters,
     predictions,
     remaining,
     run_outcomes,
@@ -49,7 +50,7 @@ from crosswind.models.training.operations import Runner
 from crosswind.models.training.trainers import TRAINERS
 
 ROUTERS = (  # matched one after the other: the most frequent requests first
-    *(predictions, batches, trials, health),
+    *(predictions, batches, trials, parameters, health),
     *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations),
     *(counters, interference),
     *(stragglers, studies, disturbances, series, checks, problems, pages),

@@ -22,7 +22,7 @@ from crosswind.models.tuner.search.repeats import Repeats
 from crosswind.models.tuner.space.space import Space
 
 NOISES = (0.02, 0.05, 0.1)
-SEEDS = 10
+FIRST, SEEDS = 6, 6  # the smallest number of trials was chosen on the seeds before
 BUDGETS = {"3 parameters": 40, "6 parameters": 70}
 WIDE = Space.from_json(
     {
@@ -83,7 +83,7 @@ def main() -> None:
         ends: dict[float, list[End]] = defaultdict(list)
         for noise in NOISES:
             for landscape in LANDSCAPES:
-                for seed in range(seeds):
+                for seed in range(FIRST, FIRST + seeds):
                     values = landscape(points, np.random.default_rng([seed, 0])).tolist()
                     truth = dict(zip(keys, values, strict=True))
                     ends[noise].append(ended(space, truth, noise, seed=seed, budget=BUDGETS[title]))

@@ -63,7 +63,7 @@ Scalars = Annotated[dict[Name, Choice], Field(max_length=200)]
 class SpaceBody(RequestBody):
     """Parameters and what binds them."""
 
-    parameters: Domains
+    parameters: Annotated[dict[Name, DomainBody], Field(max_length=200)]
     constraints: Annotated[
         list[Claim], Field(max_length=CONSTRAINTS_MAX, description="such as dp * tp * pp == ranks; all must hold")
     ] = []  # noqa: RUF012 - pydantic copies it
@@ -268,7 +268,8 @@ def new_study(body: StudyRequest) -> Study:
 
 def _plain(space: dict[str, DomainBody] | SpaceBody) -> dict[str, object]:
     if isinstance(space, SpaceBody):
-        return {name: value for name, value in space.model_dump(exclude_none=True).items() if value}
+        fields = space.model_dump(exclude_none=True)
+        return {name: value for name, value in fields.items() if value or name == "parameters"}
     return {name: domain.model_dump(exclude_none=True) for name, domain in space.items()}
 
 

@@ -10,6 +10,7 @@ from crosswind.api.idempotency import RequestKeyOf
 from crosswind.api.wire import Id, Name, RequestBody, Value, Values, View, refuse_unknown_query
 from crosswind.data.schema.answers.fields import rfc3339
 from crosswind.data.schema.context import NUMBERS_MAX
+from crosswind.data.schema.report import BATCH_MAX, STEP_MAX, Report
 from crosswind.data.schema.trial import TrialRecord, TrialState
 from crosswind.models.tuner.service.rules import OUTCOMES_MAX, TEXT_MAX
 from crosswind.models.tuner.service.service import COUNT_MAX, LEASE_SECONDS_MAX, Lease
@@ -77,6 +78,47 @@ class ReleaseRequest(RequestBody):
 
     owner: Name | None = None
     checkpoint: Annotated[str | None, StringConstraints(min_length=1, max_length=TEXT_MAX)] = None
+
+
+class ReportBody(RequestBody):
+    """An intermediate value of the trial's objective, lower is better."""
+
+    step: Annotated[int, Field(ge=0, le=STEP_MAX)]
+    value: Annotated[float, Field(allow_inf_nan=False)]
+
+
+class ReportRequest(RequestBody):
+    """Intermediate values of a trial; one of the same step again replaces the one before."""
+
+    reports: Annotated[list[ReportBody], Field(min_length=1, max_length=BATCH_MAX)]
+    owner: Name | None = None
+
+
+class VerdictView(View):
+    """The verdict on a running trial by the study's rule, `stop_early`."""
+
+    stop: Annotated[bool, Field(description="whether the trial should end, as pruned")]
+    reason: str | None
+
+
+class ReportView(View):
+    """An intermediate value, lower is better."""
+
+    step: int
+    value: float
+
+
+class TrialReports(View):
+    """A trial's intermediate values, in the order of their steps."""
+
+    trial_id: str
+    reports: list[ReportView]
+
+
+class ReportList(View):
+    """The intermediate values of a study, by trial."""
+
+    trials: list[TrialReports]
 
 
 class TrialView(View):
@@ -147,6 +189,28 @@ def get_trial(study_id: Id, trial_id: Id, service: StudyServiceOf) -> TrialView:
 def heartbeat(study_id: Id, trial_id: Id, body: HeartbeatRequest, service: StudyServiceOf) -> TrialView:
     """Renews the lease from now, on the server's clock."""
     return TrialView.of(service.heartbeat(study_id, trial_id, Lease(body.owner, body.lease_seconds)))
+
+
+@router.post("/trials/{trial_id}:report")
+def report(study_id: Id, trial_id: Id, body: ReportRequest, service: StudyServiceOf) -> VerdictView:
+    """Takes intermediate values of a running trial, and says whether it should stop."""
+    reports = [Report(one.step, one.value) for one in body.reports]
+    reason = service.report(study_id, trial_id, reports, owner=body.owner)
+    return VerdictView(stop=bool(reason), reason=reason or None)
+
+
+@router.get("/reports")
+def list_reports(study_id: Id, service: StudyServiceOf) -> ReportList:
+    """Every intermediate value that the study's trials have reported."""
+    by_trial = service.reports(study_id)
+    return ReportList.model_validate(
+        {
+            "trials": [
+                {"trial_id": trial_id, "reports": [one.as_json() for one in reports]}
+                for trial_id, reports in by_trial.items()
+            ]
+        }
+    )
 
 
 @router.post("/trials/{trial_id}:complete")

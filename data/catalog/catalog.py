@@ -16,6 +16,7 @@ from crosswind.data.catalog.people import People
 from crosswind.data.catalog.places import Places
 from crosswind.data.catalog.positions import Positions
 from crosswind.data.catalog.read_files import ReadFiles
+from crosswind.data.catalog.reports import Reports
 from crosswind.data.catalog.requests import Requests
 from crosswind.data.catalog.runs import Runs
 from crosswind.data.catalog.studies import Studies
@@ -43,6 +44,7 @@ class Session:
         self.injections = Injections(connection)
         self.studies = Studies(connection)
         self.leases = Leases(connection)
+        self.reports = Reports(connection)
         self.requests = Requests(connection)
         self.models = Models(connection)
         self.operations = Operations(connection)

@@ -164,6 +164,16 @@ trials = Table(
     Index(None, "study_id", "state"),
 )
 
+reports = Table(
+    "reports",
+    metadata,
+    Column("study_id", String(64), ForeignKey("studies.study_id"), primary_key=True),
+    Column("step", BigInteger, primary_key=True, autoincrement=False),
+    Column("trial_id", String(64), ForeignKey("trials.trial_id"), primary_key=True),
+    Column("value", Float, nullable=False),
+    Index(None, "trial_id"),
+)
+
 ingest_batches = Table(
     "ingest_batches",
     metadata,

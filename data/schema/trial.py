@@ -82,6 +82,8 @@ class Study:
         system: Name of the cluster on which it runs.
         world_size: Ranks of a run.
         node_count: Nodes of a run.
+        stop_early: The rule by which trials end early that report intermediate values; None for the default.
+        define_by_run: Whether programs name the parameters while they run: the space grows.
         sources: Names or ids of the only studies that it learns from, () for none; None: what suits it.
         start: Configurations to try first, in this order.
         search: The name of the search, one of SEARCHES; None for the usual one.
@@ -115,6 +117,8 @@ class Study:
     system: str | None = None
     world_size: float | None = None
     node_count: float | None = None
+    stop_early: str | None = None
+    define_by_run: bool = False
     sources: tuple[str, ...] | None = None
     start: tuple[Configuration, ...] = ()
     search: str | None = None
@@ -164,6 +168,8 @@ class Study:
             "system": self.system,
             "world_size": self.world_size,
             "node_count": self.node_count,
+            "stop_early": self.stop_early,
+            "define_by_run": self.define_by_run or None,
             "sources": "none" if self.sources == () else None if self.sources is None else list(self.sources),
             "start": [dict(configuration) for configuration in self.start],
             "search": self.search,
@@ -356,6 +362,8 @@ _DETAILS: Mapping[str, Callable[[object], bool]] = {
     "system": _is_text,
     "world_size": _is_number,
     "node_count": _is_number,
+    "stop_early": _is_given,
+    "define_by_run": lambda value: value is True,
     "sources": lambda value: value in ("auto", "none") or _are_texts(value),
     "start": bool,
     "search": _is_given,

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.gp.gp import (
@@ -19,6 +19,7 @@ from crosswind.models.gp.gp import (
     matern_with_slope,
     square_gaps,
 )
+from crosswind.models.gp.normal import density
 
 # Log-normal priors (mean and standard deviation of the logarithm) keep a handful of points from deciding alone.
 VARIANCE_PRIOR = (0.0, 1.0)
@@ -89,7 +90,7 @@ class Process:
 def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats:
     """Return how far below `best` a value lies on average, shape (n,). Source: Jones, Schonlau, Welch 1998."""
     gain = best - mean
-    return np.asarray(gain * norm.cdf(gain / deviation) + deviation * norm.pdf(gain / deviation), np.float64)
+    return np.asarray(gain * ndtr(gain / deviation) + deviation * density(gain / deviation), np.float64)
 
 
 def best_theta(X: Floats, y: Floats, added: Floats | float = 0.0) -> Floats:

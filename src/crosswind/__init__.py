@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # 50 ms that the command line does not need
     from pathlib import Path
+    from types import ModuleType
 
+    from crosswind import tune
     from crosswind.client.protocol import Client
     from crosswind.data.schema.trial import Configuration
     from crosswind.ingest.probe.run import RunProbe
 
 __version__ = "0.1.0"
-__all__ = ["connect", "run"]
+__all__ = ["connect", "run", "tune"]
 
 
 def run(
@@ -46,3 +48,12 @@ def connect(server: str | None = None) -> Client:
     from crosswind.client.connection import connect as connected  # noqa: PLC0415 - see above
 
     return connected(server)
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import `crosswind.tune` when a program first names it."""
+    if name != "tune":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - see above
+
+    return import_module("crosswind.tune")

@@ -19,11 +19,12 @@ from crosswind.dashboards.figures.dose import DoseLine, dose_plot
 from crosswind.dashboards.figures.effects import Effect, effects_plot
 from crosswind.dashboards.figures.fleet import fleet_plot
 from crosswind.dashboards.figures.levels import levels_plot
+from crosswind.dashboards.figures.parameters import ContourPlot, Measured, ParallelPlot, SlicePlot, importance_plot
 from crosswind.dashboards.figures.phases import phase_stack
 from crosswind.dashboards.figures.ranks import rank_heat_map
 from crosswind.dashboards.figures.runs import runs_over_time
 from crosswind.dashboards.figures.steps import step_ribbon
-from crosswind.dashboards.figures.trials import trial_values
+from crosswind.dashboards.figures.trials import TrialValue, trial_values
 from crosswind.dashboards.figures.variability import cohort_distributions, cohort_over_time
 from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.figures.weights import source_weights
@@ -89,14 +90,28 @@ def of_fleets() -> dict[str, Chart | None]:
         "fleet": fleet_plot(PeerKind.NODE, nodes),
         "levels": levels_plot(History("s", HOSTILE, runs, levels)),
         "checks": checked_values([value] * STEPS),
+        **of_parameters(),
         "trials": trial_values(study, [complete, failed] * STEPS, HOSTILE),
         "weights": source_weights([replace(complete, weights={HOSTILE: 0.25, "own": 0.75})] * STEPS),
+    }
+
+
+def of_parameters() -> dict[str, Chart | None]:
+    trials = tuple(TrialValue(n, {HOSTILE: HOSTILE, f"{HOSTILE}2": n % 50 / 7}, float(n)) for n in range(STEPS))
+    measured = Measured(HOSTILE, HOSTILE, False, trials)
+    names = (HOSTILE, f"{HOSTILE}2")
+    return {
+        "importance": importance_plot(HOSTILE, {f"{HOSTILE}{n}": 0.001 for n in range(200)}, 9),
+        "slices": SlicePlot(measured, names),
+        "parallel": ParallelPlot(measured, names),
+        "contour": ContourPlot(measured, names, (HOSTILE, "b"), (0.5, 1.5), ((1.0, 2.0), (3.0, 4.0))),
     }
 
 
 NAMES = (
     *("waterfall", "steps", "ranks", "phases", "runs", "cohort", "ecdf", "causes", "coverage", "leaderboard"),
     *("effects", "dose", "fleet", "levels", "checks", "trials", "weights"),
+    *("importance", "slices", "parallel", "contour"),
 )
 
 
@@ -109,7 +124,7 @@ def chart_of(charts: Mapping[str, Chart | None], name: str) -> Chart:
 def test_every_figure_file_is_held_to_this_contract() -> None:
     files = {path.stem for path in Path(figures.__file__).parent.glob("*.py")} - {"__init__", "chart", "verdicts"}
     of_runs = {"waterfall", "steps", "ranks", "phases", "runs", "variability", "causes", "coverage"}
-    assert files == of_runs | {"effects", "dose", "fleet", "levels", "checks", "trials", "weights"}
+    assert files == of_runs | {"effects", "dose", "fleet", "levels", "checks", "trials", "weights", "parameters"}
 
 
 @pytest.mark.parametrize("name", NAMES)

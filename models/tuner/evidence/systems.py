@@ -20,7 +20,7 @@ def descriptors_of(store: Store) -> dict[str, Mapping[str, float | str]]:
     Systems without a check are left out. Raises: MalformedError.
     """
     descriptors: dict[str, dict[str, float | str]] = {}
-    if "preflight" not in store.lake.sets():
+    if not store.has_rows_of("preflight"):
         return {}
     rows = store.lake.frame(_MEASURED)
     values = rows["value"].to_numpy(dtype=float).tolist()

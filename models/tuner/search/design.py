@@ -1,7 +1,6 @@
 """The space-filling start of a search."""
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Configuration
@@ -28,4 +27,9 @@ def _energy_distance(points: Floats, whole: Floats) -> float:
     """Return twice the mean distance to the whole less that among the points; smallest for equal distributions."""
     if len(points) == 0:
         return 0.0
-    return float(2 * cdist(points, whole).mean() - cdist(points, points).mean())
+    return float(2 * _distances(points, whole).mean() - _distances(points, points).mean())
+
+
+def _distances(some: Floats, others: Floats) -> Floats:
+    """Return the distances between points, (n_some, n_others), by NumPy alone: a study's first trials need no SciPy."""
+    return np.asarray(np.sqrt(np.square(some[:, None] - others).sum(axis=2)), np.float64)

@@ -1,21 +1,20 @@
 """Bayesian optimisation: a space-filling start, then expected improvement under a Gaussian process."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Configuration, Trial
-from crosswind.models.gp.gaussian_process import Process, expected_improvement
-from crosswind.models.gp.one_thread import one_thread
 from crosswind.models.tuner.search.design import DESIGNS, START, representative
 from crosswind.models.tuner.search.observed_trials import ObservedTrials
 from crosswind.models.tuner.search.pool import Pool
-from crosswind.models.tuner.search.scale import standardised
 from crosswind.models.tuner.search.tuner import check_count
-from crosswind.models.tuner.search.validity import chance_of_success
 from crosswind.models.tuner.space.space import Space
+
+if TYPE_CHECKING:  # SciPy, which a study's first trials do without
+    from crosswind.models.gp.gaussian_process import Process
 
 DONE_MIN = 2
 DONE_MAX = 200  # the process costs the cube of it; beyond, the best half and the newest half count
@@ -69,6 +68,10 @@ class GaussianProcessTuner:
         if len(done) < DONE_MIN or len(free) == 0:
             order = np.random.default_rng(self._seed).permutation(len(free))
             return [free.configurations[index] for index in order[:count]]
+        from crosswind.models.gp.gaussian_process import Process  # noqa: PLC0415 - see above
+        from crosswind.models.gp.one_thread import one_thread  # noqa: PLC0415
+        from crosswind.models.tuner.search.scale import standardised  # noqa: PLC0415
+
         rows = _best_and_newest(objectives)
         assumed = self._points([*self._trials.pending, *chosen])
         with one_thread():
@@ -76,7 +79,10 @@ class GaussianProcessTuner:
             best = self._best(free, count, process.believing(assumed))
         return [free.configurations[index] for index in best]
 
-    def _best(self, free: Pool, count: int, process: Process) -> list[int]:
+    def _best(self, free: Pool, count: int, process: "Process") -> list[int]:
+        from crosswind.models.gp.gaussian_process import expected_improvement  # noqa: PLC0415 - see above
+        from crosswind.models.tuner.search.validity import chance_of_success  # noqa: PLC0415
+
         done, invalid = self._trials.done[0][-DONE_MAX:], self._trials.invalid[-DONE_MAX:]
         chance = chance_of_success(free.points, self._points(done), self._points(invalid))
         picks: list[int] = []

@@ -5,11 +5,12 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Configuration
+from crosswind.models.gp.normal import density
 from crosswind.models.gp.repeated_process import RepeatedProcess
 from crosswind.models.tuner.search.noise import Noise, fitted
 from crosswind.models.tuner.search.repeats import Repeats
@@ -26,7 +27,7 @@ SHARE_MAX = 0.3  # of all measurements that may be repeats
 DISTINCT_MIN = 8  # configurations measured before any is repeated: fewer say little about noise or rank
 GAIN_MIN = 0.004  # relative; less is not worth a job
 GAIN_MIN_OF_SPREAD = 0.02  # of objectives that are not all positive
-_NODES: Floats = np.asarray(norm.ppf((np.arange(256) + 0.5) / 256), np.float64)  # equally likely normal numbers
+_NODES: Floats = np.asarray(ndtri((np.arange(256) + 0.5) / 256), np.float64)  # equally likely normal numbers
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class Beliefs:
         mean, deviation = self.process.predict(points)
         swing = deviation**2 / np.sqrt(deviation**2 + self.process.noise**2)
         gap = float(self.process.at_measured()[0].min()) - mean
-        return np.asarray(gap * norm.cdf(gap / swing) + swing * norm.pdf(gap / swing), np.float64)
+        return np.asarray(gap * ndtr(gap / swing) + swing * density(gap / swing), np.float64)
 
     def incumbents(self) -> list[int]:
         """Return the indices of the few configurations that may well be the best, the likeliest first."""

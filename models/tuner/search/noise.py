@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.stats import bartlett
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.gp.repeated_process import RepeatedProcess
@@ -83,5 +82,7 @@ def relative_variances(groups: Sequence[Floats]) -> Floats:
 
 def _differ(repeated: Sequence[Floats]) -> bool:
     # A group without any scatter has no logarithm of a variance: it gets the rounding of its numbers.
+    from scipy.stats import bartlett  # noqa: PLC0415 - half a second, and few studies have repeats
+
     scattered = [group for group in repeated if float(group.std()) > NOTHING]
     return len(scattered) > 1 and float(bartlett(*scattered).pvalue) < EVIDENCE

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from crosswind.data.schema.prediction import Floats
+from crosswind.models.gp.normal import density
 
 SPREAD_WEIGHT = 3  # measurements that the sources' spread counts as
 
@@ -70,4 +71,4 @@ def censored(bounds: Floats) -> Floats:
     Source: Johnson, Kotz, Balakrishnan 1994, chapter 13, the normal distribution truncated from below.
     """
     capped = np.minimum(bounds, 8.0)
-    return np.asarray(np.maximum(bounds, norm.pdf(capped) / norm.sf(capped)), np.float64)
+    return np.asarray(np.maximum(bounds, density(capped) / ndtr(-capped)), np.float64)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from crosswind.data.schema.answers.studies import SourceLeftOut, StudySources
 from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord
+from crosswind.models.tuner.search.growing import GrowingSearch, parameters_of
 from crosswind.models.tuner.search.search import (
     NO_PRIOR_STUDIES,
     MakeTuner,
@@ -133,6 +134,8 @@ class SearchCache:
         return self._prior_studies(study).report
 
     def _prior_studies(self, study: Study) -> PriorStudies:
+        if study.define_by_run and not parameters_of(study):
+            return NO_PRIOR_STUDIES
         if study.search not in WITH_SOURCES:
             alone = SourceLeftOut("every source", f"search {study.search} learns from the study's own trials alone")
             return PriorStudies(report=StudySources(left_out=(alone,)))
@@ -144,6 +147,8 @@ class SearchCache:
             return PriorStudies(report=StudySources(left_out=(left_out,)))
 
     def _search(self, study: Study, prior: PriorStudies) -> CachedSearch:
+        if study.define_by_run:
+            return CachedSearch(GrowingSearch(study, lambda of_now: self._search(of_now, prior).search))
         if not prior.sources:
             return CachedSearch(self._make(study, prior), prior.report)
         try:

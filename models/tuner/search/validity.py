@@ -7,7 +7,7 @@ probability; `expected_success` begins with what failed in prior studies and onl
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.gp.gaussian_process import Process
@@ -34,7 +34,7 @@ def chance_of_success(X: Floats, valid: Floats, invalid: Floats) -> Floats:
     labels = np.concatenate([np.ones(len(valid)), np.zeros(len(invalid))])
     mean, spread = float(labels.mean()), max(float(labels.std()), 1e-3)
     expected, deviation = Process.fitted(np.vstack([valid, invalid]), (labels - mean) / spread).predict(X)
-    return np.asarray(norm.cdf((expected - (0.5 - mean) / spread) / deviation), np.float64)
+    return np.asarray(ndtr((expected - (0.5 - mean) / spread) / deviation), np.float64)
 
 
 def expected_success(X: Floats, valid: Floats, invalid: Floats, sources: Sequence[tuple[Floats, Floats]]) -> Floats:

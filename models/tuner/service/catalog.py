@@ -7,12 +7,13 @@ request, before anything new; the outcome that its last holder sends is still ta
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from crosswind.data.catalog.catalog import Catalog, Session
 from crosswind.data.schema.answers.studies import StudySources
+from crosswind.data.schema.report import Report
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import ENDED, Configuration, Study, TrialRecord, TrialState
@@ -32,6 +33,7 @@ from crosswind.models.tuner.service.service import (
     StudyStatus,
     no_dead_jobs,
 )
+from crosswind.models.tuner.study.stop_rules import Peer, Progress, reason_to_stop
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,7 @@ class CatalogStudyService(TrialChanges):
             stored = session.studies.lock(study)
             if not force:
                 life.expect_no_lease(stored, session.leases.records(stored.study_id, HELD), self._clock())
+            session.reports.remove(stored.study_id)
             session.leases.remove(stored.study_id)
             session.studies.remove(stored.study_id)
             _settle(session, request, [stored.study_id])
@@ -200,6 +203,46 @@ class CatalogStudyService(TrialChanges):
         """Renew the lease from now."""
         expires_ns = self._expiry(lease)
         return self.change(study, trial_id, lambda record: rules.renewed(record, lease, expires_ns))
+
+    def define(
+        self,
+        study: str,
+        trial_id: str,
+        configuration: Configuration,
+        parameters: Mapping[str, Mapping[str, object]],
+        *,
+        owner: str | None = None,
+    ) -> TrialRecord:
+        """Store the values that a trial's program asked for, and their parameters."""
+        with self._catalog.write() as session:
+            stored = session.studies.lock(study)
+            larger = rules.grown(stored, parameters)
+            record = session.leases.record(stored.study_id, trial_id)
+            changed = rules.defined(record, larger, configuration, owner=owner)
+            if larger != stored:
+                session.studies.change(larger)
+            if changed != record:
+                session.leases.change(changed)
+            return changed
+
+    def report(self, study: str, trial_id: str, reports: Sequence[Report], *, owner: str | None = None) -> str:
+        """Store intermediate values; return in words why the trial should stop."""
+        with self._catalog.write() as session:
+            stored = session.studies.get(study)
+            record = session.leases.record(stored.study_id, trial_id)
+            rules.check_reports(record, reports, session.reports.count(trial_id), owner=owner)
+            session.reports.add(stored.study_id, trial_id, reports)
+        with self._catalog.read() as session:
+            steps = session.reports.of_trial(trial_id)
+            progress = Progress(trial_id, steps, min(report.step for report in reports), stored.is_maximised)
+            return reason_to_stop(
+                stored.stop_early, progress, lambda step: _peers(session, stored.study_id, trial_id, step)
+            )
+
+    def reports(self, study: str) -> dict[str, list[Report]]:
+        """Return what each trial has reported."""
+        with self._catalog.read() as session:
+            return session.reports.of_study(session.studies.get(study).study_id)
 
     def trials(self, study: str) -> list[TrialRecord]:
         """Return the study's trials, oldest first."""
@@ -316,6 +359,11 @@ class CatalogStudyService(TrialChanges):
 def _as_leased(record: TrialRecord) -> TrialRecord:
     """Return a trial that is about to be leased as a tuner must see it: its configuration is not free."""
     return replace(record, trial=replace(record.trial, state=TrialState.LEASED))
+
+
+def _peers(session: Session, study_id: str, trial_id: str, step: int) -> list[Peer]:
+    others = session.reports.at_step(study_id, step)
+    return [Peer(other, value, state == TrialState.DONE) for other, value, state in others if other != trial_id]
 
 
 def _begun(session: Session, study: Study) -> Begun:

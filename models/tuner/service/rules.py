@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.context import split_outcomes, split_reason
 from crosswind.data.schema.errors import ConflictError, InvalidInputError
+from crosswind.data.schema.report import BATCH_MAX, REPORTS_MAX, Report
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import (
     ENDED,
@@ -29,10 +30,13 @@ from crosswind.models.tuner.service.service import COUNT_MAX, FREE, HELD, OPEN, 
 from crosswind.models.tuner.study.aim import Aim
 from crosswind.models.tuner.study.searches import check_search
 from crosswind.models.tuner.study.start import check_start
+from crosswind.models.tuner.study.stop_rules import rule_named
 
 NAME_MAX = 200  # characters of a study's or an outcome's name
 TEXT_MAX = 4_000  # characters of a checkpoint's path
 OUTCOMES_MAX = 1_000
+PARAMETERS_MAX = 200  # of a study that grows
+NO_PARAMETERS: Mapping[str, object] = {"parameters": {}}  # the space of a study that is defined by its runs, at first
 NEAR_MAX, NEAR = 3, 0.6  # names in a message, and how alike they are at least
 
 
@@ -62,12 +66,15 @@ def check_study(study: Study) -> None:
         raise InvalidInputError(f"trials_max is {budget}, expected 1 to {TRIALS_MAX}")
     if "sources" in study.details:  # not as a study has them
         sources_from_json(study.details["sources"])
-    from crosswind.models.tuner.space.space import Space  # noqa: PLC0415 - NumPy, which no other rule needs
+    from crosswind.models.tuner.space.space import Space  # noqa: PLC0415 - NumPy, which few rules need
 
-    Space.from_json(study.space)
+    if not (study.define_by_run and study.space == NO_PARAMETERS):
+        Space.from_json(study.space)
     Aim.of(study)
+    rule_named(study.stop_early)
     check_search(study)
-    check_start(study)
+    if study.start:
+        check_start(study)
 
 
 def check_sources(study: Study, studies: Iterable[Study]) -> None:
@@ -227,6 +234,56 @@ def enough_words(study: Study, records: Sequence[TrialRecord]) -> str:
 
     prospect = prospect_of(study, records)
     return prospect.sentence if prospect and prospect.is_enough else ""
+
+
+def check_reports(record: TrialRecord, reports: Sequence[Report], n_before: int, *, owner: str | None) -> None:
+    """Refuse reports of a trial that had `n_before`. Raises: InvalidInputError; ConflictError unless it is leased."""
+    if not 1 <= len(reports) <= BATCH_MAX:
+        raise InvalidInputError(f"there are {len(reports)} reports, expected 1 to {BATCH_MAX}")
+    if n_before + len(reports) > REPORTS_MAX:
+        raise InvalidInputError(f"trial {record.trial_id} has {n_before} reports, expected at most {REPORTS_MAX}")
+    _expect_owner(record, owner)
+    _expect(record, HELD)
+
+
+def grown(study: Study, parameters: Mapping[str, Mapping[str, object]]) -> Study:
+    """Return the study with these parameters, too; the same where it has them.
+
+    Raises: InvalidInputError where its space is fixed, a parameter is none or has other values there, or they are too
+    many.
+    """
+    if not study.define_by_run:
+        raise InvalidInputError(f"study {study.name!r} has a fixed space, expected one that is defined by its runs")
+    there = study.space["parameters"]
+    assert isinstance(there, Mapping)  # noqa: S101 - `check_study` has seen it
+    for name, parameter in parameters.items():
+        if name in there and there[name] != parameter:
+            raise InvalidInputError(f"parameter {name} is {there[name]} in study {study.name!r}, not {parameter}")
+    both = {**there, **parameters}
+    if len(both) > PARAMETERS_MAX:
+        raise InvalidInputError(f"study {study.name!r} has {len(both)} parameters, expected at most {PARAMETERS_MAX}")
+    larger = replace(study, space={"parameters": both}) if len(both) > len(there) else study
+    check_study(larger)
+    return larger
+
+
+def defined(record: TrialRecord, study: Study, configuration: Configuration, *, owner: str | None) -> TrialRecord:
+    """Return the trial with the configuration that its program asked for.
+
+    Raises: InvalidInputError for a value that the study's parameters do not have; ConflictError unless it is open.
+    """
+    from crosswind.models.tuner.space.space import Space  # noqa: PLC0415 - NumPy, which few rules need
+
+    domains = Space.from_json(study.space).domains if configuration else {}
+    for name, value in configuration.items():
+        if name not in domains:
+            raise InvalidInputError(f"parameter {name} is unknown, expected only {', '.join(domains)}")
+        if not domains[name].contains(value):
+            raise InvalidInputError(f"parameter {name} is {value!r}, expected {domains[name]}")
+    _expect_owner(record, owner)
+    if record.trial.configuration != configuration:
+        _expect(record, OPEN)
+    return replace(record, trial=replace(record.trial, configuration=dict(configuration)))
 
 
 def _in_state(record: TrialRecord, state: TrialState) -> TrialRecord:

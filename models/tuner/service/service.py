@@ -6,6 +6,7 @@ from typing import Protocol, TypeAlias
 
 from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.report import Report
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import TRIALS_MAX, Configuration, Study, Trial, TrialRecord, TrialState
 
@@ -256,6 +257,35 @@ class StudyService(Protocol):
         Raises: NotFoundError; InvalidInputError for another state; ConflictError when the trial ended otherwise, or
         another owner holds it.
         """
+        ...
+
+    def define(
+        self,
+        study: str,
+        trial_id: str,
+        configuration: Configuration,
+        parameters: Mapping[str, Mapping[str, object]],
+        *,
+        owner: str | None = None,
+    ) -> TrialRecord:
+        """Store the values that a trial's program asked for, and add their parameters to a study that grows.
+
+        Again it changes nothing. Raises: NotFoundError; InvalidInputError for a study of a fixed space, a parameter
+        that it has with other values, and a value that the parameters do not have; ConflictError where the trial has
+        ended with another configuration, or another owner holds it.
+        """
+        ...
+
+    def report(self, study: str, trial_id: str, reports: Sequence[Report], *, owner: str | None = None) -> str:
+        """Store intermediate values of a leased trial; return in words why it should stop, empty to go on.
+
+        A report of the same step again replaces the one before. The study's rule decides, see `study/stop_rules`.
+        Raises: NotFoundError; InvalidInputError for none, or too many; ConflictError when the owner does not hold it.
+        """
+        ...
+
+    def reports(self, study: str) -> dict[str, list[Report]]:
+        """Return what each trial has reported, by its id, in the order of the steps. Raises: NotFoundError."""
         ...
 
     def trials(self, study: str) -> list[TrialRecord]:

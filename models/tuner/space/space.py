@@ -248,6 +248,12 @@ class Space:
                     return repaired
         return None if broken or self._fault(changed) else changed
 
+    def settled(self, configuration: Configuration, seed: int) -> Configuration:
+        """Return the configuration without the parameters that do not apply, and with random values of missing ones."""
+        settled = {name: value for name, value in configuration.items() if name in self.domains}
+        self._settle(settled, np.random.default_rng(seed))
+        return settled
+
     def _settle(self, configuration: dict[str, Parameter], rng: np.random.Generator) -> None:
         """Remove the parameters that do not apply, and draw a value for those that now do."""
         for name in self._points.names:

@@ -26,6 +26,7 @@ from crosswind.models.tuner.study.goal import Goal
 from crosswind.models.tuner.study.objective import Objective
 from crosswind.models.tuner.study.searches import check_search
 from crosswind.models.tuner.study.start import check_start
+from crosswind.models.tuner.study.stop_rules import rule_named
 from crosswind.models.tuner.study.study_text import mapping_in
 from crosswind.models.tuner.templates import template_named
 
@@ -46,6 +47,7 @@ FIELDS = (
     "stop",
     "command",
     "seed",
+    "stop_early",
     "sources",
     "details",
 )
@@ -76,6 +78,7 @@ class StudyFile:
         stop: `auto` to end when more trials are not worth it; empty to use up the budget.
         command: Words of the program that evaluates a trial, with `{parameter}`.
         seed: Of everything random.
+        stop_early: The rule by which trials end early that report intermediate values; empty for the default.
         sources: Names of the only studies to learn from, () for none; None: what suits it.
         template: The template that the file took over, empty without one.
         details: Further facts, such as `workload` and `system`.
@@ -95,6 +98,7 @@ class StudyFile:
     stop: str = ""
     command: tuple[str, ...] = ()
     seed: int = 0
+    stop_early: str = ""
     sources: tuple[str, ...] | None = None
     template: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
@@ -135,6 +139,7 @@ class StudyFile:
             stop=_text(fields, "stop", "") if "stop" in fields else "",
             command=_texts(fields.get("command", ()), "command"),
             seed=_whole(fields.get("seed", 0), "seed", (0, 2**31 - 1)),
+            stop_early=_stop_early(fields),
             sources=sources_from_json(fields.get("sources", "auto")),
             template=_text(fields, "template", "") if "template" in fields else "",
             details=_details(fields.get("details", {})),
@@ -157,6 +162,7 @@ class StudyFile:
             "search": self.search,
             "stop": self.stop,
             "command": list(self.command),
+            "stop_early": self.stop_early,
             "sources": "none" if self.sources == () else list(self.sources or ()),
             "details": dict(self.details),
         }
@@ -183,6 +189,7 @@ class StudyFile:
             "search": self.search,
             "stop": self.stop,
             "command": self.command,
+            "stop_early": self.stop_early,
             "sources": "none" if self.sources == () else self.sources,
             "template": self.template,
         }
@@ -280,6 +287,12 @@ def _positive(budget: Mapping[object, object], name: str, most: float) -> float 
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
         raise InvalidInputError(f"budget: {name} is {value!r}, expected a number above 0 up to {most:g}")
     return float(value)
+
+
+def _stop_early(fields: Mapping[str, object]) -> str:
+    name = _text(fields, "stop_early", "") if "stop_early" in fields else ""
+    rule_named(name)
+    return name
 
 
 def _whole(value: object, name: str, ends: tuple[int, int]) -> int:

@@ -13,6 +13,7 @@ from crosswind.data.schema.errors import (
     MalformedError,
     NotFoundError,
 )
+from crosswind.data.schema.report import Report
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.service.service import Lease, StudyStatus
@@ -85,6 +86,32 @@ class RemoteStudyService:
         """Ends a trial without an objective."""
         facts = {"reason": reason, "state": str(state), **_given(owner=owner, charged=None if charged else False)}
         return _record(self._post(f"{self.path(study, trial_id)}:fail", facts))
+
+    def define(
+        self,
+        study: str,
+        trial_id: str,
+        configuration: Configuration,
+        parameters: Mapping[str, Mapping[str, object]],
+        *,
+        owner: str | None = None,
+    ) -> TrialRecord:
+        """Stores the values that a trial's program asked for, and their parameters."""
+        body = {"configuration": dict(configuration), "parameters": dict(parameters), **_given(owner=owner)}
+        return _record(self._post(f"{self.path(study, trial_id)}:define", body))
+
+    def report(self, study: str, trial_id: str, reports: Sequence[Report], *, owner: str | None = None) -> str:
+        """Takes intermediate values; says in words why the trial should stop."""
+        body = {"reports": [report.as_json() for report in reports], **_given(owner=owner)}
+        return str(self._post(f"{self.path(study, trial_id)}:report", body).get("reason") or "")
+
+    def reports(self, study: str) -> dict[str, list[Report]]:
+        """Returns the reports of each trial."""
+        said = self._server.get(f"{self.path(study)}/reports")
+        try:
+            return {entry["trial_id"]: [Report.from_json(one) for one in entry["reports"]] for entry in said["trials"]}
+        except (KeyError, TypeError, InvalidInputError) as error:
+            raise _malformed(error) from error
 
     def enqueue(
         self, study: str, configurations: Sequence[Configuration], *, request: RequestKey | None = None

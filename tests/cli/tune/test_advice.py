@@ -97,6 +97,18 @@ def test_a_name_that_no_trial_has_is_refused_before_a_trial_is_asked_for(tune: T
     assert "0 of 0 trials done" in tune("status", "loss")
 
 
+def test_a_study_that_is_not_there_is_told_with_a_near_name(tune: Tune) -> None:
+    said = tune("exec", "los", *QUIET, "--", "true", code=2)
+    assert "study 'los' is not in" in said
+    assert said.endswith("; did you mean loss? Otherwise --server URL and --folder DIR ask elsewhere\n")
+    assert tune("status", "zzz", code=2).endswith("studies; --server URL and --folder DIR ask elsewhere\n")
+
+
+def test_what_a_study_that_is_there_lacks_is_told_without_asking_elsewhere(tune: Tune) -> None:
+    assert tune("best", "loss", code=2) == "crosswind: study 'loss' has no trial with an objective yet\n"
+    assert "elsewhere" not in tune("tell", "loss", "T", "1", code=2)
+
+
 @pytest.mark.parametrize(
     ("words", "environment", "is_said"),
     [

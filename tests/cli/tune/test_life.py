@@ -192,7 +192,7 @@ def test_a_study_that_stops_by_itself_says_why(tune: Tune, tmp_path: Path) -> No
     )
     tune("create", "auto.yaml")
     for number in range(60):
-        said = tune("next", "auto", "--json", code=0 if number < 11 else None)
+        said = tune("next", "auto", "--json", code=0 if number < 12 else None)
         suggested = json.loads(said)
         if not suggested:
             break
@@ -200,7 +200,7 @@ def test_a_study_that_stops_by_itself_says_why(tune: Tune, tmp_path: Path) -> No
         noise = 1 + 0.03 * ((number * 7) % 5 - 2) / 2
         seconds = 1 + ((suggestion["configuration"]["x"] - 30) / 30) ** 2
         tune("tell", "auto", suggestion["trial_id"], str(seconds * noise))
-    assert 11 <= number < 40
+    assert 12 <= number < 40
     complaint = tune("next", "auto", code=4)
     assert "the next trial is expected to gain " in complaint
     assert "less than the noise of " in complaint

@@ -1,6 +1,7 @@
 """The batch scripts of docs/tuning.md on a real Slurm; needs root and Debian's Slurm packages."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ import pytest
 from tests.serving import serving
 from tests.slurm.running import Slurm, running
 
+from crosswind import tune
+
+NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebook.py"
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "tuning"
 SPACE = {"bucket_mb": {"kind": "ordinal", "values": [1, 5, 25]}, "batch": {"kind": "ordinal", "values": [8, 16]}}
 TRAIN = """\
@@ -72,6 +76,23 @@ def test_the_scripts_share_one_study_and_a_requeued_job_resumes_its_trial(slurm:
     finished = trials(slurm)
     assert len({(trial["bucket_mb"], trial["batch"]) for trial in finished}) == 6
     assert all(trial["step_seconds"] == float(f"0.{trial['bucket_mb']}") for trial in finished)
+
+
+def test_the_notebook_goes_on_from_an_array(slurm: Slurm) -> None:
+    """The notebook of docs/tuning.md, its part on a cluster included; a folder takes the place of the server."""
+    folder = slurm.home / "notebook"
+    shutil.copytree(EXAMPLES, folder)
+    environment = {name: text for name, text in slurm.environment.items() if name != "CROSSWIND_SERVER"}
+    environment |= {"SBATCH_ACCOUNT": "weather", "SBATCH_TIMELIMIT": "5", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(NOTEBOOK), "python.ipynb"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with tune.study("digits", folder=folder / "studies") as study:
+        rows = study.trials
+        assert repr(study.best) == done.stdout.splitlines()[-1]
+    assert len(rows) == 16
+    assert list(rows["state"][12:]) == ["done"] * 4
+    assert rows["run_id"][12:].notna().all()
 
 
 def test_a_preempted_element_of_an_array_is_requeued_alone(slurm: Slurm) -> None:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.models.tuner.service.growth_contract import GrowthContract
 from tests.models.tuner.service.life_contract import LifeContract
+from tests.models.tuner.service.reports_contract import ReportsContract
 from tests.models.tuner.service.service_contract import STUDY, StudyServiceContract
 from tests.models.tuner.service.test_catalog_service import Clock
 
@@ -48,5 +50,5 @@ def service(tmp_path: Path, clock: Clock) -> Iterator[RemoteStudyService]:
         thread.join(30)
 
 
-class TestRemoteStudyService(StudyServiceContract, LifeContract):
+class TestRemoteStudyService(StudyServiceContract, ReportsContract, GrowthContract, LifeContract):
     """The promises of every service, over HTTP."""

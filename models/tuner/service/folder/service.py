@@ -7,14 +7,15 @@ same name, `turns` for a trial's history, and `clock` for whose time counts.
 import logging
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from crosswind.data.schema.errors import ConflictError, MalformedError, NotFoundError, ProjectError, UnavailableError
+from crosswind.data.schema.report import Report
 from crosswind.data.schema.request_key import RequestKey
-from crosswind.data.schema.trial import Configuration, Study, TrialRecord
+from crosswind.data.schema.trial import ENDED, Configuration, Study, TrialRecord, TrialState
 from crosswind.models.tuner.search.search import MakeTuner
 from crosswind.models.tuner.search.search_cache import FindPriorStudies, SearchCache
 from crosswind.models.tuner.service import life, rules
@@ -27,6 +28,7 @@ from crosswind.models.tuner.service.folder.turns import Turn
 from crosswind.models.tuner.service.folder.waiting import Queue, begin_start
 from crosswind.models.tuner.service.rules import SuggestRequest
 from crosswind.models.tuner.service.service import LIMITS, DeadJobs, Lease, Limits, StudyStatus, no_dead_jobs
+from crosswind.models.tuner.study.stop_rules import Peer, Progress, reason_to_stop
 
 ATTEMPTS = 1_000  # to write between other writers; each time one of them got on
 _log = logging.getLogger("crosswind.tuner")
@@ -166,6 +168,38 @@ class FolderStudyService(TrialChanges):
         rules.renewed(renewed.record, lease, 0)  # somebody may have got it just before
         return renewed.record
 
+    def define(
+        self,
+        study: str,
+        trial_id: str,
+        configuration: Configuration,
+        parameters: Mapping[str, Mapping[str, object]],
+        *,
+        owner: str | None = None,
+    ) -> TrialRecord:
+        """Store the values that a trial's program asked for, and their parameters."""
+        folder = self._folder(study)
+        larger = rules.grown(folder.study(), parameters)
+        rules.defined(self._turn(folder, trial_id).record, larger, configuration, owner=owner)
+        folder.add_parameters(parameters)
+        larger = rules.grown(folder.study(), parameters)  # somebody may have added one of them with other values
+        return self.change(study, trial_id, lambda record: rules.defined(record, larger, configuration, owner=owner))
+
+    def report(self, study: str, trial_id: str, reports: Sequence[Report], *, owner: str | None = None) -> str:
+        """Store intermediate values; return in words why the trial should stop."""
+        folder = self._folder(study)
+        stored, turn = folder.study(), self._turn(folder, trial_id)
+        before = folder.reports.of_trials([turn.number], lambda _: False)[turn.number]
+        rules.check_reports(turn.record, reports, len(before), owner=owner)
+        folder.reports.add(turn, reports)
+        steps = folder.reports.of_trials([turn.number], lambda _: False)[turn.number]
+        progress = Progress(trial_id, steps, min(report.step for report in reports), stored.is_maximised)
+        return reason_to_stop(stored.stop_early, progress, lambda step: _peers(folder, trial_id, step))
+
+    def reports(self, study: str) -> dict[str, list[Report]]:
+        """Return what each trial has reported."""
+        return {turn.record.trial_id: reports for turn, reports in _reported(self._folder(study)) if reports}
+
     def trials(self, study: str) -> list[TrialRecord]:
         """Return the study's trials, oldest first."""
         return [turn.record for turn in self._folder(study).turns()]
@@ -260,6 +294,22 @@ class FolderStudyService(TrialChanges):
             if folder.is_there():
                 raise
             return None  # another process renamed the study just now
+
+
+def _reported(folder: StudyFolder) -> list[tuple[Turn, list[Report]]]:
+    """Return every trial and what it has reported."""
+    turns = {turn.number: turn for turn in folder.turns()}
+    reports = folder.reports.of_trials(list(turns), lambda number: turns[number].record.trial.state in ENDED)
+    return [(turn, reports[number]) for number, turn in turns.items()]
+
+
+def _peers(folder: StudyFolder, trial_id: str, step: int) -> list[Peer]:
+    return [
+        Peer(turn.record.trial_id, report.value, turn.record.trial.state is TrialState.DONE)
+        for turn, reports in _reported(folder)
+        for report in reports
+        if report.step == step and turn.record.trial_id != trial_id
+    ]
 
 
 def _attempts(folder: StudyFolder) -> Iterator[int]:

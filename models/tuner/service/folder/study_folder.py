@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
@@ -19,10 +19,12 @@ from crosswind.data.schema.trial import ENDED, Study
 from crosswind.models.tuner.service.folder import turns
 from crosswind.models.tuner.service.folder.clock import FolderClock
 from crosswind.models.tuner.service.folder.files import DRAFT_SUFFIX, appear, content_of, reaching, replace_file
+from crosswind.models.tuner.service.folder.reported import FolderReports
 from crosswind.models.tuner.service.folder.turns import Turn
 from crosswind.models.tuner.service.service import NANOSECONDS
 
 STUDY_FILE = "study.json"
+PARAMETER = "parameter-"  # begins the names of files with parameters of a study that grows
 SOURCES_FILE = "sources.json"
 CHANGED_FILE = "study.{:04d}.json"  # the study after that many changes
 TRASH_PREFIX = ".deleted-"
@@ -39,6 +41,10 @@ class StudyFolder:
     _seen: dict[int, int] = field(default_factory=dict, init=False)  # newest generations that this process knows of
     _changes: int = field(default=0, init=False)  # of the study that this process knows of
     _identity: tuple[int, int] | None = field(default=None, init=False)
+    reports: FolderReports = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reports = FolderReports(self.path)
 
     def create(self, study: Study, request: RequestKey | None) -> bool:
         """Write the study, unless there is one of this name; return whether it was written."""
@@ -84,9 +90,26 @@ class StudyFolder:
             raise NotFoundError(f"{path} is not there")
         try:
             fields: dict[str, Any] = json.loads(content[0])
-            return Study.from_json(fields["study"]), RequestKey(**fields["request"]) if fields["request"] else None
+            study = Study.from_json(fields["study"])
+            if study.define_by_run:
+                study = replace(study, space={"parameters": self._parameters()})
+            return study, RequestKey(**fields["request"]) if fields["request"] else None
         except (ValueError, KeyError, TypeError, AttributeError, InvalidInputError) as error:
             raise MalformedError(f"{path}: expected a study as Crosswind writes it: {error}") from error
+
+    def add_parameters(self, parameters: Mapping[str, Mapping[str, object]]) -> None:
+        """Add parameters to a study that grows, each in a file of its own; one that is there stays as it is."""
+        for name, parameter in parameters.items():
+            content = json.dumps({"name": name, "parameter": dict(parameter)}, allow_nan=False).encode() + b"\n"
+            path = self.path / f"{PARAMETER}{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}.json"
+            if not path.exists():
+                appear(path, content, stamp=self.clock.stamp)
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return the parameters that were added, by name."""
+        contents = [content_of(path) for path in sorted(self.path.glob(f"{PARAMETER}*.json"))]
+        entries = sorted((json.loads(content[0]) for content in contents if content), key=lambda entry: entry["name"])
+        return {entry["name"]: entry["parameter"] for entry in entries}
 
     def sources(self) -> StudySources | None:
         """Return the sources that were kept of the study; None without any, and where they cannot be read."""

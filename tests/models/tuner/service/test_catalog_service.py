@@ -2,7 +2,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from tests.models.tuner.service.growth_contract import GrowthContract
 from tests.models.tuner.service.life_contract import LifeContract
+from tests.models.tuner.service.reports_contract import ReportsContract
 from tests.models.tuner.service.service_contract import ALICE, BOB, SECOND, STUDY, StudyServiceContract
 
 from crosswind.data.catalog.catalog import Catalog
@@ -38,7 +40,7 @@ def service(catalog: Catalog, clock: Clock) -> CatalogStudyService:
     return service
 
 
-class TestCatalogStudyService(StudyServiceContract, LifeContract):
+class TestCatalogStudyService(StudyServiceContract, ReportsContract, GrowthContract, LifeContract):
     """The promises of every service, in SQLite and in PostgreSQL."""
 
 

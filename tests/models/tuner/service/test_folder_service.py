@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.models.tuner.service.growth_contract import GrowthContract
 from tests.models.tuner.service.life_contract import LifeContract
+from tests.models.tuner.service.reports_contract import ReportsContract
 from tests.models.tuner.service.service_contract import ALICE, BOB, NAME, SECOND, STUDY, StudyServiceContract
 
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
@@ -47,7 +49,7 @@ def service(tmp_path: Path, clock: Clock) -> FolderStudyService:
     return service
 
 
-class TestFolderStudyService(StudyServiceContract, LifeContract):
+class TestFolderStudyService(StudyServiceContract, ReportsContract, GrowthContract, LifeContract):
     """The promises of every service, in a folder."""
 
 

@@ -6,7 +6,8 @@ from importlib import import_module
 
 from crosswind.cli.verbs.tune.arguments import configure
 from crosswind.cli.verbs.tune.execution.ranks import rank_of_step
-from crosswind.cli.verbs.tune.where import passed_over
+from crosswind.cli.verbs.tune.where import advised, passed_over
+from crosswind.data.schema.errors import NotFoundError
 from crosswind.settings import Settings
 
 __all__ = ["ACTIONS", "configure", "execute"]
@@ -14,6 +15,7 @@ __all__ = ["ACTIONS", "configure", "execute"]
 # Actions by the module that does them; those of `trials` are what a job script does between two runs.
 ACTIONS = {
     **dict.fromkeys(("next", "suggest", "beat", "tell", "complete", "fail", "release"), "trials"),
+    "report": "reporting",
     **dict.fromkeys(("create", "import"), "made"),
     **dict.fromkeys(("status", "best", "export"), "results"),
     **dict.fromkeys(("list", "show", "extend", "rename", "delete", "enqueue", "retry"), "life"),
@@ -26,5 +28,8 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     if (sentence := passed_over(arguments)) and rank_of_step() in (None, 0):
         sys.stderr.write(f"crosswind: {sentence}\n")
     module = import_module(f"crosswind.cli.verbs.tune.{ACTIONS[arguments.action]}")
-    code: int = module.execute(arguments, settings)
+    try:
+        code: int = module.execute(arguments, settings)
+    except NotFoundError as error:
+        raise advised(error, arguments, settings) from error
     return code

@@ -9,7 +9,7 @@ from typing import Any
 from crosswind.cli.verbs.tune.spooled import spool_text
 from crosswind.cli.verbs.tune.trial_table import as_measured
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
-from crosswind.data.schema.trial import Study, TrialRecord, TrialState
+from crosswind.data.schema.trial import Configuration, Study, TrialRecord, TrialState
 from crosswind.models.tuner.service.service import StudyService
 
 FOLDER = "tune-outbox"
@@ -20,6 +20,7 @@ REFUSED = "refused"
 class TrialResult:
     """A report on a trial's end; `state` None gives it back, with the checkpoint to go on from.
 
+    `configuration` and `parameters` are what the program of a define-by-run study asked for.
     An objective that is `as_measured` is larger-is-better in a study that maximises; the service's is negated then.
     """
 
@@ -33,6 +34,8 @@ class TrialResult:
     checkpoint: str | None = None
     outcomes: Mapping[str, float] = field(default_factory=dict)
     as_measured: bool = False
+    configuration: Configuration | None = None
+    parameters: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     charged: bool = True
 
     def to(self, service: StudyService) -> TrialRecord:
@@ -40,6 +43,8 @@ class TrialResult:
 
         Raises: what the service raises.
         """
+        if self.configuration is not None:
+            service.define(self.study, self.trial_id, self.configuration, self.parameters, owner=self.owner)
         if self.state is None:
             return service.release(self.study, self.trial_id, owner=self.owner, checkpoint=self.checkpoint)
         if self.objective is None:

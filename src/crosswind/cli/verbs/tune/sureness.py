@@ -25,6 +25,8 @@ def answer_of(study: Study, records: Sequence[TrialRecord]) -> "Answer | None":
         from crosswind.models.tuner.study.aim import Aim  # noqa: PLC0415 - models are heavy to import
     except ImportError:  # a node that only asks a server
         return None
+    if study.define_by_run:  # a parameter may be missing in some trials
+        return None
     aim = Aim.of(study)
     judged = [
         (record.trial, judgement) for record in records if (judgement := aim.judge(record)) and judgement.keeps_limits

@@ -3,12 +3,13 @@
 import argparse
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crosswind.cli.verbs.tune.filling import nearest
 from crosswind.client.connection import SERVER
-from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.errors import NotFoundError, ProjectError
 from crosswind.data.schema.trial import Study
 from crosswind.ingest.load.ended_jobs import ended_jobs
 from crosswind.models.tuner.service.service import StudyService
@@ -50,6 +51,20 @@ def passed_over(arguments: argparse.Namespace, environment: Mapping[str, str] = 
     return f"studies are in {folder} (${FOLDER}), not at {server} (${SERVER}); --server or --folder asks one of them"
 
 
+def advised(error: NotFoundError, arguments: argparse.Namespace, settings: Settings) -> NotFoundError:
+    """Return the error as it is, or for a study that is not there with a near name, and where else it may be."""
+    kind, _ = place = place_of(arguments)
+    with suppress(ProjectError), service_at(place, settings) as service:
+        studies = [status.study for status in service.studies()]
+        if any(arguments.study in (study.name, study.study_id) for study in studies):
+            return error
+        near = nearest(arguments.study, [study.name for study in studies])
+        where = f" of {settings.home}" if kind == "store" else ""
+        elsewhere = "--server URL and --folder DIR ask elsewhere"
+        return NotFoundError(f"{error}{where}{near} Otherwise {elsewhere}" if near else f"{error}{where}; {elsewhere}")
+    return error
+
+
 @contextmanager
 def service_at(
     place: tuple[str, str], settings: Settings, *, make_tuner: "MakeTuner | None" = None
@@ -71,10 +86,7 @@ def service_at(
 
 @contextmanager
 def store_service(settings: Settings, make_tuner: "MakeTuner | None" = None) -> Iterator[StudyService]:
-    """The service of this installation's store; new trials come from the usual tuner where none is named.
-
-    Raises: NotFoundError for what is not in it, saying where else a study may be.
-    """
+    """The service of this installation's store; new trials come from the usual tuner where none is named."""
     from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
     from crosswind.models.tuner.service.catalog import CatalogStudyService  # noqa: PLC0415
 
@@ -85,9 +97,6 @@ def store_service(settings: Settings, make_tuner: "MakeTuner | None" = None) -> 
 
             return StoredPriorStudies(store)(study)
 
-        try:
-            yield CatalogStudyService(
-                store.catalog, make_tuner=make_tuner, find_prior_studies=find_prior_studies, dead_jobs=ended_jobs
-            )
-        except NotFoundError as error:
-            raise NotFoundError(f"{error} of {settings.home}; --server URL and --folder DIR ask elsewhere") from error
+        yield CatalogStudyService(
+            store.catalog, make_tuner=make_tuner, find_prior_studies=find_prior_studies, dead_jobs=ended_jobs
+        )

@@ -1,0 +1,302 @@
+"""Figures of a study's parameters: their importance, the values along each, and two of them together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import plotly.graph_objects as go
+
+from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
+from crosswind.dashboards.figures.trials import TrialValue
+from crosswind.dashboards.palette import BLUE, INK, LOW, PEER
+from crosswind.dashboards.wording import count, number, quantity
+from crosswind.data.schema.trial import Parameter
+
+HEIGHT, ROW_PIXELS = 340, 26
+BARS, PANELS = 20, 6  # parameters that fit
+POINTS = 1_500  # of a trace
+GAP = 0.03  # of a figure's width, between panels
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The complete trials of a study.
+
+    Args:
+        objective: Its name.
+        unit: Of the objective.
+        is_maximised: Whether larger is better.
+        trials: In their order.
+        logarithmic: Parameters on a logarithmic scale.
+    """
+
+    objective: str
+    unit: str
+    is_maximised: bool
+    trials: tuple[TrialValue, ...]
+    logarithmic: frozenset[str] = frozenset()
+
+    @property
+    def best(self) -> TrialValue:
+        """The best trial, the earliest of equals."""
+        sign = -1.0 if self.is_maximised else 1.0
+        return min(self.trials, key=lambda trial: sign * trial.value)
+
+    @property
+    def ranked(self) -> list[TrialValue]:
+        """The trials, the best first."""
+        return sorted(self.trials, key=lambda trial: trial.value, reverse=self.is_maximised)
+
+    @property
+    def axis(self) -> str:
+        """The title of an axis of values."""
+        return f"{label(self.objective)}{f', {label(self.unit)}' if self.unit else ''}"
+
+    def table(self, parameters: Sequence[str]) -> Table:
+        """The values of these parameters, and of the objective, of the best trials."""
+        rows = [
+            (*(_text(trial.configuration.get(name)) for name in parameters), quantity(trial.value, self.unit))
+            for trial in self.ranked[:TABLE_ROWS]
+        ]
+        return Table((*parameters, self.objective), tuple(rows))
+
+
+@dataclass(frozen=True)
+class ImportancePlot:
+    """Shares of an objective's variation over the space that follow one parameter alone, largest first."""
+
+    name: ClassVar[str] = "importance"
+    objective: str
+    shares: tuple[tuple[str, float], ...]
+    n_trials: int
+
+    @property
+    def title(self) -> str:
+        """The finding."""
+        name, share = self.shares[0]
+        return f"{name} alone explains {share:.0%} of the variation of {self.objective}"
+
+    @property
+    def sentence(self) -> str:
+        """The figure in words."""
+        rest = max(1 - sum(share for _, share in self.shares), 0.0)
+        return (
+            f"Estimated from {count(self.n_trials, 'complete trial')}; {rest:.0%} follow several parameters together."
+        )
+
+    @property
+    def table(self) -> Table:
+        """The shares."""
+        return Table(("parameter", "share"), tuple((name, f"{share:.1%}") for name, share in self.shares[:TABLE_ROWS]))
+
+    def draw(self) -> go.Figure:
+        """The plotly figure."""
+        shown = self.shares[:BARS][::-1]
+        figure = paper(self.title, height=120 + ROW_PIXELS * len(shown), x="share of the variation", y="")
+        figure.add_bar(
+            x=[share for _, share in shown],
+            y=[label(name) for name, _ in shown],
+            orientation="h",
+            marker={"color": BLUE},
+            text=[f"{share:.0%}" for _, share in shown],
+            hoverinfo="skip",
+        )
+        return figure.update_xaxes(tickformat=".0%", range=[0, 1]).update_yaxes(type="category")
+
+
+@dataclass(frozen=True)
+class SlicePlot:
+    """The values of all complete trials along each of a few parameters."""
+
+    name: ClassVar[str] = "slices"
+    measured: Measured
+    parameters: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """The finding."""
+        return _best_words(self.measured, self.parameters)
+
+    @property
+    def sentence(self) -> str:
+        """The figure in words."""
+        trials = count(len(self.measured.trials), "complete trial")
+        return f"{self.measured.objective} of {trials} along {', '.join(self.parameters)}."
+
+    @property
+    def table(self) -> Table:
+        """The best trials."""
+        return self.measured.table(self.parameters)
+
+    def draw(self) -> go.Figure:
+        """The plotly figure: one panel a parameter."""
+        figure = paper(self.title, height=HEIGHT, x=label(self.parameters[0]), y=self.measured.axis)
+        shown, width = self.parameters[:PANELS], 1 / min(len(self.parameters), PANELS)
+        for place, name in enumerate(shown):
+            axis = "" if place == 0 else str(place + 1)
+            having = [trial for trial in self.measured.ranked if name in trial.configuration][:POINTS]
+            figure.add_scatter(
+                x=[_shown(trial.configuration[name]) for trial in having],
+                y=[trial.value for trial in having],
+                mode="markers",
+                marker={"color": BLUE, "size": 7},
+                xaxis=f"x{axis}",
+                showlegend=False,
+                hovertext=[_described(trial) for trial in having],
+                hovertemplate="%{hovertext}<br>%{y:.4~g}<extra></extra>",
+            )
+            domain = [place * width + (GAP if place else 0.0), (place + 1) * width]
+            style = {**figure.layout.xaxis.to_plotly_json(), "title": {"text": label(name)}, "domain": domain}
+            scale = "log" if name in self.measured.logarithmic else _kind([t.configuration[name] for t in having])
+            figure.update_layout({f"xaxis{axis}": {**style, "type": scale}})
+        return figure
+
+
+@dataclass(frozen=True)
+class ParallelPlot:
+    """Every complete trial as a line through its parameters' values; the best tenth stands out."""
+
+    name: ClassVar[str] = "parallel"
+    measured: Measured
+    parameters: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """The finding."""
+        return _best_words(self.measured, self.parameters)
+
+    @property
+    def sentence(self) -> str:
+        """The figure in words."""
+        return (
+            f"A line is one of {count(len(self.measured.trials), 'complete trial')}; "
+            "on each axis the smallest value is at the bottom."
+        )
+
+    @property
+    def table(self) -> Table:
+        """The best trials."""
+        return self.measured.table(self.parameters)
+
+    def draw(self) -> go.Figure:
+        """The plotly figure."""
+        axes = (*self.parameters, self.measured.objective)
+        figure = paper(self.title, height=HEIGHT, x="parameters and objective", y="from smallest to largest")
+        ranked = self.measured.ranked[: POINTS // (len(axes) + 1)]
+        n_best = max(len(ranked) // 10, 1)
+        for name, trials, colour in (("others", ranked[n_best:], PEER), ("best tenth", ranked[:n_best], BLUE)):
+            lines = [self._line(trial) for trial in trials]
+            figure.add_scatter(
+                x=[axis for _ in lines for axis in (*map(label, axes), None)],
+                y=[place for line in lines for place in (*line, None)],
+                mode="lines+markers",
+                name=name,
+                line={"color": colour, "width": 1.5},
+                hovertext=[text for trial in trials for text in (*[_described(trial)] * len(axes), "")],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        return figure.update_xaxes(type="category").update_yaxes(showticklabels=False)
+
+    def _line(self, trial: TrialValue) -> list[float | None]:
+        values = [(*(t.configuration.get(name) for name in self.parameters), t.value) for t in self.measured.trials]
+        own = (*(trial.configuration.get(name) for name in self.parameters), trial.value)
+        return [_place(value, [row[at] for row in values]) for at, value in enumerate(own)]
+
+
+@dataclass(frozen=True)
+class ContourPlot:
+    """The objective over two parameters, averaged over the others, and the complete trials.
+
+    `surface` has a row for each of `second_values` and in it a value for each of `first_values`.
+    """
+
+    name: ClassVar[str] = "contour"
+    measured: Measured
+    parameters: tuple[str, str]
+    first_values: tuple[Parameter, ...]
+    second_values: tuple[Parameter, ...]
+    surface: tuple[tuple[float, ...], ...]
+
+    @property
+    def title(self) -> str:
+        """The finding."""
+        return _best_words(self.measured, self.parameters)
+
+    @property
+    def sentence(self) -> str:
+        """The figure in words."""
+        first, second = self.parameters
+        return f"Predicted {self.measured.objective} over {first} and {second}, averaged over the other parameters."
+
+    @property
+    def table(self) -> Table:
+        """The best trials."""
+        return self.measured.table(self.parameters)
+
+    def draw(self) -> go.Figure:
+        """The plotly figure."""
+        first, second = self.parameters
+        figure = paper(self.title, height=HEIGHT + 80, x=label(first), y=label(second))
+        figure.add_contour(
+            x=[_shown(value) for value in self.first_values],
+            y=[_shown(value) for value in self.second_values],
+            z=[list(row) for row in self.surface],
+            colorscale=[[0, LOW], [1, BLUE]] if self.measured.is_maximised else [[0, BLUE], [1, LOW]],
+            contours={"showlines": False},
+            colorbar={"title": {"text": self.measured.axis}},
+            hovertemplate="%{z:.4~g}<extra></extra>",
+        )
+        having = [trial for trial in self.measured.ranked if {first, second} <= trial.configuration.keys()][:POINTS]
+        figure.add_scatter(
+            x=[_shown(trial.configuration[first]) for trial in having],
+            y=[_shown(trial.configuration[second]) for trial in having],
+            mode="markers",
+            marker={"color": INK, "size": 6},
+            showlegend=False,
+            hovertext=[f"{_described(trial)}<br>{number(trial.value)}" for trial in having],
+            hovertemplate="%{hovertext}<extra></extra>",
+        )
+        kinds = [
+            "log" if name in self.measured.logarithmic else _kind(values)
+            for name, values in ((first, self.first_values), (second, self.second_values))
+        ]
+        return figure.update_xaxes(type=kinds[0]).update_yaxes(type=kinds[1])
+
+
+def importance_plot(objective: str, shares: Mapping[str, float], n_trials: int) -> ImportancePlot:
+    """The plot of shares by parameter, largest first."""
+    return ImportancePlot(objective, tuple(shares.items()), n_trials)
+
+
+def _best_words(measured: Measured, parameters: Sequence[str]) -> str:
+    best = measured.best
+    words = ", ".join(f"{name} = {_text(best.configuration.get(name))}" for name in parameters[:PANELS])
+    return f"The best, {quantity(best.value, measured.unit)}, has {words}"
+
+
+def _described(trial: TrialValue) -> str:
+    words = (f"{label(name)}={label(_text(value))}" for name, value in trial.configuration.items())
+    return f"trial {trial.number}: {', '.join(words)}"
+
+
+def _text(value: Parameter | None) -> str:
+    if value is None:
+        return "\u2013"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _shown(value: Parameter) -> int | float | str:
+    """The value as plotly takes it: numbers, and anything else as a text without HTML."""
+    return label(str(value)) if isinstance(value, str | bool) else value
+
+
+def _kind(values: Sequence[Parameter]) -> str:
+    return "category" if any(isinstance(value, str | bool) for value in values) else "linear"
+
+
+def _place(value: Any, values: Sequence[Any]) -> float | None:
+    """The rank of a value among the different ones, from 0 to 1; None for a parameter that does not apply."""
+    if value is None:
+        return None
+    different = sorted({other for other in values if other is not None}, key=lambda one: (str(type(one)), one))
+    return different.index(value) / max(len(different) - 1, 1)
