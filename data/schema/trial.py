@@ -256,8 +256,11 @@ class TrialRecord:
 
     @property
     def is_void(self) -> bool:
-        """Return whether it says nothing about its configuration: it ended for another reason, unmeasured."""
-        return not self.charged and self.trial.state in ENDED - {TrialState.DONE}
+        """Return whether it says nothing about its configuration: it ended for another reason, unmeasured.
+
+        A trial that was imported, which nobody ever held, says what its state says.
+        """
+        return not self.charged and self.owner is not None and self.trial.state in ENDED - {TrialState.DONE}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:

@@ -105,7 +105,7 @@ class Trials:
         self._told = [TrialRecord(Trial({"batch": 1}, TrialState.DONE, 1.0), "s1", run_id=run_id) for run_id in run_ids]
 
     def trials(self, study: str) -> list[TrialRecord]:
-        assert study == "ddp"
+        assert study == "s1"
         return self._told
 
 
