@@ -28,8 +28,9 @@ EVERY_DAY := not thorough and
 test: ready  ## check + the tests of every day: each promise and each real part once, in ten minutes on 2 cores
 	@$(MAKE) --no-print-directory phases ONLY='$(EVERY_DAY)'
 
-test-all: ready  ## check + every test, also those that repeat, count or take long
+test-all: ready peers  ## check + every test, also those that repeat, count or take long, and ours in Optuna and Ray Tune
 	@$(MAKE) --no-print-directory phases
+	@$(PEERS)/bin/python -m pytest -q -p no:cacheprovider -p no:unraisableexception tests/samplers tests/models/tuner/search/test_named_searches.py
 
 ready: $(INSTALLED) debian
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check compiled
@@ -82,12 +83,12 @@ frameworks:
 	  --no-build-isolation-package deepspeed --requirements requirements-frameworks.txt
 	$(FRAMEWORKS)/bin/uv pip install --quiet --python $(FRAMEWORKS)/bin/python --no-deps --editable .
 
-# Other tuners, with which `$(PEERS)/bin/python -m benchmarks --accuracy tuner` compares ours.
+# Other tuners: `$(PEERS)/bin/python -m benchmarks --accuracy tuner` compares ours with them, `make test-all` runs ours in them.
 PEERS := .venv-peers
 peers:
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/pip install --quiet --constraint constraints.txt torch uv
-	$(PEERS)/bin/uv pip install --quiet --python $(PEERS)/bin/python --requirements requirements-peers.txt --editable '.[server]'
+	$(PEERS)/bin/uv pip install --quiet --python $(PEERS)/bin/python --requirements requirements-peers.txt --editable '.[server,postgres]'
 
 clean:
 	rm -rf $(VENV) $(FRAMEWORKS) $(PEERS) build dist src/*.egg-info

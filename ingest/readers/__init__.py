@@ -26,8 +26,10 @@ from crosswind.ingest.readers.schedulers.pbs import PbsReader
 from crosswind.ingest.readers.schedulers.swf import SwfReader
 from crosswind.ingest.readers.searches.configurations import ConfigurationsReader
 from crosswind.ingest.readers.searches.kernel_tuner import KernelTunerReader
+from crosswind.ingest.readers.searches.kernel_tuner_t4 import KernelTunerT4Reader
 from crosswind.ingest.readers.searches.optuna_journal import OptunaJournalReader
 from crosswind.ingest.readers.searches.optuna_sqlite import OptunaReader
+from crosswind.ingest.readers.searches.ray_tune import RayTuneReader
 from crosswind.ingest.readers.slurm.sacct import SacctReader
 from crosswind.ingest.readers.slurm.sacct_json import SacctJsonReader
 from crosswind.ingest.readers.slurm.scontrol import ScontrolReader
@@ -87,6 +89,8 @@ READERS: tuple[Reader, ...] = (
     OptunaReader(),
     OptunaJournalReader(),
     KernelTunerReader(),
+    KernelTunerT4Reader(),
+    RayTuneReader(),
     ConfigurationsReader(),
     TableReader(),
 )

@@ -45,6 +45,8 @@ SIGNS: Mapping[str, Sequence[str]] = {
     "trainer_state": ('"log_history"', '"global_step"', '"best_metric"'),
     "optuna_journal": ('"op_code"', '"study_id"'),
     "kernel_tuner": ('"tune_params_keys"', '"cache"', '"device_name"'),
+    "kernel_tuner_t4": ('"results"', '"invalidity"', '"measurements"'),
+    "ray_tune": ('"trial_data"', '"runner_data"', "evaluated_params"),
     "configurations": ("objective", "maximise:", "maximize:"),
 }
 

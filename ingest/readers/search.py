@@ -32,7 +32,7 @@ def candidates_below(folder: Path, format: str | None = None) -> Iterator[Candid
             yield _candidate(path, format)
             continue
         try:
-            reader = _reader_of(path, format)
+            reader = folder_reader_of(path, format)
             waiting += [] if reader else reversed(_entries(path))
         except UnavailableError as error:
             if path == folder:
@@ -43,8 +43,8 @@ def candidates_below(folder: Path, format: str | None = None) -> Iterator[Candid
             yield Candidate(path, reader)
 
 
-def _reader_of(folder: Path, format: str | None) -> Reader | None:  # noqa: A002
-    """Return the reader that takes the whole folder as one. Raises: UnavailableError."""
+def folder_reader_of(folder: Path, format: str | None = None) -> Reader | None:  # noqa: A002
+    """Return the reader that takes the whole folder as one; None where none does. Raises: UnavailableError."""
     named = (reader for reader in READERS if isinstance(reader, FolderReader) and format in (None, reader.name))
     return next((reader for reader in named if _is_its(reader, folder)), None)
 

@@ -84,10 +84,15 @@ def _objective(path: Path, header: Mapping[str, object]) -> tuple[str, int]:
     objective = header.get("objective", "time")
     if isinstance(objective, list) and len(objective) == 1:  # as version 1.5 writes it
         objective = objective[0]
+    return str(objective), sign_of(path, objective)
+
+
+def sign_of(path: Path, objective: object) -> int:
+    """Return the sign that makes lower better. Raises: MalformedError for an objective of unknown direction."""
     if not isinstance(objective, str) or objective not in LOWER_IS_BETTER + HIGHER_IS_BETTER:
         accepted = ", ".join(LOWER_IS_BETTER + HIGHER_IS_BETTER)
         raise MalformedError(f"{path}: objective {objective!r:.80} has no known direction; expected one of: {accepted}")
-    return objective, -1 if objective in HIGHER_IS_BETTER else 1
+    return -1 if objective in HIGHER_IS_BETTER else 1
 
 
 def _trial(

@@ -17,6 +17,7 @@ from crosswind.ingest.readers.searches.value_domain import allows
 MINIMISE, MAXIMISE = 1, 2  # optuna.study.StudyDirection
 STATES = {1: TrialState.DONE, 2: TrialState.PRUNED, 3: TrialState.FAILED}  # optuna.trial.TrialState
 GOING = (0, 4)  # RUNNING, WAITING
+OWN_STATE = "crosswind:state"  # a user attribute of trials
 
 
 @dataclass
@@ -29,6 +30,7 @@ class StoredTrial:
     values: Sequence[object] = ()
     parameters: dict[str, object] = field(default_factory=dict)
     distributions: dict[str, str] = field(default_factory=dict)
+    is_infeasible: bool = False  # it failed because it cannot run, as `crosswind tune export` wrote beside it
 
 
 @dataclass
@@ -123,6 +125,8 @@ class _Reading:
         if state is TrialState.DONE and objective is None:
             self.remarks["trials ended without a finite objective: failed"] += 1
             state = TrialState.FAILED
+        if trial.is_infeasible and state is TrialState.FAILED:
+            state = TrialState.INFEASIBLE
         return Trial(configuration, state, objective, f"{self.study_id}-{trial.number:08d}")
 
     def _configuration(self, trial: StoredTrial) -> Mapping[str, Parameter]:

@@ -12,7 +12,7 @@ from crosswind.data.schema.trial import History
 from crosswind.ingest.reader.lines import numbered_lines, plain_head
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.searches.optuna_history import GOING, StoredStudy, StoredTrial, history_of
+from crosswind.ingest.readers.searches.optuna_history import GOING, OWN_STATE, StoredStudy, StoredTrial, history_of
 
 Operation = Mapping[str, object]
 FRACTION = re.compile(r"\.[0-9]+")
@@ -103,6 +103,8 @@ class _Journal:
         trial.parameters |= parameters
         trial.distributions |= {name: str(text) for name, text in distributions.items()}
         trial.values = _values(operation)
+        own = operation.get("user_attrs")
+        trial.is_infeasible = isinstance(own, dict) and own.get(OWN_STATE) == "infeasible"
         began = time_of(self.clock, operation.get("datetime_start"))
         study.created_ns = min(at_ns for at_ns in (study.created_ns, began) if at_ns) if began else study.created_ns
         self.trials[len(self.trials)] = trial

@@ -10,7 +10,7 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.trial import History
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.searches.optuna_history import StoredStudy, StoredTrial, history_of, parsed
+from crosswind.ingest.readers.searches.optuna_history import OWN_STATE, StoredStudy, StoredTrial, history_of, parsed
 from crosswind.ingest.readers.searches.optuna_journal import time_of
 from crosswind.ingest.readers.sqlite_file import columns_of, has_tables, opened
 
@@ -54,6 +54,7 @@ def _study(database: sqlite3.Connection, study_id: object, name: str, clock: Clo
     trials = _trials(database, study_id)
     _add_parameters(database, study_id, trials)
     _add_values(database, study_id, trials)
+    _add_own_states(database, trials)
     began = [time_of(clock, text) for (text,) in database.execute(_STARTS, [study_id])]
     created_ns = min((start_ns for start_ns in began if start_ns), default=0)
     return StoredStudy(name, directions, names[0] if names else None, created_ns, list(trials.values()))
@@ -89,6 +90,15 @@ def _add_values(database: sqlite3.Connection, study_id: object, trials: dict[obj
     for trial_id, value, value_type in database.execute(ask, [study_id]):
         if trial_id in trials and value_type == FINITE:
             trials[trial_id].values = [value]
+
+
+def _add_own_states(database: sqlite3.Connection, trials: dict[object, StoredTrial]) -> None:
+    if not {"trial_id", "key", "value_json"} <= columns_of(database, "trial_user_attributes"):
+        return
+    ask = "select trial_id, value_json from trial_user_attributes where key = ?"
+    for trial_id, text in database.execute(ask, [OWN_STATE]):
+        if trial_id in trials:
+            trials[trial_id].is_infeasible = parsed(text) == "infeasible"
 
 
 def _whole(value: object) -> int:

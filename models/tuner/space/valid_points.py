@@ -24,6 +24,7 @@ HOPELESS_MAX = 25_000  # the same where there are more than COMBINATIONS_MAX com
 COMBINATIONS_MAX = 1_000_000
 TRIES_MAX = 50  # of a search, all from the start
 DRAWS_MAX = 2_000  # of real numbers, before a draw is given up
+ENDLESS = 10  # values that an endless parameter counts as: draws must not all go where there is none
 
 Values = tuple[Parameter | Missing, ...]
 
@@ -82,7 +83,7 @@ class ValidPoints:
 
     @cached_property
     def count(self) -> int | None:
-        """The number of choices of the listed parameters that may be valid; None where counting is too hard."""
+        """The number of choices that may be valid, an endless parameter as ENDLESS; None where counting is too hard."""
         try:
             return self._count(0, self._start) if self._start else 0
         except TooManyNodesError:
@@ -97,7 +98,7 @@ class ValidPoints:
     def draw(self, rng: np.random.Generator) -> Values | None:
         """Return a random valid configuration; None where the search for one failed.
 
-        All are equally likely where there is a `count`; the endless parameters are drawn until they fit.
+        All choices that count are equally likely where there is a `count`; endless parameters are drawn until they fit.
         """
         for _ in range(DRAWS_MAX if self._start else 0):
             chosen = self._counted_choice(rng) if self.count is not None else self._searched_choice(rng)
@@ -165,9 +166,12 @@ class ValidPoints:
 
     def _open_values(self, depth: int, node: Node) -> Values:
         """Return the values that the parameter may take; ABSENT alone where it does not apply."""
+        return (self._values[self.names[depth]] or ()) if self._applies(depth, node) else (ABSENT,)
+
+    def _applies(self, depth: int, node: Node) -> bool:
+        """Return whether the choices so far let the parameter apply."""
         condition = dict(node.conditions).get(depth, Constant(True))
-        applies = isinstance(condition, Constant) and condition.value is True
-        return (self._values[self.names[depth]] or ()) if applies else (ABSENT,)
+        return isinstance(condition, Constant) and condition.value is True
 
     def _passed(self, depth: int, node: Node, values: Mapping[str, Parameter | Missing]) -> Node | None:
         conditions = tuple((at, condition.given(values)) for at, condition in node.conditions if at != depth)
@@ -177,7 +181,7 @@ class ValidPoints:
 
     def _count(self, depth: int, node: Node) -> int:
         if depth == self.n_finite:
-            return 1
+            return math.prod(ENDLESS for place in range(depth, len(self.names)) if self._applies(place, node))
         if (depth, node) not in self._counts:
             steps = self._steps(depth, node)
             alike = steps and self.names[depth] not in node.names  # all lead to the same node
@@ -240,9 +244,7 @@ class ValidPoints:
         """Return the choice with random values of the other parameters; None where they do not fit."""
         for depth in range(self.n_finite, len(self.names)):
             name = self.names[depth]
-            condition = dict(node.conditions).get(depth, Constant(True))
-            applies = isinstance(condition, Constant) and condition.value is True
-            value = self.domains[name].sample(rng) if applies else ABSENT
+            value = self.domains[name].sample(rng) if self._applies(depth, node) else ABSENT
             after = self._passed(depth, node, {name: value})
             if after is None:
                 return None

@@ -188,3 +188,70 @@ def test_a_missing_file_and_a_study_elsewhere_are_told(ask: Ask, tmp_path: Path)
     assert "'nobody'" in ask("tune", "import", "nobody", "none.csv")[2]
     complaint = ask("tune", "import", "table", "none.csv", "--folder", str(tmp_path))[2]
     assert "the study is in a folder: import where its store is" in complaint
+
+
+RAY = """
+objective: accuracy
+direction: maximise
+parameters:
+  lr: {kind: float, low: 0.00001, high: 0.1, log: true}
+  model/width: {kind: int, low: 8, high: 512, log: true}
+"""
+
+
+def test_an_experiment_of_ray_tune_is_taken_over_from_its_folder(ask: Ask) -> None:
+    Path("ray.yaml").write_text(RAY)
+    ask("tune", "create", "ray.yaml")
+    code, said, complaint = ask("tune", "import", "ray", str(RECORDINGS / "ray_tune/quick"))
+    assert (code, complaint) == (0, "")
+    assert said.startswith("8 trials taken over into ray, 0 do not fit")
+    best = json.loads(ask("tune", "best", "ray", "--json")[1])
+    assert (best["objective"], best["configuration"]["model/width"]) == (0.860426, 86)
+
+
+def test_results_of_kernel_tuner_are_taken_over(ask: Ask) -> None:
+    code, said, _ = ask("tune", "import", "kernel", str(RECORDINGS / "kernel_tuner_t4/scale-results.json"))
+    assert code == 0
+    assert said.startswith("6 trials taken over into kernel, 7 do not fit")
+
+
+def test_what_was_maximised_is_refused_by_a_study_that_minimises(ask: Ask) -> None:
+    code, _, complaint = ask("tune", "import", "optuna", str(RECORDINGS / "ray_tune/quick"))
+    assert code == 2
+    assert "accuracy was maximised, expected an objective that is minimised, as in study optuna" in complaint
+    Path("rate.yaml").write_text(STUDY + "direction: maximise\n")
+    ask("tune", "create", "rate.yaml")
+    complaint = ask("tune", "import", "rate", str(RECORDINGS / "kernel_tuner/scale.json"))[2]
+    assert "time was minimised, expected an objective that is maximised, as in study rate" in complaint
+    assert trials(ask, "rate") == []
+
+
+def test_a_database_is_named_by_url_and_its_password_is_not_shown(ask: Ask) -> None:
+    path = (RECORDINGS / "optuna/optuna.db").absolute()
+    assert ask("tune", "import", "optuna", f"sqlite:///{path}", "--of", "step-time")[0] == 0
+    assert len(trials(ask, "optuna")) == 8
+    complaint = ask("tune", "import", "optuna", "nosuch://me:secret@127.0.0.1:1/optuna")[2]
+    assert "nosuch://me:***@127.0.0.1:1/optuna: " in complaint
+    assert "secret" not in complaint
+
+
+@pytest.mark.parametrize("form", ["optuna", "t4"])
+def test_an_export_is_imported_as_it_was(ask: Ask, form: str) -> None:
+    Path("old.csv").write_text(TABLE)
+    ask("tune", "import", "table", "old.csv")
+    Path("again.yaml").write_text(STUDY)
+    ask("tune", "create", "again.yaml")
+    Path("exported").write_text(ask("tune", "export", "table", "--format", form)[1])
+    assert ask("tune", "import", "again", "exported")[0] == 0
+    fields = ("configuration", "state", "objective")
+    copied, kept = ([[trial[field] for field in fields] for trial in trials(ask, name)] for name in ("again", "table"))
+    assert sorted(copied, key=str) == sorted(kept, key=str)
+    assert len(kept) == 3
+
+
+def test_points_for_ray_are_the_complete_trials(ask: Ask) -> None:
+    Path("old.csv").write_text(TABLE)
+    ask("tune", "import", "table", "old.csv")
+    points = json.loads(ask("tune", "export", "table", "--format", "ray")[1])
+    assert (points["metric"], points["mode"]) == ("loss", "min")
+    assert sorted(points["evaluated_rewards"]) == [0.25, 0.5]

@@ -37,8 +37,9 @@ def _configure_making(actions: Actions) -> None:
     create.add_argument("--search", choices=SEARCHES, help="who searches (default: as the file says, else Crosswind)")
     create.add_argument("--stop", choices=(STOP_AUTO,), help="no more trials once they are not worth it")
     create.add_argument("--if-absent", action="store_true", help="leave the same study as it is; refuse another one")
-    old = _action(actions, "import", "take over finished trials of Optuna, Kernel Tuner or a CSV file")
-    old.add_argument("file", type=Path, help="a file, or a folder of which every file that can be read is taken")
+    old = _action(actions, "import", "take over finished trials of Optuna, Ray Tune, Kernel Tuner or a CSV file")
+    help_text = "a file, an experiment's folder, the URL of Optuna's database, or a folder of which every file is read"
+    old.add_argument("file", metavar="PATH", help=help_text)
     old.add_argument("--of", metavar="NAME", help="of a file with several studies, the one meant")
 
 
@@ -77,8 +78,8 @@ def _configure_results(actions: Actions) -> None:
     _action(actions, "status", "every trial, and the best so far")
     best = _action(actions, "best", "the best configuration, and how sure that is")
     best.add_argument("--format", choices=("text", "json", "yaml", "toml", "env"), default="text")
-    export = _action(actions, "export", "all trials as a table for other tools")
-    export.add_argument("--format", choices=("csv", "json"), default="csv")
+    export = _action(actions, "export", "all trials as a table, or for other tuners")
+    export.add_argument("--format", choices=("csv", "json", "optuna", "t4", "ray"), default="csv")
 
 
 def _configure_life(actions: Actions) -> None:

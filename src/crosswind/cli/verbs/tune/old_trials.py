@@ -1,4 +1,4 @@
-"""Finished trials of other tools taken over into a study: Optuna, Kernel Tuner, or a table in a CSV file."""
+"""Finished trials of other tools taken over into a study: Optuna, Ray Tune, Kernel Tuner, or a table in a CSV file."""
 
 import argparse
 import csv
@@ -16,6 +16,8 @@ from crosswind.data.store.store import Store
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers import reader_for
 from crosswind.ingest.readers.clock import zone_named
+from crosswind.ingest.readers.search import folder_reader_of
+from crosswind.ingest.readers.searches.optuna_url import histories_at, is_url, shown
 from crosswind.models.tuner.space.space import Space
 from crosswind.settings import Settings
 
@@ -62,17 +64,18 @@ def take_over(arguments: argparse.Namespace, settings: Settings, place: tuple[st
     return OK
 
 
-def _taken(path: Path, study: Study, system: str, of: str | None) -> list[Taken]:
-    """Return what the file gave, or each file of a folder, one that cannot be read with the reason.
+def _taken(where: str, study: Study, system: str, of: str | None) -> list[Taken]:
+    """Return what a file, an experiment or a database gave, or each file of a folder, a bad one with the reason.
 
     Raises: as `trials_in` for a file alone; InvalidInputError for a folder without any trial.
     """
 
-    def take(file: Path, name: str) -> Taken:
-        return Taken(name, *fitting(study, trials_in(file, study, system, of)))
+    def take(file: Path | str, name: str) -> Taken:
+        return Taken(name, *fitting(study, trials_in(str(file), study, system, of)))
 
-    if not path.is_dir():
-        return [take(path, str(path))]
+    path = Path(where)
+    if is_url(where) or not path.is_dir() or folder_reader_of(path):
+        return [take(where, shown(where))]
     taken = [_readable(take, file, str(file.relative_to(path))) for file in _files(path)]
     if not any(part.trials or part.refused for part in taken):
         reasons = "".join(f"\n  {part}" for part in taken[:QUOTED])
@@ -111,7 +114,7 @@ def _say(study: Study, count: int, taken: Sequence[Taken], arguments: argparse.N
     say(f"{count} trials taken over into {study.name}, {len(refused)} do not fit its space")
     for line in refused[:QUOTED]:
         say(f"  {line}")
-    if arguments.file.is_dir():
+    if Path(arguments.file).is_dir():
         say("\n".join(str(part) for part in taken))
 
 
@@ -135,25 +138,44 @@ def fitting(study: Study, trials: Iterable[Trial]) -> tuple[list[Trial], list[st
     return list(kept.values()), refused
 
 
-def trials_in(path: Path, study: Study, system: str, of: str | None) -> Iterator[Trial]:
-    """The finished trials that a file holds. Raises: MalformedError, UnavailableError, InvalidInputError."""
-    if path.suffix.lower() in {".csv", ".tsv"}:
-        yield from _rows(path, study)
+def trials_in(where: str, study: Study, system: str, of: str | None) -> Iterator[Trial]:
+    """The finished trials at a path or URL. Raises: MalformedError, UnavailableError, InvalidInputError."""
+    path = where.removeprefix("sqlite:///")  # an SQLite file is read without Optuna
+    if not is_url(path) and Path(path).suffix.lower() in {".csv", ".tsv"}:
+        yield from _rows(Path(path), study)
         return
-    reader = reader_for(path, None)
-    report = Report(str(path), reader.name)
-    histories = [
-        history
-        for history in reader.read(path, report, Context(system, zone_named("UTC")))
-        if isinstance(history, History)
-    ]
+    histories = list(_histories(path, Context(system, zone_named("UTC"))))
     chosen = [history for history in histories if of is None or history.study.name.startswith(of)]
     if len(chosen) != 1:
         names = ", ".join(history.study.name for history in histories) or "none"
-        raise InvalidInputError(f"{path} holds the studies {names}: --of NAME says which one is meant")
+        raise InvalidInputError(f"{shown(path)} holds the studies {names}: --of NAME says which one is meant")
+    _check_direction(chosen[0].study, study)
     for trial in chosen[0].trials:
         if trial.state in ENDED:
             yield trial
+
+
+def _histories(where: str, context: Context) -> Iterator[History]:
+    """The searches of a file, of a folder that is one as a whole, or of a database."""
+    if is_url(where):
+        yield from histories_at(where, Report(shown(where), "optuna"), context)
+        return
+    path = Path(where)
+    reader = (folder_reader_of(path) if path.is_dir() else None) or reader_for(path)
+    for record in reader.read(path, Report(where, reader.name), context):
+        if isinstance(record, History):
+            yield record
+
+
+def _check_direction(theirs: Study, ours: Study) -> None:
+    """Refuse what was maximised where the study minimises, and the reverse: readers write a minus before its name."""
+    if theirs.objective.startswith("-") is not (ours.is_maximised or ours.objective.startswith("-")):
+        words = ("minimised", "maximised")
+        aim = words[theirs.objective.startswith("-")]
+        raise InvalidInputError(
+            f"{theirs.name}: {theirs.objective.removeprefix('-')} was {aim}, expected an objective that is "
+            f"{words[aim == words[0]]}, as in study {ours.name}"
+        )
 
 
 def _rows(path: Path, study: Study) -> Iterator[Trial]:

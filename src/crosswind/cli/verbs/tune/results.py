@@ -6,6 +6,7 @@ import io
 import shlex
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from crosswind.cli.text.output import say, say_json
 from crosswind.cli.verbs.tune.config_file import config_text
@@ -20,6 +21,7 @@ from crosswind.models.tuner.service.service import StudyService, StudyStatus
 from crosswind.settings import Settings
 
 OK = 0
+OTHERS = {"optuna": ("optuna_journal", "journal_of"), "t4": ("t4", "results_of"), "ray": ("ray_points", "points_of")}
 FACTS = ("trial_id", "state", "owner", "run_id", "reason")
 
 
@@ -101,7 +103,11 @@ def _formatted(form: str, configuration: Configuration) -> str:
 
 def _export(arguments: argparse.Namespace, service: StudyService) -> None:
     study, records = service.status(arguments.study).study, service.trials(arguments.study)
-    if arguments.json or arguments.format == "json":
+    if arguments.format in OTHERS:
+        module, function = OTHERS[arguments.format]
+        write = getattr(import_module(f"crosswind.models.tuner.exports.{module}"), function)
+        sys.stdout.write(write(study, records))
+    elif arguments.json or arguments.format == "json":
         say_json([_row(study, record) for record in records])
     else:
         sys.stdout.write(_csv([_row(study, record) for record in records]))

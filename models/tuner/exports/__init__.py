@@ -1,0 +1,1 @@
+"""Studies in the formats of other tuners, written without these."""
