@@ -27,6 +27,7 @@ LENGTH_PRIOR = (0.0, 1.0)
 NOISE_PRIOR = (-5.0, 1.5)
 BOUNDS = {"variance": (0.05, 20.0), "length": (0.05, 50.0), "noise": (1e-5, 1.0)}
 STEPS_MAX = 40
+ABOVE_MEAN = math.sqrt(2 / math.pi)  # the expectation of a standard normal value above 0
 BLOCK = 4096  # points predicted at once, so that the kernel stays in the processor's cache
 
 
@@ -64,6 +65,13 @@ class Process:
         if len(X) == 0:
             return self
         return Process.given(self.theta, np.vstack([self.X, X]), np.concatenate([self.y, self.predict(X)[0]]))
+
+    def with_worse(self, X: Floats) -> "Process":
+        """The posterior as if the points X had values above the mean: what is expected of these, or more."""
+        if len(X) == 0:
+            return self
+        values = np.maximum(self.predict(X)[0], ABOVE_MEAN)
+        return Process.given(self.theta, np.vstack([self.X, X]), np.concatenate([self.y, values]))
 
     def predict(self, X: Floats) -> tuple[Floats, Floats]:
         """Expected value and standard deviation without noise at X (m, d), (m,) each."""

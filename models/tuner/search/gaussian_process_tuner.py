@@ -28,8 +28,8 @@ class GaussianProcessTuner:
     """Expected improvement times the chance of success, over the free configurations or, of very many, some of them.
 
     The logarithm of the objective is modelled where all objectives are positive. Pending trials and suggestions before
-    count as measured at their expected values. Failed and infeasible trials lower the chance of success nearby and
-    never enter the process as numbers.
+    count as measured at their expected values, pruned trials as worse than the middle of those measured. Failed and
+    infeasible trials lower the chance of success nearby and never enter the process as numbers.
 
     Args:
         space: The configurations to choose from.
@@ -75,7 +75,8 @@ class GaussianProcessTuner:
         rows = _best_and_newest(objectives)
         assumed = self._points([*self._trials.pending, *chosen])
         with one_thread():
-            process = Process.fitted(self._points(done)[rows], standardised(objectives)[rows])
+            measured = Process.fitted(self._points(done)[rows], standardised(objectives)[rows])
+            process = measured.with_worse(self._points(self._trials.pruned[-DONE_MAX:]))
             best = self._best(free, count, process.believing(assumed))
         return [free.configurations[index] for index in best]
 

@@ -149,7 +149,8 @@ class ParetoTuner:
             if surfaces is None or len(points) < JUDGED_MIN or len(free) == 0:
                 order = np.random.default_rng(self._seed).permutation(len(free))
                 return [free.configurations[index] for index in order[:count]]
-            assumed = self._space.coordinates([*self._trials.pending, *chosen])
+            stopped = self._trials.pruned[-JUDGED_MAX:]  # worse than expected; else they would be asked for again
+            assumed = self._space.coordinates([*self._trials.pending, *stopped, *chosen])
             invalid = self._space.coordinates(self._trials.invalid[-JUDGED_MAX:])
             chance = chance_of_success(free.points, points, invalid)
             best = _picked(surfaces.believing(assumed), free.points, chance, count)

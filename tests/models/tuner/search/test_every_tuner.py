@@ -98,6 +98,17 @@ def test_nothing_taken_is_suggested_again(make: MakeTuner, state: TrialState) ->
 
 
 @EVERY
+def test_a_place_where_trials_are_pruned_is_left(make: MakeTuner) -> None:
+    tuner, pruned = experienced(make, ENDLESS), []
+    for _ in range(8):
+        pruned += tuner.suggest(1)
+        tuner.observe([Trial(pruned[-1], TrialState.PRUNED)])
+    points = ENDLESS.coordinates(pruned)
+    gaps = np.abs(points[:, None] - points[None]).max(axis=2)[np.triu_indices(len(points), 1)]
+    assert np.median(gaps) > 0.05
+
+
+@EVERY
 def test_a_released_trial_may_come_back(make: MakeTuner) -> None:
     tuner = experienced(make, FINITE)
     [held] = tuner.suggest(1)

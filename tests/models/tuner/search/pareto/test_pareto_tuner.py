@@ -166,3 +166,18 @@ def test_a_trial_without_outcomes_is_not_suggested_again() -> None:
     [first] = tuner.suggest(1)
     tuner.observe([Trial(first, TrialState.DONE, 1.0, "a")])
     assert first not in tuner.suggest(10)
+
+
+def test_a_place_where_trials_are_pruned_is_left() -> None:
+    space = Space.from_json({name: {"kind": "float", "low": 0, "high": 30} for name in ("clock", "batch")})
+    tuner = ParetoTuner(space, 0, BOTH)
+    for number, configuration in enumerate(space.random(8, 0)):
+        measured = outcomes({name: float(value) + 1 for name, value in configuration.items()})
+        tuner.observe([Trial(configuration, TrialState.DONE, 1.0, f"{number}")], {f"{number}": measured})
+    pruned: list[Configuration] = []
+    for _ in range(6):
+        pruned += tuner.suggest(1)
+        tuner.observe([Trial(pruned[-1], TrialState.PRUNED, trial_id=f"pruned {len(pruned)}")])
+    points = space.coordinates(pruned)
+    gaps = np.abs(points[:, None] - points[None]).max(axis=2)[np.triu_indices(len(points), 1)]
+    assert np.median(gaps) > 0.05
