@@ -59,6 +59,14 @@ def test_a_typo_does_not_burn_the_budget(tune: Tune, command: tuple[str, ...], m
     assert trials(tune)[3:] == [("done", True)] * 6
 
 
+def test_a_typo_does_not_lose_the_start(tune: Tune, tmp_path: Path) -> None:
+    start = {"objective": "loss", "parameters": {"x": {"kind": "int", "low": 1, "high": 50}}, "start": {"x": 7}}
+    (tmp_path / "t.json").write_text(json.dumps(start))
+    tune("create", "t.json")
+    tune("exec", "t", *QUIET, *LOSS, "--trials", "2", "--", "python3", "trian.py", "{x}", code=2)
+    assert "loss=7" in tune("exec", "t", *QUIET, *LOSS, "--", "bash", "-c", "echo loss={x}")
+
+
 def test_what_a_configuration_does_is_counted(tune: Tune) -> None:
     tune("exec", "s", *QUIET, *LOSS, "--", "bash", "-c", "echo loss={x}")
     tune("exec", "s", *QUIET, *LOSS, "--", "bash", "-c", "exit 2", code=2)

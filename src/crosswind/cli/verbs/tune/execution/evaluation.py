@@ -5,7 +5,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -168,9 +168,16 @@ class Evaluation:
                 ended = _believed(ended, doubts)
             if ended.result:
                 self._report(ended.result)
+            if ended.fault and record.trial.configuration in self.study.start:
+                self._enqueue_again(record)
             if not doubts:
                 self.store()
             return replace(ended, is_leaving=watch.is_leaving)
+
+    def _enqueue_again(self, record: TrialRecord) -> None:
+        """Let a configuration of the study's start wait for a command without the fault."""
+        with suppress(ProjectError):
+            self.service.retry(self.study.study_id, record.trial_id)
 
     @contextmanager
     def _giving_back(self, record: TrialRecord) -> Iterator[None]:
