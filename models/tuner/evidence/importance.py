@@ -56,7 +56,7 @@ class Effects:
         """Return the share of each parameter alone, largest first; what is missing to 1 follows several together."""
         whole = float(np.var(self.forest.predict(self.sample)[0]))
         shares = {
-            name: float(np.var(self._averages(columns, self.sample[:PLACES, columns]))) / whole if whole > 0 else 0.0
+            name: min(1.0, float(np.var(self._averages(columns, self._places(columns)))) / whole) if whole > 0 else 0.0
             for name, columns in self._columns().items()
         }
         return MappingProxyType(dict(sorted(shares.items(), key=lambda entry: -entry[1])))
@@ -68,6 +68,12 @@ class Effects:
             [self.space.domains[name].places([pair[name] for pair in pairs]) for name in (first, second)]
         )
         return self.scale.back(self._averages(columns, points))
+
+    def _places(self, columns: Sequence[int]) -> Floats:
+        """Return PLACES of the sample, (n, n_columns), evenly by rank: the first ones may vary more than the sample."""
+        ranks = np.lexsort(self.sample[:, columns].T)
+        middles = (np.arange(PLACES) + 0.5) * len(ranks) / PLACES
+        return np.asarray(self.sample[ranks[middles.astype(int)]][:, columns])
 
     def _averages(self, columns: Sequence[int], places: Floats) -> Floats:
         """Return the prediction at each place of these columns, (n_places, n_columns), averaged over the sample."""

@@ -37,6 +37,16 @@ def test_the_largest_comes_first_and_a_constant_explains_nothing() -> None:
     assert set(flat.importances().values()) == {0.0}
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_parameter_beside_a_constant_explains_everything(seed: int) -> None:
+    space = Space.from_json({"a": UNIT, "c": {"kind": "ordinal", "values": [5]}})
+    configurations = space.random(10, seed)
+    shares = Effects.of(space, configurations, [float(one["a"]) for one in configurations], seed=seed).importances()
+    assert shares["a"] == pytest.approx(1.0, abs=0.05)
+    assert shares["a"] <= 1.0
+    assert shares["c"] == 0.0
+
+
 def test_a_surface_averages_over_the_other_parameters() -> None:
     pairs = [{"a": a, "b": b} for a in (0.1, 0.9) for b in (0.1, 0.9)]
     low, middle, other, high = effects({"a": 1.0, "b": 1.0, "c": 0.0}).surface("a", "b", pairs)
