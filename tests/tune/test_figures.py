@@ -55,6 +55,15 @@ def test_parameters_that_are_none_are_refused(study: tune.Study) -> None:
         study.slice_plot("batch")
     with pytest.raises(InvalidInputError, match="there are 1 parameters, expected two or none"):
         study.contour_plot("lr")
+    with pytest.raises(InvalidInputError, match="the figure is over lr and lr, expected two different parameters"):
+        study.contour_plot("lr", "lr")
+
+
+def test_a_contour_of_a_single_parameter_is_refused() -> None:
+    with tune.study("narrow", {"lr": (0.0, 1.0)}) as study:
+        study.optimize(lambda trial: trial["lr"], trials=8)  # type: ignore[arg-type,return-value]
+        with pytest.raises(InvalidInputError, match="the figure is over lr, expected two different parameters"):
+            study.contour_plot()
 
 
 def test_a_young_study_says_what_it_lacks() -> None:

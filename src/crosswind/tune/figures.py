@@ -52,7 +52,10 @@ class StudyFigures:
 
     def contour(self, parameters: Sequence[str]) -> go.Figure:
         """Return the objective over two parameters, by default the two most important."""
-        first, second = self._named(parameters or tuple(self.importances())[:2])[:2]
+        pair = self._named(parameters or tuple(self.importances())[:2])
+        if len(set(pair)) != 2:
+            raise InvalidInputError(f"the figure is over {' and '.join(pair)}, expected two different parameters")
+        first, second = pair
         along, up = self._grid(first), self._grid(second)
         pairs = [{first: value, second: other} for other in up for value in along]
         predicted = self._effects().surface(first, second, pairs).reshape(len(up), len(along))
