@@ -182,6 +182,14 @@ def test_closing_gives_back_what_was_not_told(open_study: Open) -> None:
     gc.collect()
 
 
+def test_a_closed_study_hands_out_nothing(open_study: Open) -> None:
+    study = open_study("loader", SPACE)
+    study.close()
+    with pytest.raises(InvalidInputError, match="study 'loader' is closed, expected an open one"):
+        study.ask()
+    assert len(open_study("loader").trials) == 0
+
+
 def test_a_lease_is_renewed_while_a_trial_runs_and_lost_without(open_study: Open) -> None:
     study = open_study("loader", SPACE, lease=0.4)
     trial = study.ask()

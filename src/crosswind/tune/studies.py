@@ -125,8 +125,12 @@ class Study:
     def ask(self) -> Trial | None:
         """Return a trial to evaluate, None once the budget or the space is used up.
 
-        Raises: UnavailableError when no service answers.
+        Raises: UnavailableError when no service answers; InvalidInputError once the study is closed.
         """
+        if not self._end.alive:  # nobody would renew the lease, or give the trial back
+            raise InvalidInputError(
+                f"study {self.name!r} is closed, expected an open one: crosswind.tune.study opens it"
+            )
         holding = ExitStack()
         try:
             lease = holding.enter_context(asking_process(self._lease_seconds))
