@@ -224,6 +224,8 @@ def test_a_name_stands_for_one_search(open_study: Open) -> None:
         open_study("loader", SPACE, objective="joules")
     with pytest.raises(ConflictError, match="is there with direction 'minimise', expected that, not 'maximise'"):
         open_study("loader", SPACE, direction="maximise")
+    with pytest.raises(InvalidInputError, match="direction is 'up', expected minimise or maximise"):
+        open_study("loader", direction="up")
     with pytest.raises(ConflictError, match="is taken"):
         open_study("loader", SPACE, load_if_exists=False)
 

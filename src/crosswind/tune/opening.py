@@ -144,7 +144,9 @@ def _expect_same(stored: schema.Study, study: schema.Study, wanted: Mapping[str,
 
 
 def _expect_facts(stored: schema.Study, wanted: Mapping[str, object]) -> None:
-    """Refuse another objective or direction than the study has. Raises: ConflictError."""
+    """Refuse another objective or direction than the study has. Raises: ConflictError; InvalidInputError for none."""
+    if wanted["direction"] not in (None, *DIRECTIONS):
+        raise InvalidInputError(f"direction is {wanted['direction']!r}, expected minimise or maximise")
     facts = {"objective": stored.objective, "direction": stored.direction or MINIMISE}
     named = {"objective": wanted["objective"], "direction": DIRECTIONS.get(str(wanted["direction"]))}
     for word, there in facts.items():
