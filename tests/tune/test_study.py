@@ -182,6 +182,22 @@ def test_closing_gives_back_what_was_not_told(open_study: Open) -> None:
     gc.collect()
 
 
+def test_a_configuration_of_ones_own_comes_first_and_a_budget_grows(open_study: Open) -> None:
+    study = open_study("loader", SPACE, trials=1)
+    study.enqueue({"batch": 64, "workers": 8})
+    study.optimize(seconds)
+    assert study.best.configuration == {"batch": 64, "workers": 8}
+    with pytest.raises(ConflictError):
+        study.enqueue({"batch": 8, "workers": 0})
+    study.extend(trials=2)
+    with pytest.raises(InvalidInputError, match="batch"):
+        study.enqueue({"batch": 9, "workers": 0})
+    study.optimize(seconds)
+    assert list(study.trials["state"]) == ["done"] * 3
+    with pytest.raises(InvalidInputError):
+        study.extend(hours=1)
+
+
 def test_a_closed_study_hands_out_nothing(open_study: Open) -> None:
     study = open_study("loader", SPACE)
     study.close()

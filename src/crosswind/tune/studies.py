@@ -203,6 +203,20 @@ class Study:
         self._check_end(trials, timeout)
         await run_loop_async(Loop.of(self, trials, timeout, catch), objective, parallel)
 
+    def enqueue(self, configuration: Configuration) -> None:
+        """Have a configuration tried before anything new; one that waits already is not added again.
+
+        Raises: InvalidInputError for one outside of the space; ConflictError where budget or hours are used up.
+        """
+        self._place.service.enqueue(self.study_id, [dict(configuration)])
+
+    def extend(self, *, trials: int | None = None, hours: float | None = None) -> None:
+        """Add trials to the budget of all who share the study, and hours from now on or from their present end.
+
+        Raises: InvalidInputError for a number out of bounds, and where the study has no such budget.
+        """
+        self._study = self._place.service.extend(self.study_id, trials=trials, hours=hours)
+
     @property
     def make(self) -> Callable[[Configuration], object] | None:
         """The maker of the program's own object for a configuration; None where the space is no dataclass."""
