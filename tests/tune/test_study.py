@@ -198,6 +198,22 @@ def test_a_configuration_of_ones_own_comes_first_and_a_budget_grows(open_study: 
         study.extend(hours=1)
 
 
+def test_a_value_that_cannot_be_judged_is_refused_with_what_is_missing(open_study: Open) -> None:
+    study = open_study("loader", SPACE, objective=["seconds", "maximise accuracy"])
+    trial = study.ask()
+    assert trial is not None
+    with pytest.raises(
+        InvalidInputError, match=r"value is 1\.0, expected a mapping of the outcomes that give seconds, "
+    ):
+        study.tell(trial, 1.0)
+    with pytest.raises(
+        InvalidInputError, match=r"objective seconds is not among .* \(joules\): expected it in the mapping"
+    ):
+        study.tell(trial, {"joules": 1.0})
+    study.tell(trial, {"seconds": 1.0, "accuracy": 0.9})
+    assert study.front[0].outcomes["accuracy"] == 0.9
+
+
 def test_a_closed_study_hands_out_nothing(open_study: Open) -> None:
     study = open_study("loader", SPACE)
     study.close()

@@ -352,7 +352,10 @@ class Study:
         """Return the objective as services keep it, and the outcomes."""
         if isinstance(value, Mapping):
             outcomes = {name: number_of(name, number) for name, number in value.items()}
-            return judged(self._study, trial.configuration, outcomes), outcomes
+            return judged(self._study, trial.configuration, outcomes, "expected it in the mapping"), outcomes
+        if self._study.objectives:
+            names = ", ".join(self._study.objectives)
+            raise InvalidInputError(f"value is {value!r:.80}, expected a mapping of the outcomes that give {names}")
         return self._study.signed(number_of("value", value)), {}
 
     def _report(self, trial: Trial, result: TrialResult) -> None:
