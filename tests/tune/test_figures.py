@@ -66,6 +66,17 @@ def test_a_contour_of_a_single_parameter_is_refused() -> None:
             study.contour_plot()
 
 
+def test_values_are_numbers_also_where_every_trial_failed() -> None:
+    with tune.study("broken", SPACE) as study:
+        assert study.trials["value"].dtype == float
+        trial = study.ask()
+        assert trial is not None
+        study.tell(trial, state="failed", reason="out of memory")
+        assert study.trials["value"].dtype == float
+        with pytest.raises(NotFoundError, match="study 'broken' has no trial with a value yet"):
+            study.importance_plot()
+
+
 def test_a_young_study_says_what_it_lacks() -> None:
     with tune.study("young", SPACE) as study:
         with pytest.raises(NotFoundError, match="study 'young' has no trial with a value yet"):

@@ -15,7 +15,8 @@ def trial_frame(study: Study, records: Sequence[TrialRecord]) -> pd.DataFrame:
     """Return one row a trial; a parameter or outcome that is called like a column of ours comes second, with `_`."""
     rows = [_row(study, number, record) for number, record in enumerate(records, 1)]
     columns = list(dict.fromkeys(name for row in rows for name in row if name not in LAST))
-    return pd.DataFrame(rows, columns=[*(columns or FIRST), *LAST])
+    frame = pd.DataFrame(rows, columns=[*(columns or FIRST), *LAST])
+    return frame.astype({"value": float})  # also where no trial has one
 
 
 def report_frame(study: Study, reports: Mapping[str, Sequence[Report]]) -> pd.DataFrame:
