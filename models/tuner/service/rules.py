@@ -5,6 +5,7 @@ Nothing is stored here.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ from crosswind.models.tuner.study.start import check_start
 from crosswind.models.tuner.study.stop_rules import rule_named
 
 NAME_MAX = 200  # characters of a study's or an outcome's name
+NOT_A_NAME = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # the last ones are of bytes that are no UTF-8
 TEXT_MAX = 4_000  # characters of a checkpoint's path
 OUTCOMES_MAX = 1_000
 PARAMETERS_MAX = 200  # of a study that grows
@@ -57,10 +59,16 @@ class SuggestRequest:
             raise InvalidInputError(f"count is {self.count}, expected 1 to {COUNT_MAX}")
 
 
+def check_name(name: str) -> None:
+    """Refuse a study's new name that cannot be stored, shown or typed. Raises: InvalidInputError."""
+    if not 1 <= len(name) <= NAME_MAX:
+        raise InvalidInputError(f"study name {name[:40]!r}: expected 1 to {NAME_MAX} characters")
+    if NOT_A_NAME.search(name):
+        raise InvalidInputError(f"study name {name[:40]!r}: expected no line breaks, control characters or half ones")
+
+
 def check_study(study: Study) -> None:
     """Refuse a study that cannot be tuned. Raises: InvalidInputError with field, value and expectation."""
-    if not 1 <= len(study.name) <= NAME_MAX:
-        raise InvalidInputError(f"study name {study.name[:40]!r}: expected 1 to {NAME_MAX} characters")
     budget = study.trials_max
     if budget is not None and not 1 <= budget <= TRIALS_MAX:
         raise InvalidInputError(f"trials_max is {budget}, expected 1 to {TRIALS_MAX}")

@@ -75,6 +75,7 @@ class FolderStudyService(TrialChanges):
 
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
         """Store a new study."""
+        rules.check_name(study.name)
         rules.check_study(study)
         if study.sources:
             rules.check_sources(study, self._studies())
@@ -106,12 +107,12 @@ class FolderStudyService(TrialChanges):
     def rename(self, study: str, name: str, *, force: bool = False, request: RequestKey | None = None) -> Study:
         """Give the study another name: its folder moves first, under a name that only one study can have."""
         folder = self._folder(study)
-        rules.check_study(replace(folder.study(), name=name))
+        rules.check_name(name)
         if not force:
             self._expect_no_lease(folder)
         path = self._root / folder_name(name)
         if path != folder.path:
-            if any(other.study().name == name for other in study_folders(self._root, self._clock)):
+            if any(other.name == name for other in self._studies()):
                 raise ConflictError(f"study name {name!r} is taken: choose another")
             folder = self._moved(folder, path, name)
         self._forget(study, name)
@@ -241,7 +242,7 @@ class FolderStudyService(TrialChanges):
         if named.is_there():
             return named
         for folder in study_folders(self._root, self._clock):
-            with suppress(MalformedError):  # of another study, for all that its name says
+            with suppress(MalformedError, NotFoundError):  # of another study, for all that its name says
                 stored = folder.study()
                 if study in (stored.study_id, stored.name) and folder.is_there():
                     return folder

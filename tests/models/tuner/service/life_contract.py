@@ -180,6 +180,14 @@ class LifeContract:
         with pytest.raises(NotFoundError, match="s9"):
             service.rename("s9", "m")
 
+    @pytest.mark.parametrize("name", ["a\nb", "a\x1b[2J", "\x7f", "x\udcff", "", "x" * 201])
+    def test_a_name_that_nobody_can_read_or_type_is_refused(self, service: StudyService, name: str) -> None:
+        with pytest.raises(InvalidInputError, match=r"name|half a character"):
+            service.rename(NAME, name)
+        with pytest.raises(InvalidInputError, match=r"name|half a character"):
+            service.create(replace(STUDY, study_id="s2", name=name))
+        assert [status.study for status in service.studies()] == [STUDY]
+
     def test_a_study_is_deleted_with_its_trials(self, service: StudyService) -> None:
         [record] = service.suggest(NAME, 1, ALICE)
         service.complete(NAME, record.trial_id, 1.0)
