@@ -91,7 +91,7 @@ def check_sources(study: Study, studies: Iterable[Study]) -> None:
     for name in study.sources or ():
         if name not in present:
             near = get_close_matches(name, sorted(set(present.values())), NEAR_MAX, NEAR)
-            words = f"near it are {', '.join(near)}" if near else f"there are {len(set(present.values()))} others"
+            words = f"near it are {', '.join(near)}" if near else f"others that are there: {len(set(present.values()))}"
             raise InvalidInputError(f"sources: there is no study {name[:60]!r}; {words}")
 
 

@@ -67,6 +67,11 @@ class LifeContract:
         assert again.trial_id != first.trial_id
         assert len(service.trials(NAME)) == 2
 
+    def test_a_configuration_is_enqueued_once_by_a_request(self, service: StudyService) -> None:
+        with pytest.raises(InvalidInputError, match="configuration 3 repeats configuration 1, expected it once"):
+            service.enqueue(NAME, [FIRST, SECOND_BEST, FIRST])
+        assert service.trials(NAME) == []
+
     def test_the_same_enqueuing_request_again_gets_the_same_trials(self, service: StudyService) -> None:
         request = RequestKey("q1", "enqueue")
         [first] = service.enqueue(NAME, [FIRST], request=request)
