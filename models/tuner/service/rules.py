@@ -236,8 +236,12 @@ def status_of(
 
 def enough_words(study: Study, records: Sequence[TrialRecord]) -> str:
     """Return why no more trials are begun of a study that stops by itself; empty for any other, and while they are."""
-    if study.stop is None:
+    if study.stop is None or (study.define_by_run and study.space == NO_PARAMETERS):
         return ""
+    if study.define_by_run:
+        from crosswind.models.tuner.search.growing import settled_study  # noqa: PLC0415 - NumPy, see above
+
+        study, records = settled_study(study, records)
     from crosswind.models.tuner.search.enough import prospect_of  # noqa: PLC0415 - a second, and seldom asked for
 
     prospect = prospect_of(study, records)
