@@ -53,7 +53,7 @@ def test_conditions_may_stand_among_parameters_alone(client: TestClient) -> None
         ({"facts": {"ranks": "NaN", "dp": 1}}, "facts: dp is a parameter too"),
         ({"transformer": {"layers": 1}}, "transformer: hidden is None"),
         ({"limits": []}, "body.space.limits: Extra inputs are not permitted"),
-        ({"parameters": {}}, "body.space.parameters"),
+        ({"parameters": {}}, "the space has no parameters, expected at least one"),
         ({"parameters": {"dp": {"kind": "boolean", "when": 3}}}, "body.space.parameters.dp.when"),
         ({"parameters": {"dp": {"kind": "boolean", "description": "x" * 501}}}, "body.space.parameters.dp.description"),
     ],

@@ -133,10 +133,11 @@ def test_trials_of_a_table_are_a_source_of_a_study(ask: Ask) -> None:
     Path("trials.csv").write_text("bucket,kind,ms\n" + "".join(lines))
     Path("trials.yaml").write_text(
         "table: trials\nobjective: {column: ms, name: step_p50_seconds, unit: ms}\nparameters: [bucket, kind]\n"
+        "workload: {value: gemm}\n"
     )
     assert ask("ingest", "trials.csv", "--map", "trials.yaml")[0] == 0
     Path("study.yaml").write_text(
-        "name: new\nobjective: step_p50_seconds\nparameters:\n"
+        "name: new\nobjective: step_p50_seconds\ndetails: {workload: gemm}\nparameters:\n"
         "  bucket: {kind: ordinal, values: [1, 2, 4, 8]}\n  kind: {kind: categorical, values: [a, b]}\n"
     )
     assert ask("tune", "create", "study.yaml")[0] == 0

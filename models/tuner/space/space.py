@@ -22,6 +22,7 @@ DRAWS_PER_CONFIGURATION = 20  # of a space too big to list, before we give up on
 SPACES_CACHED = 16
 KEY_PARTS_MAX = 100_000
 REPAIRS_MAX = 50  # values of a second parameter tried to keep a neighbour valid
+NO_PARAMETERS = "the space has no parameters, expected at least one"
 WRAPPED = ("parameters", "constraints", "facts", "transformer")
 
 
@@ -52,7 +53,7 @@ class Space:
 
     def __post_init__(self) -> None:
         if not self.domains:
-            raise InvalidInputError("the space has no parameters, expected at least one")
+            raise InvalidInputError(NO_PARAMETERS)
 
     @classmethod
     def from_json(cls, value: Mapping[str, object]) -> Self:
@@ -86,6 +87,8 @@ class Space:
         parameters = fields["parameters"]
         if not isinstance(parameters, Mapping):
             raise InvalidInputError(f"parameters is {parameters!r}, expected an object of parameters")
+        if not parameters:
+            raise InvalidInputError(NO_PARAMETERS)
         read = {name: parameter_from_json(name, definition) for name, definition in parameters.items()}
         domains = {name: parameter.domain for name, parameter in read.items()}
         conditions = {name: parameter.when for name, parameter in read.items() if parameter.when is not None}

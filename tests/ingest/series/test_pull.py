@@ -214,7 +214,8 @@ class DyingLake(Lake):
 
 def test_a_pull_that_was_killed_is_taken_up_without_doubling(tmp_path: Path) -> None:
     with answering(200, one_a_second) as (url, _), Store.open(tmp_path / "home") as store:
-        dying = replace(store, lake=DyingLake(store.lake.root))
+        dying = replace(store)
+        dying.__dict__["lake"] = DyingLake(store.lake.root)
         with pytest.raises(KeyboardInterrupt):
             Puller(dying, "test", Server(url), Wanted(), lambda: NOW_MS).pull(NOW_MS - 38_000)
         assert rows(store, "select count(*) from series") == [(8,)]
