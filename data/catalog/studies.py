@@ -1,13 +1,17 @@
 """Studies, and how many trials there are, in the catalog."""
 
+import re
 from typing import Any
 
 from sqlalchemy import Connection, Select, delete, func, or_, select
+from sqlalchemy.exc import IntegrityError
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import ConflictError, NotFoundError
 from crosswind.data.schema.trial import ENDED, History, Study, TrialRecord
+
+NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")  # in no database: drivers refuse it
 
 
 class Studies:
@@ -23,11 +27,10 @@ class Studies:
 
     def change(self, study: Study) -> None:
         """Store what has become of a study. Raises: ConflictError when another one has its name."""
-        table = tables.studies
-        query = select(table.c.study_id).where(table.c.name == study.name, table.c.study_id != study.study_id)
-        if self._connection.execute(query).first():
-            raise ConflictError(f"study name {study.name!r} is taken: choose another")
-        rows.change(self._connection, table, {"study_id": study.study_id}, **study.as_json())
+        try:
+            rows.change(self._connection, tables.studies, {"study_id": study.study_id}, **study.as_json())
+        except IntegrityError as error:  # also of one who took the name a moment ago
+            raise ConflictError(f"study name {study.name!r} is taken: choose another") from error
 
     def remove(self, study_id: str) -> None:
         """Remove a study that has no trials any more."""
@@ -81,7 +84,7 @@ class Studies:
         return int(trials), int(studies)
 
     def _study(self, study: str, query: Select[Any]) -> Study:
-        row = self._connection.execute(query).mappings().first()
+        row = None if NO_TEXT.search(study) else self._connection.execute(query).mappings().first()
         if row is None:
             raise NotFoundError(f"study {study!r} is not in the catalog")
         return Study.from_json(dict(row))
@@ -89,4 +92,5 @@ class Studies:
 
 def _named(study: str) -> Select[Any]:
     table = tables.studies
-    return select(table).where(or_(table.c.study_id == study, table.c.name == study))
+    is_it = or_(table.c.study_id == study, table.c.name == study)
+    return select(table).where(is_it).order_by((table.c.study_id == study).desc())  # ids first: another may be named so

@@ -140,6 +140,16 @@ def space_of(study: Study, records: Sequence[TrialRecord]) -> "Space":
     return Space.from_json(_space_json(parameters_of(study), records))
 
 
+def settled_study(study: Study, records: Sequence[TrialRecord]) -> tuple[Study, list[TrialRecord]]:
+    """Return a study that is defined by its runs as one of a fixed space, with the records that fit it.
+
+    Raises: InvalidInputError before its first parameter.
+    """
+    space = space_of(study, records)
+    fits = [whole for record in records if (whole := fitting(space, record))]
+    return replace(study, space=space.as_json(), define_by_run=False), fits
+
+
 def _space_json(parameters: Parameters, records: Sequence[TrialRecord]) -> dict[str, object]:
     done = [record.trial.configuration for record in records if record.trial.state is TrialState.DONE]
     return {"parameters": with_conditions(parameters, done)}

@@ -54,15 +54,19 @@ def queued(
     """Return for each configuration the trial that waits for an owner already; None where there has to be a new one.
 
     `made` are the ids of trials that the same request made before, whatever has become of them.
-    Raises: InvalidInputError for a configuration from elsewhere, ConflictError where budget or hours are used up.
+    Raises: InvalidInputError for a configuration from elsewhere or one that stands twice, ConflictError where budget or
+    hours are used up.
     """
     if not 1 <= len(configurations) <= COUNT_MAX:
         raise InvalidInputError(f"there are {len(configurations)} configurations, expected 1 to {COUNT_MAX}")
     from crosswind.models.tuner.space.space import Space  # noqa: PLC0415 - NumPy, which no other rule needs
 
-    space = Space.from_json(study.space)
+    space, first_places = Space.from_json(study.space), dict[str, int]()
     for place, configuration in enumerate(configurations, 1):
         check_in(space, configuration, f"configuration {place}" if len(configurations) > 1 else "configuration")
+        first = first_places.setdefault(space.key(configuration), place)
+        if first != place:
+            raise InvalidInputError(f"configuration {place} repeats configuration {first}, expected it once")
     if study.is_over(now_ns):
         raise ConflictError(f"study {study.name!r}: its hours are over: extend it first")
     by_key = {

@@ -5,6 +5,7 @@ Nothing is stored here.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ from crosswind.models.tuner.study.start import check_start
 from crosswind.models.tuner.study.stop_rules import rule_named
 
 NAME_MAX = 200  # characters of a study's or an outcome's name
+NOT_A_NAME = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # the last ones are of bytes that are no UTF-8
 TEXT_MAX = 4_000  # characters of a checkpoint's path
 OUTCOMES_MAX = 1_000
 PARAMETERS_MAX = 200  # of a study that grows
@@ -57,10 +59,16 @@ class SuggestRequest:
             raise InvalidInputError(f"count is {self.count}, expected 1 to {COUNT_MAX}")
 
 
+def check_name(name: str) -> None:
+    """Refuse a study's new name that cannot be stored, shown or typed. Raises: InvalidInputError."""
+    if not 1 <= len(name) <= NAME_MAX:
+        raise InvalidInputError(f"study name {name[:40]!r}: expected 1 to {NAME_MAX} characters")
+    if NOT_A_NAME.search(name):
+        raise InvalidInputError(f"study name {name[:40]!r}: expected no line breaks, control characters or half ones")
+
+
 def check_study(study: Study) -> None:
     """Refuse a study that cannot be tuned. Raises: InvalidInputError with field, value and expectation."""
-    if not 1 <= len(study.name) <= NAME_MAX:
-        raise InvalidInputError(f"study name {study.name[:40]!r}: expected 1 to {NAME_MAX} characters")
     budget = study.trials_max
     if budget is not None and not 1 <= budget <= TRIALS_MAX:
         raise InvalidInputError(f"trials_max is {budget}, expected 1 to {TRIALS_MAX}")
@@ -83,7 +91,7 @@ def check_sources(study: Study, studies: Iterable[Study]) -> None:
     for name in study.sources or ():
         if name not in present:
             near = get_close_matches(name, sorted(set(present.values())), NEAR_MAX, NEAR)
-            words = f"near it are {', '.join(near)}" if near else f"there are {len(set(present.values()))} others"
+            words = f"near it are {', '.join(near)}" if near else f"others that are there: {len(set(present.values()))}"
             raise InvalidInputError(f"sources: there is no study {name[:60]!r}; {words}")
 
 
@@ -228,8 +236,12 @@ def status_of(
 
 def enough_words(study: Study, records: Sequence[TrialRecord]) -> str:
     """Return why no more trials are begun of a study that stops by itself; empty for any other, and while they are."""
-    if study.stop is None:
+    if study.stop is None or (study.define_by_run and study.space == NO_PARAMETERS):
         return ""
+    if study.define_by_run:
+        from crosswind.models.tuner.search.growing import settled_study  # noqa: PLC0415 - NumPy, see above
+
+        study, records = settled_study(study, records)
     from crosswind.models.tuner.search.enough import prospect_of  # noqa: PLC0415 - a second, and seldom asked for
 
     prospect = prospect_of(study, records)

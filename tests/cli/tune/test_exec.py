@@ -94,6 +94,13 @@ def test_a_failing_an_infeasible_and_a_stopped_program_end_their_trials(tune: Co
     assert "objective loss is not among" in records[3]["reason"]
 
 
+def test_a_program_that_stops_itself_is_pruned_unless_its_code_says_that_it_cannot_run(tune: Command) -> None:
+    tune.create("threes")
+    tune("exec", "threes", *QUIET, "--", "bash", "-c", "exit 3")
+    tune("exec", "threes", *QUIET, "--infeasible", "3", "--", "bash", "-c", "exit 3")
+    assert [record["trial"]["state"] for record in tune.trials("threes")] == ["pruned", "infeasible"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_a_preempted_trial_goes_back_with_its_checkpoint_and_the_same_job_resumes_it(
     tune: Command, number: signal.Signals

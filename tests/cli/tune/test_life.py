@@ -75,6 +75,15 @@ def test_a_study_is_listed_and_shown_in_its_own_direction(tune: Tune) -> None:
     assert json.loads(tune("show", "ddp", "--json"))["records"][0]["trial"]["trial_id"] == trial_id
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("show", "x\udcff"), ("tell", "ddp", "t\udcff", "1"), ("rename", "ddp", "\udcff"), ("enqueue", "ddp", "x=\udcff")],
+)
+def test_bytes_that_are_no_text_are_refused(tune: Tune, words: tuple[str, ...]) -> None:
+    tune("create", "ddp.yaml")
+    assert "udcff', expected UTF-8" in tune(*words, code=2)
+
+
 def test_a_configuration_is_enqueued_by_words_and_by_file(tune: Tune, tmp_path: Path) -> None:
     tune("create", "ddp.yaml")
     next_of(tune)

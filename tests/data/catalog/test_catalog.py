@@ -191,6 +191,24 @@ def test_a_trial_comes_back_with_its_lease(catalog: Catalog) -> None:
     assert (record.owner, record.lease_expires_ns, record.run_id, record.reason) == ("job 5", 50, "r1", None)
 
 
+def test_an_id_is_of_its_study_whatever_others_are_called(catalog: Catalog) -> None:
+    with catalog.write() as session:
+        for study in (replace(STUDY, study_id="s0", name="s1"), STUDY, replace(STUDY, study_id="s2", name="s0")):
+            session.studies.add(study)
+        assert [session.studies.lock(study_id).study_id for study_id in ("s0", "s1", "s2")] == ["s0", "s1", "s2"]
+
+
+def test_a_name_that_another_study_has_or_that_is_no_text_is_of_nobody(catalog: Catalog) -> None:
+    with catalog.write() as session:
+        session.studies.add(STUDY)
+        session.studies.add(replace(STUDY, study_id="s2", name="n"))
+    with pytest.raises(ConflictError, match="'n' is taken"), catalog.write() as session:
+        session.studies.change(replace(STUDY, name="n"))
+    for name in ("x\udcff", "\0"):
+        with pytest.raises(NotFoundError), catalog.read() as session:
+            session.studies.get(name)
+
+
 def test_while_one_holds_a_study_another_waits(catalog: Catalog) -> None:
     with catalog.write() as session:
         session.studies.add(STUDY)

@@ -7,10 +7,11 @@ same name, `turns` for a trial's history, and `clock` for whose time counts.
 import logging
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from crosswind.data.schema.errors import ConflictError, MalformedError, NotFoundError, ProjectError, UnavailableError
 from crosswind.data.schema.report import Report
@@ -31,6 +32,7 @@ from crosswind.models.tuner.service.service import LIMITS, DeadJobs, Lease, Limi
 from crosswind.models.tuner.study.stop_rules import Peer, Progress, reason_to_stop
 
 ATTEMPTS = 1_000  # to write between other writers; each time one of them got on
+_Made = TypeVar("_Made")
 _log = logging.getLogger("crosswind.tuner")
 PAUSE_SECONDS = 0.02  # at most, before reading again what another writer did
 
@@ -75,6 +77,7 @@ class FolderStudyService(TrialChanges):
 
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
         """Store a new study."""
+        rules.check_name(study.name)
         rules.check_study(study)
         if study.sources:
             rules.check_sources(study, self._studies())
@@ -93,25 +96,21 @@ class FolderStudyService(TrialChanges):
         self, study: str, *, trials: int | None = None, hours: float | None = None, request: RequestKey | None = None
     ) -> Study:
         """Add to the budget."""
-        folder = self._folder(study)
 
-        def rule(stored: Study) -> Study:
-            now_ns = self._clock.now_ns(folder.path)
-            changed = life.extended(stored, trials=trials, hours=hours, now_ns=now_ns)
-            rules.check_study(changed)
-            return changed
+        def attempt(folder: StudyFolder) -> Study | None:
+            return folder.change(lambda stored: _extended(folder, stored, trials, hours), request)
 
-        return next(filter(None, (folder.change(rule, request) for _ in _attempts(folder))))
+        return self._where_it_is(study, attempt)
 
     def rename(self, study: str, name: str, *, force: bool = False, request: RequestKey | None = None) -> Study:
         """Give the study another name: its folder moves first, under a name that only one study can have."""
         folder = self._folder(study)
-        rules.check_study(replace(folder.study(), name=name))
+        rules.check_name(name)
         if not force:
             self._expect_no_lease(folder)
         path = self._root / folder_name(name)
         if path != folder.path:
-            if any(other.study().name == name for other in study_folders(self._root, self._clock)):
+            if any(other.name == name for other in self._studies()):
                 raise ConflictError(f"study name {name!r} is taken: choose another")
             folder = self._moved(folder, path, name)
         self._forget(study, name)
@@ -131,9 +130,8 @@ class FolderStudyService(TrialChanges):
         self, study: str, configurations: Sequence[Configuration], *, request: RequestKey | None = None
     ) -> list[TrialRecord]:
         """Store trials that wait for an owner."""
-        folder = self._folder(study)
-        queue = Queue(folder, folder.study(), configurations, request)
-        return next(records for _ in _attempts(folder) if (records := queue.advance()) is not None)
+        queue = Queue(self._where_it_is(study, StudyFolder.study), configurations, request)
+        return self._where_it_is(study, queue.advance)
 
     def studies(self) -> list[StudyStatus]:
         """Return how far every study is, the newest first; one that cannot be read is left out, as the log says."""
@@ -187,7 +185,9 @@ class FolderStudyService(TrialChanges):
 
     def report(self, study: str, trial_id: str, reports: Sequence[Report], *, owner: str | None = None) -> str:
         """Store intermediate values; return in words why the trial should stop."""
-        folder = self._folder(study)
+        return self._where_it_is(study, lambda folder: self._report(folder, trial_id, reports, owner))
+
+    def _report(self, folder: StudyFolder, trial_id: str, reports: Sequence[Report], owner: str | None) -> str:
         stored, turn = folder.study(), self._turn(folder, trial_id)
         before = folder.reports.of_trials([turn.number], lambda _: False)[turn.number]
         rules.check_reports(turn.record, reports, len(before), owner=owner)
@@ -215,8 +215,24 @@ class FolderStudyService(TrialChanges):
 
     def change(self, study: str, trial_id: str, rule: Rule) -> TrialRecord:
         """Change the trial by the rule and return it as stored; decide again where another writer changed it first."""
-        attempts = (self._attempt(self._folder(study), trial_id, rule) for _ in _attempts(self._folder(study)))
-        return next(turn.record for turn in attempts if turn)
+        return self._where_it_is(study, lambda folder: self._attempt(folder, trial_id, rule)).record
+
+    def _where_it_is(self, study: str, attempt: Callable[[StudyFolder], _Made | None]) -> _Made:
+        """Return what an attempt in the study's folder makes; again where it makes None as another writer was faster.
+
+        And again where another process renamed the study meanwhile. Raises: what the attempt raises.
+        """
+        attempts = (self._tried(study, attempt) for _ in _attempts(self._folder(study)))
+        return next(made for made in attempts if made is not None)
+
+    def _tried(self, study: str, attempt: Callable[[StudyFolder], _Made | None]) -> _Made | None:
+        folder = self._folder(study)
+        try:
+            return attempt(folder)
+        except (NotFoundError, UnavailableError):
+            if folder.is_there():
+                raise
+            return None  # another process renamed the study just now
 
     def _studies(self) -> Iterator[Study]:
         """Return the studies below the root that can be read."""
@@ -241,7 +257,7 @@ class FolderStudyService(TrialChanges):
         if named.is_there():
             return named
         for folder in study_folders(self._root, self._clock):
-            with suppress(MalformedError):  # of another study, for all that its name says
+            with suppress(MalformedError, NotFoundError):  # of another study, for all that its name says
                 stored = folder.study()
                 if study in (stored.study_id, stored.name) and folder.is_there():
                     return folder
@@ -286,14 +302,9 @@ class FolderStudyService(TrialChanges):
 
     def _attempt(self, folder: StudyFolder, trial_id: str, rule: Rule) -> Turn | None:
         """Return the changed turn as stored; None where another writer was faster."""
-        try:
-            turn = self._turn(folder, trial_id)
-            changed = rule(turn.record)
-            return turn if changed == turn.record else folder.make(turn.after(changed))
-        except (NotFoundError, UnavailableError):
-            if folder.is_there():
-                raise
-            return None  # another process renamed the study just now
+        turn = self._turn(folder, trial_id)
+        changed = rule(turn.record)
+        return turn if changed == turn.record else folder.make(turn.after(changed))
 
 
 def _reported(folder: StudyFolder) -> list[tuple[Turn, list[Report]]]:
@@ -310,6 +321,12 @@ def _peers(folder: StudyFolder, trial_id: str, step: int) -> list[Peer]:
         for report in reports
         if report.step == step and turn.record.trial_id != trial_id
     ]
+
+
+def _extended(folder: StudyFolder, study: Study, trials: int | None, hours: float | None) -> Study:
+    changed = life.extended(study, trials=trials, hours=hours, now_ns=folder.clock.now_ns(folder.path))
+    rules.check_study(changed)
+    return changed
 
 
 def _attempts(folder: StudyFolder) -> Iterator[int]:

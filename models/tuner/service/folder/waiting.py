@@ -26,29 +26,28 @@ def begin_start(folder: StudyFolder, study: Study) -> None:
 class Queue:
     """One request to add trials that wait for an owner."""
 
-    folder: StudyFolder
     study: Study
     configurations: Sequence[Configuration]
     request: RequestKey | None
     _mine: set[str] = field(default_factory=set, init=False)  # trials that were made before another writer came
 
-    def advance(self) -> list[TrialRecord] | None:
+    def advance(self, folder: StudyFolder) -> list[TrialRecord] | None:
         """Make what is missing and return the trials; None when another writer came in between.
 
         Raises: InvalidInputError, ConflictError, UnavailableError.
         """
-        begin_start(self.folder, self.study)
-        turns, number = self.folder.look()
+        begin_start(folder, self.study)
+        turns, number = folder.look()
         records = [turn.record for turn in turns]
-        now_ns = self.folder.clock.now_ns(self.folder.path)
+        now_ns = folder.clock.now_ns(folder.path)
         places = life.queued(
-            self.study, records, self.configurations, now_ns=now_ns, made=self._made(turns) | self._mine
+            self.study, records, self.configurations, now_ns=now_ns, made=self._made(folder, turns) | self._mine
         )
         queue: list[TrialRecord] = []
         for waiting, configuration in zip(places, self.configurations, strict=True):
             place = waiting
             if place is None:
-                made = self.folder.make(_waiting(self.study, number, configuration, self.request))
+                made = folder.make(_waiting(self.study, number, configuration, self.request))
                 if made is None:
                     return None
                 number, place = number + 1, made.record
@@ -56,12 +55,12 @@ class Queue:
             queue.append(place)
         return queue
 
-    def _made(self, turns: Sequence[Turn]) -> frozenset[str]:
+    def _made(self, folder: StudyFolder, turns: Sequence[Turn]) -> frozenset[str]:
         """Return the ids of the trials that the same request made. Raises: InvalidInputError when it was another."""
         key = self.request
         if key is None:
             return frozenset()
-        firsts = [first for turn in turns if (first := self.folder.first_turn(turn.number)) and first.request]
+        firsts = [first for turn in turns if (first := folder.first_turn(turn.number)) and first.request]
         same = [first for first in firsts if first.request and first.request.key == key.key]
         if any(first.request != key for first in same):
             raise InvalidInputError(f"Idempotency-Key {key.key!r} was used for another request: choose a new one")

@@ -69,6 +69,18 @@ def test_few_trials_say_nothing_and_neither_does_a_space_that_is_used_up() -> No
     assert prospect_of(replace(STUDY, space=small), records) is None
 
 
+def test_a_study_that_its_runs_define_ends_too() -> None:
+    grows = replace(STUDY, define_by_run=True, space={"parameters": {}})
+    assert status_of(grows, [], lambda: 0).enough == ""
+    records = [
+        replace(record, trial=replace(record.trial, configuration={"x": record.trial.configuration["x"]}))
+        if place % 2
+        else record
+        for place, record in enumerate(measured(drawn(40), 0.3))
+    ]
+    assert status_of(replace(grows, space={"parameters": SPACE}), records, lambda: 0).enough
+
+
 def test_the_noise_is_told_in_shares_of_the_best_even_where_objectives_are_negative() -> None:
     prospect = prospect_of(STUDY, measured(drawn(60), 0.05, sign=-1))
     assert prospect is not None

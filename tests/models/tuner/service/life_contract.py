@@ -67,6 +67,11 @@ class LifeContract:
         assert again.trial_id != first.trial_id
         assert len(service.trials(NAME)) == 2
 
+    def test_a_configuration_is_enqueued_once_by_a_request(self, service: StudyService) -> None:
+        with pytest.raises(InvalidInputError, match="configuration 3 repeats configuration 1, expected it once"):
+            service.enqueue(NAME, [FIRST, SECOND_BEST, FIRST])
+        assert service.trials(NAME) == []
+
     def test_the_same_enqueuing_request_again_gets_the_same_trials(self, service: StudyService) -> None:
         request = RequestKey("q1", "enqueue")
         [first] = service.enqueue(NAME, [FIRST], request=request)
@@ -179,6 +184,14 @@ class LifeContract:
         assert service.rename(NAME, NAME).name == NAME
         with pytest.raises(NotFoundError, match="s9"):
             service.rename("s9", "m")
+
+    @pytest.mark.parametrize("name", ["a\nb", "a\x1b[2J", "\x7f", "x\udcff", "", "x" * 201])
+    def test_a_name_that_nobody_can_read_or_type_is_refused(self, service: StudyService, name: str) -> None:
+        with pytest.raises(InvalidInputError, match=r"name|half a character"):
+            service.rename(NAME, name)
+        with pytest.raises(InvalidInputError, match=r"name|half a character"):
+            service.create(replace(STUDY, study_id="s2", name=name))
+        assert [status.study for status in service.studies()] == [STUDY]
 
     def test_a_study_is_deleted_with_its_trials(self, service: StudyService) -> None:
         [record] = service.suggest(NAME, 1, ALICE)

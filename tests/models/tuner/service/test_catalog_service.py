@@ -1,4 +1,6 @@
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -8,7 +10,8 @@ from tests.models.tuner.service.reports_contract import ReportsContract
 from tests.models.tuner.service.service_contract import ALICE, BOB, SECOND, STUDY, StudyServiceContract
 
 from crosswind.data.catalog.catalog import Catalog
-from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError, NotFoundError
+from crosswind.data.schema.report import Report
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import Configuration, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.service.catalog import CatalogStudyService
@@ -128,6 +131,20 @@ def test_nobody_who_writes_waits_for_a_tuner(catalog: Catalog) -> None:
     service.create(STUDY)
     assert len(service.suggest("s1", 2, ALICE)) == 2
     assert tuner.thought == 3
+
+
+def test_a_report_waits_for_who_deletes_the_study(service: CatalogStudyService, catalog: Catalog) -> None:
+    [record] = service.suggest("s1", 1, ALICE)
+    with ThreadPoolExecutor(1) as pool:
+        with catalog.write() as session:
+            session.studies.lock("s1")
+            late = pool.submit(service.report, "s1", record.trial_id, [Report(1, 0.5)])
+            with suppress(TimeoutError):
+                late.result(timeout=0.3)
+            session.leases.remove("s1")
+            session.studies.remove("s1")
+        with pytest.raises(NotFoundError):
+            late.result(timeout=30)
 
 
 class Overtaking:

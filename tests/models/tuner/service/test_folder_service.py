@@ -14,9 +14,11 @@ from tests.models.tuner.service.reports_contract import ReportsContract
 from tests.models.tuner.service.service_contract import ALICE, BOB, NAME, SECOND, STUDY, StudyServiceContract
 
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.report import Report
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import TrialState
 from crosswind.models.tuner.service.folder import FileSystemClock, FolderStudyService
+from crosswind.models.tuner.service.folder.study_folder import StudyFolder
 from crosswind.models.tuner.service.service import Lease, Limits
 
 DAY_SECONDS = 24 * 3600
@@ -89,9 +91,46 @@ def test_a_study_that_is_none_is_named(service: FolderStudyService, tmp_path: Pa
         FolderStudyService(tmp_path).suggest(NAME, 1, ALICE)
 
 
+def test_a_study_that_is_none_keeps_no_other_from_being_renamed_or_found(
+    service: FolderStudyService, tmp_path: Path
+) -> None:
+    (tmp_path / "a-broken-one").mkdir()
+    (tmp_path / "a-broken-one" / "study.json").write_text("{")
+    assert service.rename(NAME, "other").name == "other"
+    assert FolderStudyService(tmp_path).status("s1").study.name == "other"
+
+
+def test_a_rename_by_another_process_meanwhile_stops_nobody(
+    service: FolderStudyService, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [record] = service.suggest(NAME, 1, ALICE)
+    service.create(replace(STUDY, study_id="s2", name="n", trials_max=5))
+    assert service.trials("n") == []
+    names = iter("abcd")
+    look, is_at_once = StudyFolder._newest_change, False
+
+    def renamed_just_before(folder: StudyFolder) -> int:
+        nonlocal is_at_once
+        if is_at_once:
+            is_at_once = False
+            other = FolderStudyService(tmp_path, clock=clock)
+            other.rename(study_id, next(names), force=True)
+        return look(folder)
+
+    monkeypatch.setattr(StudyFolder, "_newest_change", renamed_just_before)
+    study_id, is_at_once = "s1", True
+    assert service.report(NAME, record.trial_id, [Report(1, 0.5)], owner="alice") == ""
+    study_id, is_at_once = "s2", True
+    assert service.extend("n", trials=2).trials_max == 7
+    is_at_once = True
+    [queued] = service.enqueue("n", [record.trial.configuration])
+    assert [trial.trial_id for trial in service.trials("s2")] == [queued.trial_id]
+    assert (service.reports("s1"), is_at_once) == ({record.trial_id: [Report(1, 0.5)]}, False)
+
+
 def test_names_that_look_alike_are_other_studies_and_none_leaves_the_folder(tmp_path: Path) -> None:
     service = FolderStudyService(tmp_path / "root")
-    names = ["a b", "a-b", "../a b", "/", ".", "x" * 200, "ü", "\ud800"]
+    names = ["a b", "a-b", "../a b", "/", ".", "x" * 200, "ü"]
     for number, name in enumerate(names):
         service.create(replace(STUDY, study_id=f"s{number}", name=name))
     assert [service.status(name).study.study_id for name in names] == [f"s{number}" for number in range(len(names))]

@@ -234,7 +234,8 @@ class Evaluation:
             return Ended(LATER, None)
         if watch.preempted_by is not None:
             return Ended(LATER, self._back(record))
-        if watch.stopped_because or outcome.exit_code == STOPPED:
+        stops_itself = outcome.exit_code == STOPPED and STOPPED not in self.program.infeasible
+        if watch.stopped_because or stops_itself:
             reason = watch.stopped_because or "the program stopped early"
             return Ended(STOPPED, self._without(record, TrialState.PRUNED, reason))
         if outcome.exit_code != 0:
