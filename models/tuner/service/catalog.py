@@ -106,6 +106,7 @@ class CatalogStudyService(TrialChanges):
 
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
         """Store a new study."""
+        rules.check_name(study.name)
         rules.check_study(study)
         sources = self._sources(study)
         with self._catalog.write() as session:
@@ -144,11 +145,11 @@ class CatalogStudyService(TrialChanges):
         """Give the study another name."""
 
         def rule(stored: Study, records: Sequence[TrialRecord]) -> Study:
-            rules.check_study(renamed := replace(stored, name=name))
             if not force:
                 life.expect_no_lease(stored, records, self._clock())
-            return renamed
+            return replace(stored, name=name)
 
+        rules.check_name(name)
         return self._change_study(study, rule, request)
 
     def delete(self, study: str, *, force: bool = False, request: RequestKey | None = None) -> None:
@@ -228,7 +229,7 @@ class CatalogStudyService(TrialChanges):
     def report(self, study: str, trial_id: str, reports: Sequence[Report], *, owner: str | None = None) -> str:
         """Store intermediate values; return in words why the trial should stop."""
         with self._catalog.write() as session:
-            stored = session.studies.get(study)
+            stored = session.studies.lock(study)
             record = session.leases.record(stored.study_id, trial_id)
             rules.check_reports(record, reports, session.reports.count(trial_id), owner=owner)
             session.reports.add(stored.study_id, trial_id, reports)
