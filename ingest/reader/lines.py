@@ -1,8 +1,9 @@
 """Lines of another tool's text file, plain or gzip, streamed with bounded memory."""
 
 import gzip
+import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -110,6 +111,17 @@ def whole_text(path: Path, report: Report, *, limit: int) -> str:
         return data.removeprefix(BYTE_ORDER_MARK).decode()
     except UnicodeDecodeError as error:
         raise MalformedError(f"{path}: not UTF-8: {error.reason} at byte {error.start + 1}") from error
+
+
+def whole_object(path: Path, report: Report, *, limit: int) -> Mapping[str, object]:
+    """Return the JSON object that a file is. Raises: MalformedError for anything else, and as `whole_text`."""
+    try:
+        document = json.loads(whole_text(path, report, limit=limit))
+    except (ValueError, RecursionError) as error:
+        raise MalformedError(f"{path}: no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise MalformedError(f"{path}: {type(document).__name__}; expected an object")
+    return document
 
 
 def _chunks(path: Path, report: Report, limit: int) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.imported import imported_id
 from crosswind.data.schema.trial import History, Parameter, Study, Trial, TrialState
-from crosswind.ingest.reader.lines import plain_head, whole_text
+from crosswind.ingest.reader.lines import plain_head, whole_object
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.searches.imported_history import imported_history
 from crosswind.ingest.readers.searches.kernel_tuner import FILE_LIMIT, LISTED_MAX, sign_of
@@ -47,7 +47,7 @@ class KernelTunerT4Reader:
 
         Source: kernel_tuner/schema/T4/1.0.0/results-schema.json, kernel_tuner/file_utils.py.
         """
-        document = _object(path, whole_text(path, report, limit=FILE_LIMIT))
+        document = whole_object(path, report, limit=FILE_LIMIT)
         results = document.get("results")
         if not isinstance(results, list):
             raise MalformedError(f"{path}: results is {type(results).__name__}; expected a list")
@@ -76,16 +76,6 @@ class KernelTunerT4Reader:
             report.notes.append(f"{objective} is to be maximised: stored with the sign turned")
         named = ("-" if sign < 0 else "") + objective
         yield imported_history(Study(study_id, stem, space, named, unit, 0, 0), trials, report)
-
-
-def _object(path: Path, text: str) -> Mapping[str, object]:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise MalformedError(f"{path}: no JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise MalformedError(f"{path}: {type(document).__name__}; expected an object")
-    return document
 
 
 def _is_sound(place: int, result: object, report: Report) -> bool:

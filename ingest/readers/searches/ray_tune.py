@@ -13,7 +13,7 @@ from typing import ClassVar
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.data.schema.imported import imported_id
 from crosswind.data.schema.trial import History, Parameter, Study, Trial, TrialState
-from crosswind.ingest.reader.lines import plain_head, whole_text
+from crosswind.ingest.reader.lines import plain_head, whole_object, whole_text
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.searches.imported_history import imported_history
 from crosswind.ingest.readers.searches.value_domain import domain_of_values
@@ -59,7 +59,7 @@ class RayTuneReader:
         Source: ray/tune/execution/experiment_state.py, ray/tune/experiment/trial.py.
         """
         file = max(path.glob(STATES)) if path.is_dir() else path
-        state = _object(file, whole_text(file, report, limit=FILE_LIMIT))
+        state = whole_object(file, report, limit=FILE_LIMIT)
         metric, mode = _aim(file, state)
         ended = list(_ended(file, state, report))
         if not ended:
@@ -77,16 +77,6 @@ class RayTuneReader:
         study = Study(study_id, folder, space, named, "", 0, round(min(trial.began for trial in ended)) * SECOND_NS)
         numbered = [replace(trial, trial_id=f"{study_id}-{place:08d}") for place, trial in enumerate(trials)]
         yield imported_history(study, numbered, report)
-
-
-def _object(path: Path, text: str) -> Mapping[str, object]:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise MalformedError(f"{path}: no JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise MalformedError(f"{path}: {type(document).__name__}; expected an object")
-    return document
 
 
 def _aim(file: Path, state: Mapping[str, object]) -> tuple[str, str]:

@@ -235,7 +235,7 @@ class CatalogStudyService(TrialChanges):
             session.reports.add(stored.study_id, trial_id, reports)
         with self._catalog.read() as session:
             steps = session.reports.of_trial(trial_id)
-            progress = Progress(trial_id, steps, min(report.step for report in reports), stored.is_maximised)
+            progress = Progress.of(stored, trial_id, steps, reports)
             return reason_to_stop(
                 stored.stop_early, progress, lambda step: _peers(session, stored.study_id, trial_id, step)
             )

@@ -16,10 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from types import MappingProxyType
+from typing import Self
 from zlib import crc32
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.report import Report
+from crosswind.data.schema.trial import Study
 
 NONE, MEDIAN = "none", "median"
 FEWEST = 5  # complete trials, before which the median stops nothing
@@ -42,6 +44,11 @@ class Progress:
     reports: Sequence[Report]
     first_new: int
     is_maximised: bool = False
+
+    @classmethod
+    def of(cls, study: Study, trial_id: str, reports: Sequence[Report], new: Sequence[Report]) -> Self:
+        """Return the progress of a study's trial with all its reports, of which these are the newest batch."""
+        return cls(trial_id, reports, min(report.step for report in new), study.is_maximised)
 
     def words(self, value: float) -> str:
         """Return the value as the study's readers see it."""

@@ -193,7 +193,7 @@ class FolderStudyService(TrialChanges):
         rules.check_reports(turn.record, reports, len(before), owner=owner)
         folder.reports.add(turn, reports)
         steps = folder.reports.of_trials([turn.number], lambda _: False)[turn.number]
-        progress = Progress(trial_id, steps, min(report.step for report in reports), stored.is_maximised)
+        progress = Progress.of(stored, trial_id, steps, reports)
         return reason_to_stop(stored.stop_early, progress, lambda step: _peers(folder, trial_id, step))
 
     def reports(self, study: str) -> dict[str, list[Report]]:
