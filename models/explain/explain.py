@@ -8,8 +8,8 @@ import numpy as np
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.explanations import UNKNOWN, Expectation, Explanation, RankLag, Verdict
 from crosswind.data.schema.prediction import Floats
-from crosswind.data.schema.run import Run
-from crosswind.data.store.features import all_runs, cohort_key
+from crosswind.data.schema.run import Run, cohort_key
+from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.models.explain.actions import REPEAT, WATCH, advice
 from crosswind.models.explain.alone import explained_alone

@@ -11,8 +11,8 @@ from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.job import Job
-from crosswind.data.schema.run import Run, RunState
-from crosswind.data.store.features import all_runs, cohort_key, summaries
+from crosswind.data.schema.run import Run, RunState, cohort_key
+from crosswind.data.store.features import all_runs, summaries
 from crosswind.data.store.jobs import JOB
 from crosswind.data.store.run_facts import facts_of_runs
 from crosswind.data.store.run_tags import node_count_of

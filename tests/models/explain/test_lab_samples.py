@@ -7,8 +7,8 @@ import pytest
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation, Verdict
 from crosswind.data.schema.injection import Injected
-from crosswind.data.schema.run import Run
-from crosswind.data.store.features import all_runs, cohort_key
+from crosswind.data.schema.run import Run, cohort_key
+from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.models.explain.certainty import LEAST
 from crosswind.models.explain.explain import explain_runs
