@@ -16,7 +16,6 @@ from crosswind.data.schema.run import Rank, Run, RunState, cohort_digest
 
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.STOPPED: 3, RunState.FAILED: 4}
 COLUMNS = [tables.runs.c[field.name] for field in fields(Run)]
-ENDED = [state for state in RunState if state is not RunState.RUNNING]
 OUTLINE = ("run_id", "workload", "system", "state", "world_size", "started_ns", "ended_ns")
 PUT_AT_ONCE = 1000
 SYSTEM_OF = 2000  # newest runs that say which system is meant where none is named
@@ -122,16 +121,22 @@ class Runs:
             query = query.where(place < tuple_(*before))
         return [_run(dict(row)) for row in self._connection.execute(query).mappings()]
 
-    def near(self, run: Run, *, limit: int) -> list[Run]:
-        """Return the other runs of its cohort that have ended: those that began nearest to it, in the order of time."""
-        place = tuple_(tables.runs.c.listed_ns, tables.runs.c.run_id)
-        here, began = tuple_(run.started_ns or 0, run.run_id), run.started_ns or 0
-        cohort = select(*COLUMNS).where(tables.runs.c.cohort == cohort_digest(run), tables.runs.c.state.in_(ENDED))
-        later = cohort.where(place > here).order_by(tables.runs.c.listed_ns, tables.runs.c.run_id)
-        sides = (_listed(cohort.where(place < here)), later)
-        found = [_run(dict(row)) for side in sides for row in self._connection.execute(side.limit(limit)).mappings()]
-        nearest = sorted(found, key=lambda peer: (abs((peer.started_ns or 0) - began), peer.run_id))[:limit]
-        return sorted(nearest, key=lambda peer: (peer.started_ns or 0, peer.run_id))
+    def near(self, run: Run, *, limit: int) -> list[str]:
+        """Return ids of the other runs of its cohort: those that began nearest to it."""
+        table = tables.runs
+        place, began = tuple_(table.c.listed_ns, table.c.run_id), run.started_ns or 0
+        cohort = select(table.c.run_id, table.c.listed_ns).where(table.c.cohort == cohort_digest(run))
+        here = tuple_(began, run.run_id)
+        earlier = _listed(cohort.where(place < here)).limit(limit)
+        later = cohort.where(place > here).order_by(table.c.listed_ns, table.c.run_id).limit(limit)
+        found = [row for side in (earlier, later) for row in self._connection.execute(side).all()]
+        return [run_id for run_id, _ in sorted(found, key=lambda row: (abs(row[1] - began), row[0]))[:limit]]
+
+    def some(self, run_ids: Collection[str]) -> list[Run]:
+        """Return those of the runs that are stored, oldest first."""
+        query = select(*COLUMNS).where(rows.among(self._connection, tables.runs.c.run_id, run_ids))
+        found = [_run(dict(row)) for row in self._connection.execute(query).mappings()]
+        return sorted(found, key=lambda run: (run.started_ns or 0, run.run_id))
 
     def ranks(self, run_id: str) -> list[Rank]:
         """The run's ranks in order."""

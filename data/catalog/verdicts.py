@@ -5,7 +5,8 @@ same in `made`. Runs of its cohort that come or change later are counted in `cha
 `allowed`. So nothing is forgotten because of a batch that has nothing to do with the run.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,16 +18,18 @@ from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.run_verdict import RunVerdict
 
 NOT_DUE, DUE_VERDICT, DUE_FEATURES = 0, 1, 2
-BEFORE_NS = 600_000_000_000  # before a run began: a counter's growth is told by the sample before
 TABLE, FEATURES = tables.run_verdicts, tables.run_features
 IS_MADE = TABLE.c.made == TABLE.c.wanted
 
 
 @dataclass(frozen=True)
-class Features:
-    """Features of a run, as a model wrote them, None where it has none; `revision` is that of the stored run."""
+class StoredFeatures:
+    """Features of a run in a model's own form, None where it has none, and the outcome of its steps.
 
-    run_id: str
+    They were made of the stored run of this `revision`; `last_ns` is when its last step began, ns UTC, 0 without steps.
+    """
+
+    outcome: RunVerdict
     revision: int
     form: str
     content: bytes | None
@@ -62,7 +65,7 @@ class Verdicts:
 
     def _on_nodes(self, landing: Landing) -> Iterable[str]:
         runs = tables.runs
-        meanwhile = and_(TABLE.c.last_ns >= landing.first_ns, TABLE.c.begin_ns <= landing.last_ns + BEFORE_NS)
+        meanwhile = and_(TABLE.c.last_ns >= landing.first_ns, TABLE.c.begin_ns <= landing.last_ns)
         query = select(TABLE.c.run_id, runs.c.nodes).join(runs, runs.c.run_id == TABLE.c.run_id).where(meanwhile)
         for run_id, nodes in self._connection.execute(query):
             if not landing.nodes.isdisjoint(nodes):
@@ -90,6 +93,12 @@ class Verdicts:
         query = select(TABLE.c.run_id, TABLE.c.wanted, TABLE.c.changes).where(among)
         return {run_id: (wanted, changes) for run_id, wanted, changes in self._connection.execute(query)}
 
+    def with_features(self, run_ids: Collection[str], form: str) -> set[str]:
+        """Return those of the runs whose features still hold and have this form."""
+        query = select(FEATURES.c.run_id).join(TABLE, TABLE.c.run_id == FEATURES.c.run_id)
+        among = rows.among(self._connection, FEATURES.c.run_id, run_ids)
+        return set(self._connection.execute(query.where(among, IS_MADE, FEATURES.c.form == form)).scalars())
+
     def features(self, run_ids: Collection[str], form: str) -> dict[str, bytes | None]:
         """Return the features that still hold and have this form, by run."""
         is_wanted = rows.among(self._connection, FEATURES.c.run_id, run_ids) & IS_MADE & (FEATURES.c.form == form)
@@ -97,28 +106,25 @@ class Verdicts:
         stored = self._connection.execute(query.join(TABLE, TABLE.c.run_id == FEATURES.c.run_id).where(is_wanted))
         return {row.run_id: row.features for row in stored}
 
-    def put_features(
-        self, made: Sequence[Features], outcomes: Mapping[str, RunVerdict], near: Mapping[str, Collection[str]]
-    ) -> None:
-        """Store features, with the outcomes of the runs' steps, of those that did not change meanwhile.
+    def put_features(self, made: Iterable[StoredFeatures], near: Mapping[str, Collection[str]]) -> None:
+        """Store features of those runs that did not change meanwhile.
 
-        `near` are the runs to whose verdicts a run's features matter.
+        `near` are, by run, those to whose verdicts its features matter.
         """
-        changed: dict[str, int] = {}
+        changed: Counter[str] = Counter()
         for features in made:
-            outcome = outcomes[features.run_id]
-            if self._is_taken(features, outcome):
-                wide = {"run_id": features.run_id, "form": features.form, "features": features.content}
-                rows.upsert(self._connection, FEATURES, {**wide, "explanation": None})
-                for run_id in near[features.run_id]:
-                    changed[run_id] = changed.get(run_id, 0) + 1
+            if self._is_taken(features):
+                run_id = features.outcome.run_id
+                wide = {"run_id": run_id, "form": features.form, "features": features.content, "explanation": None}
+                rows.upsert(self._connection, FEATURES, wide)
+                changed.update(near[run_id])
         self._count(changed)
 
-    def _is_taken(self, features: Features, outcome: RunVerdict) -> bool:
-        steps = {name: getattr(outcome, name) for name in OF_STEPS}
-        still = (TABLE.c.run_id == features.run_id) & (TABLE.c.wanted == features.revision)
-        later = case((TABLE.c.last_ns < features.last_ns, features.last_ns), else_=TABLE.c.last_ns)
-        values = {**steps, "made": features.revision, "due": DUE_VERDICT, "last_ns": later, "verdict": None}
+    def _is_taken(self, features: StoredFeatures) -> bool:
+        outcome = features.outcome
+        still = (TABLE.c.run_id == outcome.run_id) & (TABLE.c.wanted == features.revision)
+        last_ns = case((TABLE.c.last_ns < features.last_ns, features.last_ns), else_=TABLE.c.last_ns)
+        values = {**asdict(outcome), "made": features.revision, "due": DUE_VERDICT, "last_ns": last_ns}
         statement = update(TABLE).where(still).values(**values).execution_options(preserve_rowcount=True)
         return self._connection.execute(statement).rowcount == 1
 

@@ -85,7 +85,7 @@ def _fill(connection: sa.Connection) -> None:
     while some := connection.execute(stored.where(RUNS.c.run_id > last).order_by(RUNS.c.run_id).limit(AT_ONCE)).all():
         rows = [row._asdict() for row in some]
         last = rows[-1]["run_id"]
-        values = {"cohort": sa.bindparam("of_cohort"), "reversed_id": sa.bindparam("backwards")}
+        values: dict[str, Any] = {"cohort": sa.bindparam("of_cohort"), "reversed_id": sa.bindparam("backwards")}
         changed = [
             {"of_run": row["run_id"], "of_cohort": _cohort(row), "backwards": row["run_id"][::-1]} for row in rows
         ]
