@@ -167,6 +167,11 @@ class Runs:
         rows_of = [dict(zip(OUTLINE, row, strict=True)) for row in newest[::-1]]
         return [Run(**{**row, "state": RunState(row["state"])}) for row in rows_of]
 
+    def nodes_of_newest(self, system: str, *, limit: int) -> set[str]:
+        """Return the nodes that the newest runs of a system ran on."""
+        newest = _listed(select(tables.runs.c.nodes).where(tables.runs.c.system == system)).limit(limit)
+        return {node for nodes in self._connection.execute(newest).scalars() for node in nodes}
+
     def cohorts(self) -> list[tuple[str, int, int]]:
         """For each cohort its workload, how many runs it has, and how many of them ended well."""
         table = tables.runs
