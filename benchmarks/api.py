@@ -1,4 +1,4 @@
-"""What requests cost a server of a large store: the list of runs, one run, an explanation, predictions by many at once.
+"""Cost of requests to a server of a large store: the list of runs, one run, an explanation, predictions by many at once.
 
 `CROSSWIND_BENCH_RUNS` runs (20 000 unless it is set) with steps, features and verdicts, in SQLite. Beside them stands
 `GET /healthz` of the same server: what a request costs that asks for nothing. CPU seconds are the server's.

@@ -129,14 +129,14 @@ class Runs:
         here = tuple_(began, run.run_id)
         earlier = _listed(cohort.where(place < here)).limit(limit)
         later = cohort.where(place > here).order_by(table.c.listed_ns, table.c.run_id).limit(limit)
-        found = [row for side in (earlier, later) for row in self._connection.execute(side).all()]
-        return [run_id for run_id, _ in sorted(found, key=lambda row: (abs(row[1] - began), row[0]))[:limit]]
+        places = [row for side in (earlier, later) for row in self._connection.execute(side).all()]
+        return [run_id for run_id, _ in sorted(places, key=lambda row: (abs(row[1] - began), row[0]))[:limit]]
 
     def some(self, run_ids: Collection[str]) -> list[Run]:
         """Return those of the runs that are stored, oldest first."""
         query = select(*COLUMNS).where(rows.among(self._connection, tables.runs.c.run_id, run_ids))
-        found = [_run(dict(row)) for row in self._connection.execute(query).mappings()]
-        return sorted(found, key=lambda run: (run.started_ns or 0, run.run_id))
+        runs = [_run(dict(row)) for row in self._connection.execute(query).mappings()]
+        return sorted(runs, key=lambda run: (run.started_ns or 0, run.run_id))
 
     def ranks(self, run_id: str) -> list[Rank]:
         """The run's ranks in order."""

@@ -166,8 +166,8 @@ class Verdicts:
         among = rows.among(self._connection, TABLE.c.run_id, run_ids)
         timed = func.count().filter(TABLE.c.step_p50_seconds.is_not(None))
         query = select(timed, func.count().filter(IS_MADE)).where(among)
-        with_steps, known = self._connection.execute(query).one()
-        return True if with_steps else False if known == len(run_ids) else None
+        with_steps, made = self._connection.execute(query).one()
+        return True if with_steps else False if made == len(run_ids) else None
 
 
 OF_STEPS = ("steps", "step_p50_seconds", "step_mean_seconds", "step_cov_ratio")

@@ -1,4 +1,4 @@
-"""What rows that are stored are of: of which runs, or of which nodes and when."""
+"""Landings: of which runs rows are that are stored, or of which nodes and when."""
 
 from collections.abc import Iterable
 

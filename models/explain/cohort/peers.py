@@ -60,15 +60,15 @@ def cohorts_of(store: Store, runs: Sequence[Run]) -> Iterator[Cohort]:
 
 def _cohort(store: Store, run_ids: frozenset[str], wanted: set[str]) -> Cohort:
     with store.catalog.read() as session:
-        found = session.runs.some(run_ids)
-        known = session.verdicts.with_features(run_ids, FORM)
-    members = [run for run in found if run.run_id in wanted or run.state is not RunState.RUNNING]
-    computed = _computed(store, [run for run in members if run.run_id not in known], wanted)
+        runs = session.runs.some(run_ids)
+        made = session.verdicts.with_features(run_ids, FORM)
+    members = [run for run in runs if run.run_id in wanted or run.state is not RunState.RUNNING]
+    computed = _computed(store, [run for run in members if run.run_id not in made], wanted)
     with store.catalog.read() as session:
         revisions = session.verdicts.revisions(wanted)
-    unread = [run for run in members if run.run_id in wanted & known]
+    unread = [run for run in members if run.run_id in wanted & made]
     read = _read(store, unread) if unread else _Read()
-    stored = stored_features(store, {run.run_id for run in members} & known)
+    stored = stored_features(store, {run.run_id for run in members} & made)
     features = computed.features | {run_id: one for run_id, one in stored.items() if one is not None}
     whole = {run_id: own for run_id, own in (computed.whole | read.whole).items() if run_id in features}
     asked = tuple(run for run in members if run.run_id in wanted)

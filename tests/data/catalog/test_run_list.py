@@ -126,5 +126,5 @@ def place(seen: list[Run]) -> tuple[int, str] | None:
 @pytest.mark.parametrize("end", ["7", "07", "%", "_", "R0007", "\\"])
 def test_ids_end_as_they_are_written(filled: Catalog, end: str) -> None:
     with filled.read() as session:
-        found = {run.run_id for run in session.runs.find(RunFilter(id_end=end), limit=MANY)}
-    assert found == {f"r{number:04}" for number in range(MANY) if f"r{number:04}".endswith(end)}
+        ending = {run.run_id for run in session.runs.find(RunFilter(id_end=end), limit=MANY)}
+    assert ending == {f"r{number:04}" for number in range(MANY) if f"r{number:04}".endswith(end)}

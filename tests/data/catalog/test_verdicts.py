@@ -1,4 +1,4 @@
-"""What is due, what holds and what does not: the same in both databases."""
+"""Verdicts are due, hold and are voided in the same way in both databases."""
 
 from dataclasses import replace
 
