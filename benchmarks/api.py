@@ -1,4 +1,4 @@
-"""Cost of requests to a server of a large store: the list of runs, one run, an explanation, predictions by many at once.
+"""Cost of requests to a server of a large store: lists of runs, one run, an explanation, predictions by many at once.
 
 `CROSSWIND_BENCH_RUNS` runs (20 000 unless it is set) with steps, features and verdicts, in SQLite. Beside them stands
 `GET /healthz` of the same server: what a request costs that asks for nothing. CPU seconds are the server's.
@@ -23,7 +23,7 @@ from urllib.parse import urlencode, urlsplit
 import numpy as np
 
 from benchmarks.ingest import cpu_seconds
-from benchmarks.many_runs import COMPUTED, fill, run_id_of, run_of
+from benchmarks.many_runs import computed, fill, run_id_of, run_of
 from benchmarks.saturated import answers_per_second, request
 from crosswind.api.app import create_app
 from crosswind.api.paging import cursor_of
@@ -83,17 +83,17 @@ def _serve(home: Path) -> None:
 def _forget(store: Store) -> None:
     """Have the explanations of some runs computed when they are asked for, and not before."""
     with store.catalog.write() as session:
-        session.verdicts.want_again(list(map(run_id_of, _forgotten())))
-        for number in _forgotten():
-            session.verdicts.give_up(run_id_of(number))
+        session.verdicts.want_again(_forgotten())
+        for run_id in _forgotten():
+            session.verdicts.give_up(run_id)
 
 
-def _forgotten() -> range:
-    return range(RUNS - COMPUTED // 2, RUNS - COMPUTED // 4)
+def _forgotten() -> list[str]:
+    return [run_id_of(number) for number in computed(RUNS)[::4]]
 
 
 def _requests(url: str, pid: int) -> dict[str, float]:
-    newest = [run_id_of(number) for number in range(RUNS - COMPUTED // 4, RUNS)]
+    newest = [run_id_of(number) for number in computed(RUNS)[1::2]]
     deep = [cursor_of(run_of(number).started_ns or 0, run_id_of(number)) for number in range(0, RUNS, RUNS // 50)]
     filters = [
         *({"workload": f"workload-{number}"} for number in range(5)),
@@ -107,7 +107,7 @@ def _requests(url: str, pid: int) -> dict[str, float]:
         "run_list_further_parts": cycle([f"/v1/runs?{urlencode({'cursor': cursor})}" for cursor in deep]),
         "one_run": cycle([f"/v1/runs/{run_id}" for run_id in newest]),
         "explanation_stored": cycle([f"/v1/runs/{run_id}/explanation" for run_id in newest]),
-        "explanation_anew": iter([f"/v1/runs/{run_id_of(number)}/explanation" for number in _forgotten()]),
+        "explanation_anew": iter([f"/v1/runs/{run_id}/explanation" for run_id in _forgotten()]),
     }
     figures = {}
     connection = HTTPConnection(urlsplit(url).netloc)

@@ -1,7 +1,7 @@
 """A store of many made-up runs with steps, whose features and verdicts are stored as a server would have by then.
 
-Runs of 40 cohorts, one every 26 s, of two ranks and 16 steps. The verdicts of the newest are computed; the others have
-the features of one of these, which nobody reads, so that the catalog is as large as it would be.
+Runs of 40 cohorts, one every 26 s, of two ranks and 16 steps. The verdicts of some of the newest are computed; the
+others have the features of one of these, which nobody reads, so that the catalog is as large as it would be.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,9 @@ FIRST_NS, EVERY_NS = 1_767_225_600 * SECOND, 26 * SECOND
 DAY_NS = 86_400 * SECOND
 RANKS, STEPS, STEP_NS = 2, 16, 250_000_000
 WORKLOADS, SYSTEMS, BATCHES = 5, 2, (8, 16, 32, 64)
-COMPUTED = 400  # of the newest runs
+COHORTS = WORKLOADS * SYSTEMS * len(BATCHES)  # runs of one follow each other at this distance
+COMPUTED, OF_COHORTS = 200, 4  # the newest runs of some cohorts
+WITH_RANKS = 12_000  # newest runs, whose nodes are compared
 
 _FEATURES = """
 insert into run_features select run_id, form, features, explanation
@@ -64,14 +66,23 @@ def fill(store: Store, runs: int) -> None:
     a_day = DAY_NS // EVERY_NS
     for day, begin in enumerate(range(0, runs, a_day)):
         store.lake.append(f"steps-{day}", _steps(np.arange(begin, min(begin + a_day, runs)), day))
-    newest = [run_of(number) for number in range(runs - COMPUTED, runs)]
     with store.catalog.write() as session:
-        for rank in _ranks(max(0, runs - 20 * COMPUTED), runs):  # those whose peers have their nodes compared
+        for rank in _ranks(max(0, runs - WITH_RANKS), runs):
             session.runs.merge_rank(rank)
-    explain_runs(store, newest)
+    finish(store, runs)
+
+
+def finish(store: Store, runs: int) -> None:
+    """Compute the verdicts of the newest runs of some cohorts, and fill in those of all others."""
+    explain_runs(store, [run_of(number) for number in computed(runs)])
     with store.catalog.write() as session:
         session._connection.execute(text(_FEATURES), {"like": run_id_of(runs - 1)})
         session._connection.execute(text(_VERDICTS))
+
+
+def computed(runs: int) -> list[int]:
+    """Return the numbers of the runs whose verdicts are computed."""
+    return [runs - 1 - COHORTS * (place // OF_COHORTS) - place % OF_COHORTS for place in range(COMPUTED)]
 
 
 def _ranks(first: int, end: int) -> Iterator[Rank]:

@@ -31,7 +31,7 @@ LEVEL = 1  # of zlib: many values are the same, and more effort gains next to no
 
 @dataclass(frozen=True)
 class Features:
-    """Features of a run, all that other runs of its cohort need: `segments` are condensed, `nodes` those of its ranks by number."""
+    """All that other runs of its cohort need of a run: condensed segments, and the nodes of its ranks by number."""
 
     segments: OwnSegments
     nodes: Mapping[int, str]
