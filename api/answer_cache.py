@@ -1,58 +1,24 @@
-"""Caches of explanations and of answers about the whole store, valid until something new is stored."""
+"""A cache of answers about the whole store, valid until something new is stored."""
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from crosswind.data.catalog.catalog import Ingested
 from crosswind.data.catalog.runs import ANY_RUN
-from crosswind.data.schema.answers.explanations import Explanation
-from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
-from crosswind.models.explain.explain import explain_runs
 from crosswind.models.next_run.cases import jobs_revision
 
-EXPLANATIONS_MAX = 5000  # each is some kilobytes
 ANSWERS_MAX = 64  # one about thousands of nodes is some megabytes
 LOCKS = 16  # questions that are computed at the same time; some of more wait for others
 CHEAP_SECONDS = 1.0  # an answer that took less is computed again whenever something new is stored
 PATIENCE = 10.0  # a costly one is kept so many times as long as it took, which costs a tenth of a core at most
-Revision = tuple[Ingested, tuple[int, int]]  # of batches, and of the ends of runs: both change explanations
+Revision = tuple[Ingested, tuple[int, int]]  # of batches, and of the ends of runs
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class ExplanationCache:
-    """Explains the runs of one store, each once until something is ingested."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._revision: Revision | None = None
-        self._explanations: dict[str, Explanation] = {}
-
-    def __call__(self, store: Store, runs: Sequence[Run]) -> Mapping[str, Explanation]:
-        """Return an explanation of every given run, by run id."""
-        revision = _revision(store)
-        cached = self._cached(revision)
-        explanations = {run.run_id: cached[run.run_id] for run in runs if run.run_id in cached}
-        missing = [run for run in runs if run.run_id not in explanations]
-        fresh = explain_runs(store, missing) if missing else {}
-        self._keep(revision, fresh)
-        return {**explanations, **fresh}
-
-    def _cached(self, revision: Revision) -> dict[str, Explanation]:
-        with self._lock:
-            if revision != self._revision or len(self._explanations) > EXPLANATIONS_MAX:
-                self._revision, self._explanations = revision, {}
-            return dict(self._explanations)
-
-    def _keep(self, revision: Revision, fresh: Mapping[str, Explanation]) -> None:
-        with self._lock:
-            if revision == self._revision:
-                self._explanations.update(fresh)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
 from crosswind.api import problems
-from crosswind.api.answer_cache import AnswerCache, ExplanationCache
+from crosswind.api.answer_cache import AnswerCache
 from crosswind.api.auth import Authentication
 from crosswind.api.background_answers import BackgroundAnswers
 from crosswind.api.body_check import BodyCheck
@@ -77,7 +77,6 @@ def create_app(
     app.state.client = client = Local(
         store,
         compute=AnswerCache(),
-        explain_runs=ExplanationCache(),
         intensity=lambda: settings.intensity,
         fresh_seconds=FRESH_SECONDS,
         weather_fresh_seconds=WEATHER_FRESH_SECONDS,

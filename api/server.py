@@ -18,6 +18,7 @@ from crosswind.api.app import LOOPBACK, create_app
 from crosswind.api.background import background
 from crosswind.api.housekeeping import housekeeping
 from crosswind.api.settings import ServerSettings
+from crosswind.api.verdict_upkeep import verdict_upkeep
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.store.store import Store
 
@@ -38,7 +39,7 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
                 ready(url_of(listening, settings))
             gc.freeze()  # scanning the loaded modules again and again took a fifth of the time
             try:
-                with housekeeping(store), background(app.state.runner):
+                with housekeeping(store), background(app.state.runner), verdict_upkeep(store):
                     server.run(sockets=[listening])
             finally:
                 gc.unfreeze()

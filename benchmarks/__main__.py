@@ -18,6 +18,7 @@ SPEED = (
     "predict",
     "explain",
     "stragglers",
+    "api",
 )
 ACCURACY = ("tuner", "predict", "explain", "transfer", "energy", "interference", "stragglers")
 LONG = ("tuner_live",)  # accuracy that wants a quiet machine for half an hour: only by name

@@ -13,12 +13,14 @@ CONNECTIONS = 8
 HEAD_END = b"\r\n\r\n"
 
 
-def answers_per_second(port: int, requests: Sequence[bytes], seconds: float) -> float:
+def answers_per_second(
+    port: int, requests: Sequence[bytes], seconds: float, *, connections: int = CONNECTIONS
+) -> float:
     """The requests over and over, each connection with one on its way. Raises: SystemExit for an answer but 200."""
     following, answered = cycle(requests), 0
     with ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
-        for _ in range(CONNECTIONS):
+        for _ in range(connections):
             connection = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
             selector.register(connection, selectors.EVENT_READ, bytearray())
             connection.sendall(next(following))

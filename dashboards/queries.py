@@ -8,8 +8,8 @@ from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.lake.parts import ALWAYS
 from crosswind.data.lake.steps_summary import time_of
-from crosswind.data.schema.run import Run
-from crosswind.data.store.features import WARM_UP_STEPS, cohort_key
+from crosswind.data.schema.run import Run, cohort_key
+from crosswind.data.store.features import WARM_UP_STEPS
 from crosswind.data.store.store import Store
 
 MOST_PEERS = 200  # newest runs of the workload, among which a cohort is looked for

@@ -18,8 +18,8 @@ import pandas as pd
 from benchmarks.accuracy.row import Row
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.prediction import Floats, Prediction
-from crosswind.data.schema.run import Run
-from crosswind.data.store.features import all_runs, cohort_key, summaries
+from crosswind.data.schema.run import Run, cohort_key
+from crosswind.data.store.features import all_runs, summaries
 from crosswind.data.store.store import Store
 from crosswind.models.baseline import BASELINES, distribution, one_step_errors
 from crosswind.models.conditions import conditions_at_start

@@ -25,8 +25,8 @@ from benchmarks.accuracy.lost import delays_of, injected_and_lost
 from benchmarks.accuracy.row import Row
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.answers.explanations import Explanation, Verdict
-from crosswind.data.schema.run import Run
-from crosswind.data.store.features import all_runs, cohort_key
+from crosswind.data.schema.run import Run, cohort_key
+from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.models.explain.cohort.columns import COLUMNS
 from crosswind.models.explain.cohort.read import read_segments

@@ -15,8 +15,8 @@ from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.queries import NodeSource, cohort_band, node_samples, peers_of
 from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation
-from crosswind.data.schema.run import Rank, Run
-from crosswind.data.store.features import WARM_UP_STEPS, cohort_key, steps_of
+from crosswind.data.schema.run import Rank, Run, cohort_key
+from crosswind.data.store.features import WARM_UP_STEPS, steps_of
 from crosswind.data.store.store import Store
 
 

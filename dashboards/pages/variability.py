@@ -16,8 +16,8 @@ from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.explanations import Explanation, Verdict
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.metric import Scalar
-from crosswind.data.schema.run import Run
-from crosswind.data.store.features import all_runs, cohort_key, summaries
+from crosswind.data.schema.run import Run, cohort_key
+from crosswind.data.store.features import all_runs, summaries
 
 NEWEST = 500  # runs that the page looks at
 FEWEST = 3  # runs with steps, from which on a cohort is ranked

@@ -1,7 +1,7 @@
 """The catalog's door: sessions that read, and sessions that write in one transaction."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -20,6 +20,8 @@ from crosswind.data.catalog.reports import Reports
 from crosswind.data.catalog.requests import Requests
 from crosswind.data.catalog.runs import Runs
 from crosswind.data.catalog.studies import Studies
+from crosswind.data.catalog.verdicts import Verdicts
+from crosswind.data.schema.landing import Landing
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Session:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.runs = Runs(connection)
+        self.verdicts = Verdicts(connection)
         self.people = People(connection)
         self.read_files = ReadFiles(connection)
         self.positions = Positions(connection)
@@ -53,8 +56,14 @@ class Session:
         """Return whether this batch was ingested before."""
         return rows.fetch(self._connection, tables.ingest_batches, batch_id=batch_id) is not None
 
-    def add_batch(self, batch_id: str, origin: str, *, row_count: int, skipped: int) -> None:
-        """Notes that a batch is stored; together with what else the session writes, or not at all."""
+    def add_batch(
+        self, batch_id: str, origin: str, *, row_count: int, skipped: int, landings: Iterable[Landing] = ()
+    ) -> None:
+        """Notes that a batch is stored; together with what else the session writes, or not at all.
+
+        `landings` are its rows: what was computed of their runs before is due again.
+        """
+        self.verdicts.landed(landings)
         facts = {"batch_id": batch_id, "origin": origin, "rows": row_count, "skipped": skipped}
         rows.add(self._connection, tables.ingest_batches, {**facts, "received_ns": time.time_ns()})
 

@@ -39,6 +39,15 @@ def upsert_all(connection: Connection, table: Table, rows: Sequence[Mapping[str,
     connection.execute(statement, [dict(row) for row in rows])
 
 
+def upsert_with(
+    connection: Connection, table: Table, names: tuple[str, ...], values: Mapping[str, Any]
+) -> "postgresql.Insert | sqlite.Insert":
+    """Return the statement that inserts rows of these columns, or sets values of the one of the same primary key."""
+    keys = [column.name for column in table.primary_key]
+    statement = _insert(connection, table).values({name: bindparam(name) for name in names})
+    return statement.on_conflict_do_update(index_elements=keys, set_=dict(values))
+
+
 def hold(connection: Connection, key: str) -> None:
     """Lets nobody else past this call for the key until the transaction ends; SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":

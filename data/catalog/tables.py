@@ -5,10 +5,12 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Computed,
     Float,
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -25,6 +27,10 @@ metadata = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
+
+LISTED_BY = ("workload", "system", "state", "job_id", "cohort")  # each with an index that serves the list's order
+# The end of an id is the beginning of the id reversed: a range of an index, by bytes and not by a language's order.
+REVERSED = String(64).with_variant(String(64, collation="C"), "postgresql")
 
 runs = Table(
     "runs",
@@ -44,8 +50,43 @@ runs = Table(
     Column("software", JSON, nullable=False),
     Column("tags", JSON, nullable=False),
     Column("facts", JSON, nullable=False, server_default="{}"),
-    Index(None, "started_ns"),
-    Index(None, "workload", "system"),
+    Column("listed_ns", BigInteger, Computed("coalesce(started_ns, 0)")),  # by which runs are listed
+    Column("cohort", String(32), nullable=False, server_default=""),
+    Column("reversed_id", REVERSED, nullable=False, server_default=""),
+    *(Index(None, *names, "listed_ns", "run_id") for names in ((), *zip(LISTED_BY, strict=True))),
+    Index(None, "reversed_id"),
+    Index(None, "state", "ended_ns"),
+    Index(None, "workload", "state", "ended_ns"),
+)
+
+IS_DUE = text("due > 0")
+run_verdicts = Table(
+    "run_verdicts",
+    metadata,
+    Column("run_id", String(64), primary_key=True),
+    Column("wanted", Integer, nullable=False),
+    Column("made", Integer, nullable=False),
+    Column("due", Integer, nullable=False),
+    Column("changes", Integer, nullable=False),
+    Column("allowed", Integer, nullable=False),
+    Column("begin_ns", BigInteger, nullable=False),
+    Column("last_ns", BigInteger, nullable=False),
+    Column("steps", Integer),
+    *(Column(name, Float) for name in ("step_p50_seconds", "step_mean_seconds", "step_cov_ratio")),
+    Column("verdict", String(32)),
+    Column("cause", String(64)),
+    *(Column(f"{name}_seconds", Float) for name in ("measured", "expected", "excess", "excess_low", "excess_high")),
+    Index(None, "last_ns"),
+    Index("ix_run_verdicts_due", "due", "run_id", sqlite_where=IS_DUE, postgresql_where=IS_DUE),
+)
+
+run_features = Table(  # beside the verdicts, whose rows change often: SQLite writes a row whole
+    "run_features",
+    metadata,
+    Column("run_id", String(64), primary_key=True),
+    Column("form", String(64), nullable=False),
+    Column("features", LargeBinary),
+    Column("explanation", Text),
 )
 
 ranks = Table(

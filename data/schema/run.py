@@ -1,5 +1,7 @@
 """Runs and their ranks."""
 
+import hashlib
+import json
 import os
 import time
 from collections.abc import Mapping
@@ -46,6 +48,16 @@ class Run:
         if self.started_ns is None or self.ended_ns is None:
             return None
         return (self.ended_ns - self.started_ns) * 1e-9
+
+
+def cohort_key(run: Run) -> str:
+    """Names the runs that may be compared: one workload, configuration and scale on one system."""
+    return json.dumps([run.system, run.workload, dict(run.configuration), run.world_size], sort_keys=True)
+
+
+def cohort_digest(run: Run) -> str:
+    """Return 32 characters that are the same for runs that may be compared."""
+    return hashlib.sha256(cohort_key(run).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)

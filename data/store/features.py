@@ -1,6 +1,5 @@
 """Outcomes of each run, computed from its steps."""
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +9,7 @@ import pandas as pd
 from crosswind.data.catalog.runs import ANY_RUN, RunFilter
 from crosswind.data.lake.steps_summary import time_of
 from crosswind.data.schema.answers.runs import ListedRun, RunOutcome
-from crosswind.data.schema.run import Run
+from crosswind.data.schema.run import Run, cohort_key
 from crosswind.data.schema.steps import COLLECTIVES, NOT_SEEN, PHASES
 from crosswind.data.store.store import Store
 
@@ -30,11 +29,6 @@ select run_id, count(*) as steps, median(duration_seconds) as step_p50_seconds,
 from per_step group by run_id
 """
 _STEPS = "select * from step where run_id = ? order by step, rank"
-
-
-def cohort_key(run: Run) -> str:
-    """Names the runs that may be compared: one workload, configuration and scale on one system."""
-    return json.dumps([run.system, run.workload, dict(run.configuration), run.world_size], sort_keys=True)
 
 
 def summaries(store: Store, runs: Sequence[Run]) -> pd.DataFrame:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import mean, median, stdev
 
-from crosswind.data.schema.run import Run, RunState
-from crosswind.data.store.features import cohort_key
+from crosswind.data.schema.run import Run, RunState, cohort_key
 
 PROGRESS_TAG = "progress"  # of a run: how far it came when it reached its target
 UNIT_TAG = "progress_unit"  # what that counts: epochs, samples, steps, as the log calls it

@@ -14,6 +14,7 @@ from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.database import NO_ANSWER
 from crosswind.data.files import NoLocksError, lock_file, take_lock
 from crosswind.data.lake.lake import set_of
+from crosswind.data.lake.landings import landings_of
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
 from crosswind.data.schema.injection import Injected
 from crosswind.data.schema.occupancy import Allocation, Placement
@@ -181,7 +182,10 @@ def _note(store: Store, identity: str, origin: str, content: _Content) -> bool:
         with store.catalog.write() as session:
             if session.has_batch(identity):
                 return False
-            session.add_batch(identity, origin, row_count=content.row_count(), skipped=content.refused_frames)
+            landings = landings_of(content.tables)
+            session.add_batch(
+                identity, origin, row_count=content.row_count(), skipped=content.refused_frames, landings=landings
+            )
             _merge(session, content)
     except IntegrityError:
         with store.catalog.read() as session:

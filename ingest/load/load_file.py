@@ -17,10 +17,12 @@ from crosswind.data.catalog.read_files import ReadFile
 from crosswind.data.devices.computing import computing_device
 from crosswind.data.devices.sheets import device_named
 from crosswind.data.lake.lake import set_of
+from crosswind.data.lake.landings import landings_of
 from crosswind.data.lake.locks import alone
 from crosswind.data.lake.publish import Staged, drop
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.job import Job
+from crosswind.data.schema.landing import Landing
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import History
 from crosswind.data.store.jobs import JOB, job_table
@@ -189,6 +191,7 @@ class _Taken:
     waiting: dict[str, list[pa.Table]] = field(default_factory=dict)
     staged: list[Staged] = field(default_factory=list)
     parts: list[str] = field(default_factory=list)
+    landings: list[Landing] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     runs: WaitingRuns = field(default_factory=WaitingRuns)
     histories: list[History] = field(default_factory=list)
@@ -247,6 +250,7 @@ class _Taken:
             return
         part = f"{self.identity[:32]}-{len(self.parts)}"
         self.parts.append(part)
+        self.landings += landings_of([table])
         self.staged += self.into.lake.stage({part: table})
         self.stored[name] = self.stored.get(name, 0) + len(table)
 
@@ -289,7 +293,10 @@ class _Taken:
         try:
             with files.write() as session:
                 row_count = self.report.read
-                session.add_batch(self.identity, Path(note.path).name, row_count=row_count, skipped=self.report.skipped)
+                skipped, landings = self.report.skipped, self.landings
+                session.add_batch(
+                    self.identity, Path(note.path).name, row_count=row_count, skipped=skipped, landings=landings
+                )
                 session.read_files.put(replace(note, rows=self.rows))
                 if self.replaces:
                     session.runs.put_all(self.runs)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from crosswind.data.catalog.read_files import ReadFile
+from crosswind.data.lake.landings import landings_of
 from crosswind.data.lake.locks import alone
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.store.store import Store
@@ -173,7 +174,8 @@ class Puller:
         self.store.lake.publish(staged)
         rows = sum(map(len, window_tables))
         with self.store.catalog.write() as session:
-            session.add_batch(identity, self.server.url[:200], row_count=rows, skipped=0)
+            landings = landings_of(window_tables)
+            session.add_batch(identity, self.server.url[:200], row_count=rows, skipped=0, landings=landings)
             session.positions.put(self.source, self.system, end * NS)
             session.read_files.put(replace(note, parts=()))
         return rows

@@ -11,8 +11,10 @@ import pyarrow as pa
 from sqlalchemy.exc import IntegrityError
 
 from crosswind.data.lake.lake import Lake
+from crosswind.data.lake.landings import landings_of
 from crosswind.data.lake.publish import Staged, drop
 from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.landing import Landing
 from crosswind.data.store.store import Store
 from crosswind.ingest.series.known_series import KnownSeries
 from crosswind.ingest.series.otlp_messages import decoded
@@ -78,31 +80,33 @@ class Receiver:
                 return Received(0, refusals, is_new=False)
         lake: Lake = self._store.lake
         with lake.turn:
-            staged, rows = _staged(lake, identity, tables_of(refusals))
+            staged, rows, landings = _staged(lake, identity, tables_of(refusals))
         refusals = +refusals
         if not staged:
             return Received(0, refusals)
         lake.publish(staged)
         try:
             with self._store.catalog.write() as session:
-                session.add_batch(identity, origin, row_count=rows, skipped=refusals.total())
+                session.add_batch(identity, origin, row_count=rows, skipped=refusals.total(), landings=landings)
         except IntegrityError:  # the same request came twice at once: the same files, once
             return Received(0, refusals, is_new=False)
         return Received(rows, refusals)
 
 
-def _staged(lake: Lake, identity: str, parts: Iterator[pa.Table]) -> tuple[list[Staged], int]:
-    """Write hidden files. Return them and their number of rows; one table at a time is in memory."""
+def _staged(lake: Lake, identity: str, parts: Iterator[pa.Table]) -> tuple[list[Staged], int, list[Landing]]:
+    """Write hidden files. Return them, their number of rows and landings; one table at a time is in memory."""
     staged: list[Staged] = []
+    landings: list[Landing] = []
     rows = 0
     try:
         for number, table in enumerate(parts):
             staged += lake.stage({f"{identity[:32]}-{number}": table})
+            landings += landings_of([table])
             rows += len(table)
     except BaseException:
         drop(staged)
         raise
-    return staged, rows
+    return staged, rows, landings
 
 
 def _points(value: object, refusals: Refusals, remarks: Counter[str]) -> Iterator[pa.Table]:

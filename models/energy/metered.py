@@ -7,9 +7,9 @@ from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.devices.computing import computing_device
 from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.job import Job
-from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.run import Run, RunState, cohort_key
 from crosswind.data.schema.trial import Configuration
-from crosswind.data.store.features import all_runs, cohort_key
+from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.models.energy.measured import Measured, measured_energy, measured_job
 

@@ -10,8 +10,7 @@ from crosswind.data.schema.answers.energy import EnergyForecast, MeterScope, Pow
 from crosswind.data.schema.carbon import CarbonIntensity, Energy, Origin
 from crosswind.data.schema.prediction import Prediction
 from crosswind.data.schema.question import Question
-from crosswind.data.schema.run import Run, RunState
-from crosswind.data.store.features import cohort_key
+from crosswind.data.schema.run import Run, RunState, cohort_key
 from crosswind.models.energy.load_power import LearnedPower, Load, learned_power
 from crosswind.models.energy.metered import MeteredRun, accelerator_of, positive_numbers
 from crosswind.models.surrogate.log_normal import widened

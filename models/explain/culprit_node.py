@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.explanations import Explanation
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
@@ -34,9 +33,8 @@ def with_node(store: Store, run: Run, explanation: Explanation) -> Explanation:
 def _is_only_node(store: Store, run: Run) -> bool:
     """Return whether no run of the system ran on a node that this one did not; False where nodes are unknown."""
     with store.catalog.read() as session:
-        runs = session.runs.find(RunFilter(system=run.system), limit=LOOKED_AT_RUNS)
-    nodes = {node for other in (run, *runs) for node in other.nodes}
-    return len(nodes) == 1
+        nodes = session.runs.nodes_of_newest(run.system, limit=LOOKED_AT_RUNS)
+    return len(nodes.union(run.nodes)) == 1
 
 
 def at_node(explanation: Explanation, node: str | None) -> Explanation:

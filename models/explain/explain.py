@@ -5,18 +5,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.explanations import UNKNOWN, Expectation, Explanation, RankLag, Verdict
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
-from crosswind.data.store.features import all_runs, cohort_key
 from crosswind.data.store.store import Store
 from crosswind.models.explain.actions import REPEAT, WATCH, advice
 from crosswind.models.explain.alone import explained_alone
 from crosswind.models.explain.causes import BY_NAME
 from crosswind.models.explain.certainty import certainty, redrawn
 from crosswind.models.explain.cohort.columns import COLUMNS, OF_RUN
-from crosswind.models.explain.cohort.read import read_cohort
+from crosswind.models.explain.cohort.peers import Cohort, cohorts_of
+from crosswind.models.explain.cohort.read import cohort_segments
 from crosswind.models.explain.cohort.reference import FEWEST_RUNS, Reference
 from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.culprit_node import with_node
@@ -27,6 +26,7 @@ from crosswind.models.explain.sentence import Place, is_of_a_rank, more_steps, s
 from crosswind.models.explain.shares import excess_of, shares_of, unexplained_of
 from crosswind.models.explain.significance import ComparedShares, Finding
 from crosswind.models.explain.split import Split, split
+from crosswind.models.explain.stored import store_explanations, stored_explanations
 from crosswind.models.explain.verdict import agreed, in_phase_of, is_behind_it, judged
 from crosswind.models.explain.within import Within
 from crosswind.models.explain.within.lag import Lag, is_usual_lag, without_artefacts
@@ -43,25 +43,27 @@ def explain_run(store: Store, run_id: str) -> Explanation:
 
 
 def explain_runs(store: Store, runs: Sequence[Run]) -> dict[str, Explanation]:
-    """Explain every given run against all stored runs of its cohort; by run id. Raises: MalformedError."""
-    wanted = {cohort_key(run) for run in runs}
-    peers = [
-        peer
-        for workload, system in sorted({(run.workload, run.system) for run in runs})
-        for peer in all_runs(store, RunFilter(workload=workload, system=system))
-        if cohort_key(peer) in wanted
-    ]
-    segments, others = read_cohort(store, peers, {run.run_id for run in runs})
-    cohorts = {run.run_id: cohort_key(run) for run in peers}
+    """Explain every given run against the runs of its cohort that began nearest to it; by run id.
+
+    Explanations that are stored and hold are not computed again. Raises: MalformedError.
+    """
+    explanations = stored_explanations(store, [run.run_id for run in runs])
+    missing = [run for run in runs if run.run_id not in explanations]
+    for cohort in cohorts_of(store, missing) if missing else ():
+        explanations |= _explained_in(store, cohort)
+    return {run.run_id: explanations[run.run_id] for run in runs}
+
+
+def _explained_in(store: Store, cohort: Cohort) -> dict[str, Explanation]:
+    """Explain the wanted runs of a cohort, and store what comes of it."""
+    segments, peers = cohort_segments(store, cohort.members, cohort.features, cohort.whole)
     explanations = {}
-    for run in runs:
-        cohort = [
-            peer for other, peer in others.items() if cohorts[other] == cohorts[run.run_id] and other != run.run_id
-        ]
-        own = segments.get(run.run_id)
-        explanation = explain(run.run_id, own, cohort, within=Within.of_run(store, run, own))
+    for run in cohort.wanted:
+        own, others = segments.get(run.run_id), [peer for other, peer in peers.items() if other != run.run_id]
+        explanation = explain(run.run_id, own, others, within=Within.of_run(store, run, own))
         explanation = with_end(run, replace(explanation, missing=gaps_of(run, own)))
         explanations[run.run_id] = with_node(store, run, explanation)
+    store_explanations(store, cohort, explanations)
     return explanations
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from crosswind.data.lake.steps_summary import time_of
-from crosswind.data.schema.run import Run
-from crosswind.data.store.features import cohort_key
+from crosswind.data.schema.run import Run, cohort_key
 from crosswind.data.store.store import Store
 from crosswind.models.forecast.past_runs import STEPS_MIN, PastRun
 

@@ -11,8 +11,8 @@ from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.job import Job
-from crosswind.data.schema.run import Run, RunState
-from crosswind.data.store.features import all_runs, cohort_key, summaries
+from crosswind.data.schema.run import Run, RunState, cohort_key
+from crosswind.data.store.features import all_runs, summaries
 from crosswind.data.store.jobs import JOB
 from crosswind.data.store.run_facts import facts_of_runs
 from crosswind.data.store.run_tags import node_count_of
@@ -108,8 +108,15 @@ def finest_outcome(store: Store, workload: str, system: str) -> Outcome:
     newest = all_runs(store, RunFilter(workload=workload, state=RunState.COMPLETED), limit=20)
     here = [run for run in newest if run.system == system] or newest
     if here:
-        return Outcome.STEP if summaries(store, here)[Outcome.STEP].notna().any() else Outcome.RUN
+        return Outcome.STEP if _is_any_timed(store, here) else Outcome.RUN
     return Outcome.JOB if store.jobs.of_name(workload, system=None, limit=1) else Outcome.STEP
+
+
+def _is_any_timed(store: Store, runs: Sequence[Run]) -> bool:
+    """Return whether any of the runs has steps, as was stored with their verdicts or else as the lake has it."""
+    with store.catalog.read() as session:
+        timed = session.verdicts.is_any_timed([run.run_id for run in runs])
+    return bool(summaries(store, runs)[Outcome.STEP].notna().any()) if timed is None else timed
 
 
 def _case(run: Run, facts: Facts) -> tuple[object, ...]:

@@ -20,6 +20,7 @@ from crosswind.models.next_run.energy import EnergyEstimator, Metered
 from crosswind.models.next_run.model import Batch, NextRunModel
 from crosswind.models.next_run.model_source import ModelSource, Promoted, Stand
 from crosswind.models.next_run.quantiles import distribution
+from crosswind.models.shared_work import SharedWork
 from crosswind.models.spread import PREDICTIVE
 from crosswind.models.surrogate.exceedance import exceedance
 
@@ -28,6 +29,7 @@ ANSWERS_MAX = 1000  # of one model; each takes some kilobytes
 SYSTEMS_MAX = 64  # whose metered runs a model caches
 PLACES_MAX = 1000  # workloads and systems whose finest outcome is cached
 
+NEVER = (-1e9, Outcome.JOB)  # when a finest outcome was looked for that never was
 _Asked: TypeAlias = tuple[str, int | None, Facts, int | None]
 
 
@@ -67,6 +69,7 @@ class RunPredictor:
         self._cached_models: dict[tuple[str, Outcome], _CachedModel] = {}
         self._finest: dict[tuple[str, str], tuple[float, Outcome]] = {}
         self._fitting = threading.Lock()
+        self._shared = SharedWork()
 
     def answer(
         self,
@@ -94,7 +97,7 @@ class RunPredictor:
         """The same answer from the cache, at once and without reading the store; None where it is not cached."""
         now = time.monotonic()
         if outcome is None:
-            checked_at, outcome = self._finest.get((question.workload, question.system), (-1e9, Outcome.JOB))
+            checked_at, outcome = self._finest.get((question.workload, question.system), NEVER)
             if now - checked_at > self._fresh_seconds:
                 return None
         cached = self._cached_models.get((question.workload, outcome))
@@ -106,10 +109,14 @@ class RunPredictor:
     def _answer_from(self, cached: _CachedModel, question: Question) -> RunPrediction:
         key = _asked(question)
         if (answer := cached.answers.get(key)) is None:
+            answer = self._shared((id(cached), key), lambda: self._answered(cached, question))
             if len(cached.answers) >= ANSWERS_MAX:
                 cached.answers.clear()
-            answer = cached.answers[key] = self._with_energy(cached, question, cached.model.answer(question))
+            cached.answers[key] = answer
         return answer
+
+    def _answered(self, cached: _CachedModel, question: Question) -> RunPrediction:
+        return self._with_energy(cached, question, cached.model.answer(question))
 
     def _with_energy(self, cached: _CachedModel, question: Question, answer: RunPrediction) -> RunPrediction:
         """The answer with its model's name and its energy."""
@@ -131,14 +138,18 @@ class RunPredictor:
         return replace(cached.model.batch(questions), model=cached.name)
 
     def finest(self, question: Question) -> Outcome:
-        """The finest outcome recorded of the workload."""
-        place, now = (question.workload, question.system), time.monotonic()
-        checked_at, outcome = self._finest.get(place, (-1e9, Outcome.JOB))
-        if now - checked_at > self._fresh_seconds:
-            outcome = finest_outcome(self.store, *place)
-            if len(self._finest) >= PLACES_MAX:
-                self._finest.clear()
-            self._finest[place] = (now, outcome)
+        """The finest outcome recorded of the workload; who asks meanwhile waits for the same query."""
+        place = (question.workload, question.system)
+        checked_at, outcome = self._finest.get(place, NEVER)
+        if time.monotonic() - checked_at <= self._fresh_seconds:
+            return outcome
+        return self._shared(place, lambda: self._refreshed_finest(*place))
+
+    def _refreshed_finest(self, workload: str, system: str) -> Outcome:
+        outcome = finest_outcome(self.store, workload, system)
+        if len(self._finest) >= PLACES_MAX:
+            self._finest.clear()
+        self._finest[workload, system] = (time.monotonic(), outcome)  # after the query: it may take as long as it holds
         return outcome
 
     def time_outcome(self, question: Question) -> Outcome:
@@ -149,20 +160,21 @@ class RunPredictor:
         cached = self._cached_models.get((workload, outcome))
         if cached is not None and time.monotonic() - cached.checked_at <= self._fresh_seconds:
             return cached
-        with self._fitting:
-            return self._refreshed(workload, outcome)
+        return self._shared((workload, outcome), lambda: self._refreshed(workload, outcome))
 
     def _refreshed(self, workload: str, outcome: Outcome) -> _CachedModel:
-        now, stand = time.monotonic(), self._source.stand(workload, outcome)
-        cached = self._cached_models.get((workload, outcome))
-        if cached is not None and cached.stand == stand:
-            cached.checked_at = now
+        with self._fitting:
+            stand = self._source.stand(workload, outcome)
+            cached = self._cached_models.get((workload, outcome))
+            if cached is not None and cached.stand == stand:
+                cached.checked_at = time.monotonic()
+                return cached
+            if len(self._cached_models) >= MODELS_MAX:
+                self._cached_models.clear()
+            kept = self._source.model(workload, outcome, stand)
+            cached = _CachedModel(kept.model, kept.name, stand, time.monotonic())
+            self._cached_models[workload, outcome] = cached
             return cached
-        if len(self._cached_models) >= MODELS_MAX:
-            self._cached_models.clear()
-        kept = self._source.model(workload, outcome, stand)
-        cached = self._cached_models[workload, outcome] = _CachedModel(kept.model, kept.name, stand, now)
-        return cached
 
 
 def _asked(question: Question) -> _Asked:

@@ -11,8 +11,7 @@ import pandas as pd
 from scipy import sparse
 
 from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, RankedPeer
-from crosswind.data.schema.run import Run, RunState
-from crosswind.data.store.features import cohort_key
+from crosswind.data.schema.run import Run, RunState, cohort_key
 from crosswind.models.stragglers.by_ranks import NODE, ranked_effects
 from crosswind.models.stragglers.effects import Factor, crossed_effects
 

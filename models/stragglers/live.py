@@ -11,8 +11,7 @@ from crosswind.data.lake.steps_summary import per_step, rank_steps, window_of
 from crosswind.data.schema.answers.stragglers import Episode, RunStragglers, Slowdown
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
-from crosswind.data.schema.run import Run, RunState
-from crosswind.data.store.features import cohort_key
+from crosswind.data.schema.run import Run, RunState, cohort_key
 from crosswind.data.store.store import Store
 from crosswind.models.stragglers.detector import LEARNED, PHASES, Event, StepRows, StragglerDetector
 from crosswind.models.stragglers.observed import local_times

@@ -3,39 +3,11 @@ from dataclasses import replace
 
 import pytest
 
-from crosswind.api.answer_cache import ANSWERS_MAX, AnswerCache, ExplanationCache
+from crosswind.api.answer_cache import ANSWERS_MAX, AnswerCache
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.job import Job
 from crosswind.data.store.store import Store
-from crosswind.models.explain.explain import explain_runs
-
-
-def test_explanations_are_those_of_the_model_until_something_is_ingested(store: Store) -> None:
-    with store.catalog.read() as session:
-        runs = session.runs.find(limit=3)
-    cache = ExplanationCache()
-    first = cache(store, runs)
-    assert first == explain_runs(store, runs)
-    again = cache(store, runs[:2])
-    assert [again[run.run_id] is first[run.run_id] for run in runs[:2]] == [True, True]
-    with store.catalog.write() as session:
-        session.add_batch("later", "agent", row_count=1, skipped=0)
-    fresh = cache(store, runs)
-    assert fresh == first
-    assert not [run for run in runs if fresh[run.run_id] is first[run.run_id]]
-
-
-def test_a_new_run_changes_what_its_cohort_is_compared_with(store: Store) -> None:
-    with store.catalog.read() as session:
-        run = session.runs.get("r0")
-    cache = ExplanationCache()
-    before = cache(store, [run])["r0"]
-    with store.catalog.write() as session:
-        session.runs.merge(replace(run, run_id="r9"))
-    after = cache(store, [run])["r0"]
-    assert after == before
-    assert after is not before
 
 
 class Clock:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from crosswind.data.store.features import cohort_key
+from crosswind.data.schema.run import cohort_key
 from crosswind.models.explain.cohort.columns import COMPUTE_LOST, RUNS_ALIKE
 from crosswind.models.explain.cohort.reference import FEWEST_RUNS, usual_of
 from crosswind.models.explain.cohort.segments import PeerEvidence

@@ -9,9 +9,9 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.run import Rank, Run
 from crosswind.data.store.store import Store
 from crosswind.models.explain.cohort.columns import COMPARED_SAMPLES, OWN_COLUMNS, SAMPLED
-from crosswind.models.explain.cohort.own_segments import OwnSegments, condensed, own_segments
+from crosswind.models.explain.cohort.features import FORM, Features, unpacked
+from crosswind.models.explain.cohort.own_segments import OwnSegments, own_segments
 from crosswind.models.explain.cohort.peer_evidence import peer_evidence
-from crosswind.models.explain.cohort.segment_cache import SegmentCache
 from crosswind.models.explain.cohort.segments import PeerEvidence, Segments, segments_of
 from crosswind.models.explain.cohort.step_rows import ranks_of, spans_of, step_rows
 from crosswind.models.explain.evidence.indicators import ComparedRun
@@ -29,34 +29,27 @@ def read_segments(store: Store, runs: Sequence[Run]) -> dict[str, Segments]:
     """
     ranks = ranks_of(store, runs)
     own = dict(read_own_segments(store, runs, ranks, spans_of(store, runs)))
-    return _with_peers(own, peer_evidence(_compared(store, runs, ranks, own)))
+    return _with_peers(own, peer_evidence(_compared(store, runs, nodes_of(ranks), own)))
 
 
-def read_cohort(
-    store: Store, runs: Sequence[Run], wanted: Collection[str]
+def cohort_segments(
+    store: Store, runs: Sequence[Run], features: Mapping[str, Features], whole: Mapping[str, OwnSegments]
 ) -> tuple[dict[str, Segments], dict[str, Segments]]:
-    """Return by run id the segments of those runs that are wanted, and condensed segments of all runs.
+    """Return by run id the whole segments, and the condensed ones of all runs, both with what comparing them gives.
 
-    Runs whose condensed segments still hold are not read again. Raises: MalformedError.
+    features: of those of the runs that recorded collectives.
     """
-    ranks = ranks_of(store, runs)
-    cache = SegmentCache(store, runs, ranks)
-    entries = {run.run_id: cache.get(run) for run in runs}
-    unread = [run for run in runs if run.run_id in wanted or entries[run.run_id] is None]
-    unread_ids = {run.run_id for run in unread}
-    spans = spans_of(store, unread)
-    whole = dict(read_own_segments(store, unread, [rank for rank in ranks if rank.run_id in unread_ids], spans))
-    cohort = {}
-    for run in runs:
-        entry = entries[run.run_id]
-        own = condensed(whole[run.run_id]) if run.run_id in whole else None if entry is None else entry.segments
-        if entry is None:
-            cache.put(run, spans[spans["run_id"] == run.run_id], own)
-        if own is not None:
-            cohort[run.run_id] = own
-    evidence = peer_evidence(_compared(store, runs, ranks, cohort))
-    chosen = {run_id: own for run_id, own in whole.items() if run_id in wanted}
-    return _with_peers(chosen, evidence), _with_peers(cohort, evidence)
+    own = {run.run_id: features[run.run_id].segments for run in runs if run.run_id in features}
+    nodes = {run_id: features[run_id].nodes for run_id in own}
+    evidence = peer_evidence(_compared(store, runs, nodes, own))
+    return _with_peers(whole, evidence), _with_peers(own, evidence)
+
+
+def stored_features(store: Store, run_ids: Collection[str]) -> dict[str, Features | None]:
+    """Return the features that are stored and still hold, by run; None of a run without collectives."""
+    with store.catalog.read() as session:
+        contents = session.verdicts.features(run_ids, FORM)
+    return {run_id: None if content is None else unpacked(content) for run_id, content in contents.items()}
 
 
 def read_own_segments(
@@ -75,12 +68,17 @@ def read_own_segments(
             yield run_id, segments
 
 
-def _compared(
-    store: Store, runs: Sequence[Run], ranks: Sequence[Rank], segments: Mapping[str, OwnSegments]
-) -> list[ComparedRun]:
+def nodes_of(ranks: Sequence[Rank]) -> dict[str, dict[int, str]]:
+    """Return by run the nodes of its ranks."""
     nodes: dict[str, dict[int, str]] = {}
     for rank in ranks:
         nodes.setdefault(rank.run_id, {})[rank.rank] = rank.node
+    return nodes
+
+
+def _compared(
+    store: Store, runs: Sequence[Run], nodes: Mapping[str, Mapping[int, str]], segments: Mapping[str, OwnSegments]
+) -> list[ComparedRun]:
     switches = _switches(store)
     compared = []
     for run in runs:

@@ -139,5 +139,7 @@ def _medians_of_others(means: Floats) -> Floats:
     """Return the median over the other rows for each row, of the shape of `means`; of many rows over all."""
     if len(means) > MANY_RANKS:
         return np.tile(np.median(means, axis=0), (len(means), 1))
+    if len(means) == 2:
+        return means[::-1]
     others = [np.median(np.delete(means, rank, axis=0), axis=0) for rank in range(len(means))]
     return np.array(others).reshape(means.shape)

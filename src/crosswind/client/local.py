@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from crosswind.data.schema.carbon import CarbonIntensity
     from crosswind.models.forecast.weather_service import WeatherService
     from crosswind.models.next_run.predictor import RunPredictor
+    from crosswind.models.shared_work import SharedWork
     from crosswind.models.tuner.service.catalog import CatalogStudyService
     from crosswind.settings import Settings
 
@@ -68,7 +69,7 @@ def explain_anew(store: Store, runs: Sequence[Run]) -> Mapping[str, Explanation]
 class Local:
     """The `Client` of a store.
 
-    `compute` answers questions about the whole store and `explain_runs` explains runs: a server puts caches there.
+    `compute` answers questions about the whole store and `explain_runs` explains runs: a server puts a cache there.
     Models are fitted again after `fresh_seconds` if more was stored. `intensity` is read where energy is predicted.
     `notice` hears, in a sentence, of work that takes seconds.
     """
@@ -93,7 +94,7 @@ class Local:
 
     def prepare(self) -> None:
         """Import the models, so that the first request does not wait for that."""
-        _ = self.predictor, self.forecaster, self.studies
+        _ = self.predictor, self.forecaster, self.studies, self._shared
 
     @cached_property
     def predictor(self) -> RunPredictor:
@@ -118,6 +119,13 @@ class Local:
         from crosswind.models.tuner.service.catalog import CatalogStudyService
 
         return CatalogStudyService(self.store.catalog, find_prior_studies=StoredPriorStudies(self.store))
+
+    @cached_property
+    def _shared(self) -> SharedWork:
+        """Work that several threads of a server ask for at once."""
+        from crosswind.models.shared_work import SharedWork
+
+        return SharedWork()
 
     def runs(
         self,
@@ -219,7 +227,7 @@ class Local:
         """As `Client.explain`."""
         from crosswind.models.explain.explain import explain_run
 
-        return explain_run(self.store, run_id)
+        return self._shared(("explain", run_id), lambda: explain_run(self.store, run_id))
 
     def waits(self, run_id: str) -> Waits:
         """As `Client.waits`."""

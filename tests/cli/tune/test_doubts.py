@@ -15,8 +15,9 @@ from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
 from crosswind.cli.verbs.tune.where import store_service
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.answers.studies import Disturbance, DisturbanceBasis, LostTime
+from crosswind.data.schema.run import cohort_key
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
-from crosswind.data.store.features import all_runs, cohort_key
+from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.settings import Settings
 

@@ -10,8 +10,9 @@ from crosswind.cli.verbs.tune.execution.records import records_of, shipped
 from crosswind.client.remote import Remote
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.run import cohort_key
 from crosswind.data.schema.trial import Study
-from crosswind.data.store.features import all_runs, cohort_key
+from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.models.tuner.evidence.disturbed import disturbance_of
 from crosswind.models.tuner.service.service import Lease

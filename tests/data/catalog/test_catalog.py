@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import inspect, text
+from sqlalchemy import Connection, inspect, text
 
 from crosswind.data.catalog.catalog import Catalog, Ingested, Session
 from crosswind.data.catalog.database import FIRST, HEAD, MIGRATIONS, open_database, sqlite_url
@@ -277,6 +277,39 @@ def test_the_migrations_make_the_tables_of_this_version(tmp_path: Path, postgres
         engine.dispose()
 
 
+def take_back_0014(connection: Connection) -> None:
+    """Leave the table of runs as it was before the list had its own indexes."""
+    for index in inspect(connection).get_indexes("runs"):
+        connection.execute(text(f"drop index {index['name']}"))
+    for name in ("listed_ns", "cohort", "reversed_id"):
+        connection.execute(text(f"alter table runs drop column {name}"))
+    for name in ("run_verdicts", "run_features"):
+        connection.execute(text(f"drop table {name}"))
+    connection.execute(text("create index ix_runs_started_ns on runs (started_ns)"))
+    connection.execute(text("create index ix_runs_workload_system on runs (workload, system)"))
+
+
+def test_runs_of_before_get_their_place_in_the_list_and_their_cohort(tmp_path: Path, postgres_url: str) -> None:
+    ended = replace(RUN, run_id="r2", state=RunState.COMPLETED, ended_ns=300)
+    for url in (sqlite_url(tmp_path / "catalog.sqlite"), postgres_url):
+        catalog = Catalog(open_database(url))
+        with catalog.write() as session:
+            session.runs.put_all([RUN, ended, replace(ended, run_id="r3", configuration={"batch": 9}, started_ns=None)])
+        catalog.close()
+        engine = open_database(url)
+        with engine.begin() as connection:
+            take_back_0014(connection)
+            connection.execute(text("update alembic_version set version_num = '0013'"))
+        engine.dispose()
+        catalog = Catalog(open_database(url))
+        with catalog.read() as session:
+            assert [run.run_id for run in session.runs.find(limit=9)] == ["r2", "r1", "r3"]
+            assert [run.run_id for run in session.runs.find(RunFilter(id_end="3"), limit=9)] == ["r3"]
+            assert [run.run_id for run in session.runs.near(RUN, limit=9)] == ["r2"]
+            assert session.verdicts.due_features(limit=9) == ["r3", "r2"]
+        catalog.close()
+
+
 def test_imports_of_before_keep_their_accelerator_and_nodes_as_facts(tmp_path: Path, postgres_url: str) -> None:
     of_before = {"accelerator": "NVIDIA H100 80GB HBM3", "node_count": "8", "seed": "7"}
     tags = {"a": of_before, "b": {"accelerator": "N/A", "node_count": "-1"}, "c": {"note": '"accelerator"'}, "d": {}}
@@ -288,6 +321,7 @@ def test_imports_of_before_keep_their_accelerator_and_nodes_as_facts(tmp_path: P
         catalog.close()
         engine = open_database(url)
         with engine.begin() as connection:
+            take_back_0014(connection)
             connection.execute(text("alter table runs drop column facts"))
             connection.execute(text("drop table reports"))
             connection.execute(text("alter table studies drop column sources"))
@@ -317,6 +351,7 @@ def test_trials_imported_before_do_not_count_for_the_budget(tmp_path: Path, post
         catalog.close()
         engine = open_database(url)
         with engine.begin() as connection:
+            take_back_0014(connection)
             connection.execute(text("drop table reports"))
             connection.execute(text("alter table studies drop column sources"))
             connection.execute(text("alter table trials drop column weights"))

@@ -10,9 +10,9 @@ import pytest
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.errors import NotFoundError
-from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.run import Run, RunState, cohort_key
 from crosswind.data.schema.steps import PHASES, STEP
-from crosswind.data.store.features import WARM_UP_STEPS, all_runs, cohort_key, steps_of, summaries
+from crosswind.data.store.features import WARM_UP_STEPS, all_runs, steps_of, summaries
 from crosswind.data.store.store import Store
 
 START_NS = 1_767_323_045_000_000_001  # too fine for a float

@@ -12,8 +12,7 @@ from crosswind.data.schema.answers.energy import MeterScope
 from crosswind.data.schema.carbon import Energy, Origin
 from crosswind.data.schema.prediction import Prediction
 from crosswind.data.schema.question import Question
-from crosswind.data.schema.run import Run, RunState
-from crosswind.data.store.features import cohort_key
+from crosswind.data.schema.run import Run, RunState, cohort_key
 from crosswind.models.energy.measured import Measured
 from crosswind.models.energy.metered import MeteredRun
 from crosswind.models.energy.of_run import energy_of

@@ -1,17 +1,21 @@
 """Explanations of measured runs, held to what was injected; the lab's latest runs are left to the benchmark."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation, Verdict
 from crosswind.data.schema.injection import Injected
-from crosswind.data.schema.run import Run
-from crosswind.data.store.features import all_runs, cohort_key
+from crosswind.data.schema.run import Run, cohort_key
+from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.models.explain.certainty import LEAST
-from crosswind.models.explain.explain import explain_runs
+from crosswind.models.explain.cohort.read import read_segments
+from crosswind.models.explain.explain import explain, explain_runs
+from crosswind.models.explain.within import Within
 
 TRUTH = {
     "late_checkpoint": "slow_checkpoint",
@@ -25,9 +29,14 @@ Lab = tuple[list[Run], Mapping[str, list[Injected]], dict[str, Explanation]]
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lab") / "store"
+
+
+@pytest.fixture(scope="module")
+def lab(home: Path) -> Lab:
     """The runs of the calibration part of three cohorts, what was injected, and their explanations."""
-    with Store.open(tmp_path_factory.mktemp("lab") / "store") as store:
+    with Store.open(home) as store:
         load_lab_samples(store)
         every = [run for run in all_runs(store) if "split" in run.tags]
         cohorts = sorted({cohort_key(run) for run in every})[::3]
@@ -48,6 +57,38 @@ def test_injected_causes_are_named_and_quiet_runs_hardly_called_slow(lab: Lab) -
     assert sum(right) / len(right) > 0.6  # weak faults among them, which cost next to nothing
     assert len(quiet) > 5
     assert sum(quiet) <= 1
+
+
+def test_features_of_peers_say_the_same_as_their_steps(lab: Lab, home: Path) -> None:
+    """A cohort of the lab, whose steps are read once more: sums of threads differ beyond the tenth digit."""
+    runs, _, _ = lab
+    with Store.open(home) as store:
+        every = [run for run in all_runs(store) if cohort_key(run) == cohort_key(runs[0])]
+        stored = explain_runs(store, every)
+        segments = read_segments(store, every)
+        for run in every[::7]:
+            others = [segments[peer.run_id] for peer in every if peer.run_id != run.run_id]
+            own = segments[run.run_id]
+            anew = explain(run.run_id, own, others, within=Within.of_run(store, run, own))
+            assert_alike(asdict(anew), asdict(stored[run.run_id]))
+
+
+def assert_alike(anew: object, stored: object) -> None:
+    """Every number within 1e-9 of the other's, and everything else equal but what an explanation of a store adds."""
+    match anew:
+        case dict():
+            assert isinstance(stored, dict)
+            for name in anew.keys() - {"culprit_node", "next_action", "missing", "failure"}:
+                assert_alike(anew[name], stored[name])
+        case tuple() | list():
+            assert isinstance(stored, tuple | list)
+            assert len(anew) == len(stored)
+            for one, other in zip(anew, stored, strict=True):
+                assert_alike(one, other)
+        case float():
+            assert stored == pytest.approx(anew, rel=1e-9, abs=1e-12, nan_ok=True)
+        case _:
+            assert stored == anew
 
 
 def test_the_node_is_that_of_the_culprit_or_of_the_link_that_was_capped(lab: Lab) -> None:

@@ -1,3 +1,4 @@
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -5,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.models.next_run.made_up_runs import GAP_SECONDS, SECOND, START_NS, put, scaled
 
-from crosswind.data.lake.lake import to_table
+from crosswind.data.lake.lake import Lake, to_table
 from crosswind.data.schema.answers.predictions import Outcome, PredictionBasis
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.job import Job
@@ -22,6 +23,7 @@ from crosswind.models.next_run.registered import run_predictor
 from crosswind.models.registry.registry import Registry
 
 ASKED = Question("gpt", "lab", {"batch": 8}, 2)
+FRESH_SECONDS = 0.05
 
 
 @pytest.fixture
@@ -85,6 +87,29 @@ def test_two_threads_get_the_same_answer_of_one_fit(store: Store) -> None:
         answers = list(pool.map(lambda _: predictor.answer(ASKED), range(16)))
     assert all(answer == answers[0] for answer in answers)
     assert len(predictor._cached_models) == 1
+
+
+class SlowLake(Lake):
+    """A lake of which a query takes longer than an answer stays fresh."""
+
+    queries = 0
+
+    def sets(self) -> list[str]:
+        self.queries += 1
+        time.sleep(2 * FRESH_SECONDS)
+        return super().sets()
+
+
+def test_many_who_ask_at_once_share_one_query_for_the_finest_outcome(store: Store) -> None:
+    lake = store.__dict__["lake"] = SlowLake(store.lake.root)
+    predictor = RunPredictor(store, fresh_seconds=FRESH_SECONDS)
+    asked = Question("unheard", "lab", {}, 2)  # whose finest outcome is looked for among the jobs, too
+    with ThreadPoolExecutor(16) as pool:
+        outcomes = list(pool.map(lambda _: predictor.finest(asked), range(16)))
+    once, lake.queries = lake.queries, 0
+    predictor = RunPredictor(store, fresh_seconds=FRESH_SECONDS)
+    assert {predictor.finest(asked), predictor.finest(asked)} == set(outcomes)  # the second from the first one's answer
+    assert 0 < lake.queries <= once < 4 * lake.queries  # without sharing, 16 times
 
 
 def test_threads_are_answered_while_runs_come_in(store: Store) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.prediction import Floats, Prediction
-from crosswind.data.store.features import all_runs, cohort_key
+from crosswind.data.schema.run import cohort_key
+from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.models.baseline import AlwaysMedian, distribution, one_step_errors
 from crosswind.models.conditions import conditions_at_start

@@ -11,8 +11,8 @@ from crosswind.cli.text.output import table
 from crosswind.dashboards.wording import NONE, number, seconds
 from crosswind.data.lake.steps_summary import time_of
 from crosswind.data.schema.injection import Injected
-from crosswind.data.schema.run import Run, RunState
-from crosswind.data.store.features import WARM_UP_STEPS, all_runs, cohort_key
+from crosswind.data.schema.run import Run, RunState, cohort_key
+from crosswind.data.store.features import WARM_UP_STEPS, all_runs
 from crosswind.data.store.store import Store
 from crosswind.ingest.lab.campaign import position_in
 from crosswind.ingest.lab.plans.plan import Plan

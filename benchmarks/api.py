@@ -1,0 +1,166 @@
+"""Cost of requests to a server of a large store: lists of runs, one run, an explanation, predictions by many at once.
+
+`CROSSWIND_BENCH_RUNS` runs (20 000 unless it is set) with steps, features and verdicts, in SQLite. Beside them stands
+`GET /healthz` of the same server: what a request costs that asks for nothing. CPU seconds are the server's.
+"""
+
+import gc
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from itertools import cycle
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+import numpy as np
+
+from benchmarks.ingest import cpu_seconds
+from benchmarks.many_runs import computed, fill, run_id_of, run_of
+from benchmarks.saturated import answers_per_second, request
+from crosswind.api.app import create_app
+from crosswind.api.paging import cursor_of
+from crosswind.api.server import listen, server_of, url_of
+from crosswind.api.settings import ServerSettings
+from crosswind.data.store.store import Store
+
+RUNS = int(os.environ.get("CROSSWIND_BENCH_RUNS", "20000"))
+ASKED = 200
+CONNECTIONS = (1, 16, 64)
+SECONDS = 5.0
+Paths = Iterator[str]
+
+
+def main() -> None:
+    kept = os.environ.get("CROSSWIND_BENCH_STORE")  # a folder that is filled once, and used again
+    with tempfile.TemporaryDirectory() as name:
+        home = Path(kept or Path(name) / "home")
+        began = time.process_time()
+        is_new = not (home / "catalog.sqlite").exists()
+        with Store.open(home) as store:
+            if is_new:
+                fill(store, RUNS)
+            _forget(store)
+        figures: dict[str, float] = {"fill_cpu_seconds": round(time.process_time() - began, 1)} if is_new else {}
+        with _server(home) as (url, pid):
+            figures |= _requests(url, pid) | _predictions(urlsplit(url).port or 0, pid)
+    for figure, value in figures.items():
+        print(f"{figure:<52} {value}")
+    print(json.dumps(figures | {"runs": RUNS, "machine": f"{platform.machine()}, Python {platform.python_version()}"}))
+
+
+@contextmanager
+def _server(home: Path) -> Iterator[tuple[str, int]]:
+    """The application of `crosswind serve` in a process of its own; where it answers, and its pid.
+
+    Without what it does in the background: training would be in every figure for minutes.
+    """
+    command = [sys.executable, "-m", "benchmarks.api", str(home)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        try:
+            yield process.stdout.readline().strip(), process.pid
+        finally:
+            process.terminate()
+
+
+def _serve(home: Path) -> None:
+    settings = ServerSettings(port=0)
+    with Store.open(home) as store, listen(settings) as listening:
+        app = create_app(store, settings)
+        print(url_of(listening, settings), flush=True)
+        gc.freeze()
+        server_of(app).run(sockets=[listening])
+
+
+def _forget(store: Store) -> None:
+    """Have the explanations of some runs computed when they are asked for, and not before."""
+    with store.catalog.write() as session:
+        session.verdicts.want_again(_forgotten())
+        for run_id in _forgotten():
+            session.verdicts.give_up(run_id)
+
+
+def _forgotten() -> list[str]:
+    return [run_id_of(number) for number in computed(RUNS)[::4]]
+
+
+def _requests(url: str, pid: int) -> dict[str, float]:
+    newest = [run_id_of(number) for number in computed(RUNS)[1::2]]
+    deep = [cursor_of(run_of(number).started_ns or 0, run_id_of(number)) for number in range(0, RUNS, RUNS // 50)]
+    filters = [
+        *({"workload": f"workload-{number}"} for number in range(5)),
+        *({"system": "system-1"}, {"state": "failed"}, {"state": "running"}, {"job_id": "77"}, {"id_end": "0123"}),
+        *({"workload": "workload-1", "system": "system-0"}, {"workload": "workload-1", "state": "completed"}),
+    ]
+    asked: Mapping[str, Paths] = {
+        "healthz": cycle(["/healthz"]),
+        "run_list": cycle(["/v1/runs"]),
+        "run_list_filtered": cycle([f"/v1/runs?{urlencode(one)}" for one in filters]),
+        "run_list_further_parts": cycle([f"/v1/runs?{urlencode({'cursor': cursor})}" for cursor in deep]),
+        "one_run": cycle([f"/v1/runs/{run_id}" for run_id in newest]),
+        "explanation_stored": cycle([f"/v1/runs/{run_id}/explanation" for run_id in newest]),
+        "explanation_anew": iter([f"/v1/runs/{run_id}/explanation" for run_id in _forgotten()]),
+    }
+    figures = {}
+    connection = HTTPConnection(urlsplit(url).netloc)
+    for name, paths in asked.items():
+        _get(connection, next(paths))  # what is imported or connected for the first one
+        figures |= _measured(name, lambda paths=paths: _get(connection, next(paths)), pid, _times(name))
+    connection.close()
+    return figures
+
+
+def _times(name: str) -> int:
+    return min(ASKED, len(_forgotten()) - 1) if name == "explanation_anew" else ASKED
+
+
+def _measured(name: str, ask: Callable[[], None], pid: int, times: int) -> dict[str, float]:
+    busy, seconds = cpu_seconds(pid), []
+    for _ in range(times):
+        began = time.perf_counter()
+        ask()
+        seconds.append(time.perf_counter() - began)
+    busy = cpu_seconds(pid) - busy
+    return {
+        f"{name}_p50_milliseconds": round(statistics.median(seconds) * 1e3, 2),
+        f"{name}_p99_milliseconds": round(float(np.quantile(seconds, 0.99)) * 1e3, 2),
+        f"{name}_cpu_milliseconds": round(busy / times * 1e3, 2),
+    }
+
+
+def _predictions(port: int, pid: int) -> dict[str, float]:
+    """The same question, of the finest outcome, by several connections at once."""
+    run = run_of(RUNS - 1)
+    asked = {"workload": run.workload, "system": run.system, "world_size": run.world_size}
+    body = json.dumps(asked | {"configuration": dict(run.configuration)}).encode()
+    kinds = {"predictions": [request("POST", "/v1/predictions", body)], "healthz": [request("GET", "/healthz")]}
+    answers_per_second(port, kinds["predictions"], SECONDS, connections=1)  # the first one fits a model
+    figures = {}
+    for connections in CONNECTIONS:
+        for name, requests in kinds.items():
+            busy, began = cpu_seconds(pid), time.perf_counter()
+            rate = answers_per_second(port, requests, SECONDS, connections=connections)
+            answered = rate * (time.perf_counter() - began)
+            figures[f"{name}_per_cpu_second_at_{connections}"] = round(answered / (cpu_seconds(pid) - busy))
+    ratio = figures[f"predictions_per_cpu_second_at_{CONNECTIONS[-1]}"] / figures["predictions_per_cpu_second_at_1"]
+    return figures | {"predictions_at_64_over_at_1": round(ratio, 2)}
+
+
+def _get(connection: HTTPConnection, path: str) -> None:
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    content = answer.read()
+    if answer.status != 200:
+        raise SystemExit(f"{path}: {answer.status} {content[:300]!r}")
+
+
+if __name__ == "__main__":
+    _serve(Path(sys.argv[1]))

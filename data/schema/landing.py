@@ -1,0 +1,16 @@
+"""Rows that came into the lake: of which runs, or of which nodes and when."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Landing:
+    """Rows of one metric set; `run_ids` where they say whose they are, else the nodes that they were sampled on.
+
+    `first_ns` and `last_ns` are the times of the first and the last row, ns UTC.
+    """
+
+    first_ns: int
+    last_ns: int
+    run_ids: frozenset[str] = frozenset()
+    nodes: frozenset[str] = frozenset()

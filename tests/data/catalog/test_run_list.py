@@ -1,0 +1,130 @@
+"""The list of runs is served by indexes: whatever it is filtered by, nothing is sorted and no table is read whole."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine, event, text
+
+from crosswind.data.catalog.catalog import Catalog, Session
+from crosswind.data.catalog.runs import ANY_RUN, RunFilter
+from crosswind.data.schema.run import Run, RunState
+
+MANY = 400
+FILTERS = {
+    "none": ANY_RUN,
+    "workload": RunFilter(workload="w1"),
+    "system": RunFilter(system="s1"),
+    "state": RunFilter(state=RunState.FAILED),
+    "job": RunFilter(job_id="7"),
+    "workload and system": RunFilter(workload="w1", system="s1"),
+    "workload and state": RunFilter(workload="w1", state=RunState.FAILED),
+}
+Statement = tuple[str, Any]
+
+
+@pytest.fixture
+def filled(catalog: Catalog) -> Catalog:
+    """Runs of five workloads on two systems, every tenth without a start."""
+    with catalog.write() as session:
+        session.runs.put_all(made_up(number) for number in range(MANY))
+    return catalog
+
+
+def made_up(number: int) -> Run:
+    state = RunState.FAILED if number % 7 == 0 else RunState.COMPLETED
+    began = None if number % 10 == 0 else 1000 * (number // 3)
+    named = (f"r{number:04}", f"w{number % 5}", f"s{number % 2}", state)
+    return Run(*named, job_id=str(number // 4), started_ns=began, ended_ns=(began or 0) + 9)
+
+
+@contextmanager
+def statements(engine: Engine) -> Iterator[list[Statement]]:
+    seen: list[Statement] = []
+
+    def note(_c: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+        seen.append((statement, parameters))
+
+    event.listen(engine, "before_cursor_execute", note)
+    yield seen
+    event.remove(engine, "before_cursor_execute", note)
+
+
+def plan_of(catalog: Catalog, ask: Callable[[Session], object]) -> str:
+    """The database's plan of the one query that is asked, in lower case."""
+    engine = catalog._engine
+    with statements(engine) as seen, catalog.read() as session:
+        ask(session)
+    [(statement, parameters)] = [one for one in seen if one[0].lower().startswith("select")]
+    with engine.connect() as connection:
+        return _explained(connection, statement, parameters)
+
+
+def _explained(connection: Connection, statement: str, parameters: Any) -> str:
+    if connection.dialect.name == "sqlite":
+        rows = connection.exec_driver_sql(f"explain query plan {statement}", parameters)
+        return "\n".join(str(row[3]) for row in rows).lower()
+    for switch in ("enable_seqscan", "enable_bitmapscan"):  # what a small table would rather be read by
+        connection.execute(text(f"set {switch} = off"))
+    return "\n".join(row[0] for row in connection.exec_driver_sql(f"explain {statement}", parameters)).lower()
+
+
+def assert_served(plan: str) -> None:
+    assert "index" in plan, plan
+    for costly in ("temp b-tree", "sort", "seq scan"):
+        assert costly not in plan, plan
+    if "search" in plan or "scan" in plan:  # SQLite's words
+        assert "scan runs using index ix_runs_listed_ns_run_id" in plan or "scan runs" not in plan, plan
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("before", [None, (60_000, "r0200")])
+def test_no_part_of_the_list_is_sorted(filled: Catalog, name: str, before: tuple[int, str] | None) -> None:
+    assert_served(plan_of(filled, lambda session: session.runs.find(FILTERS[name], before=before, limit=5)))
+
+
+def test_a_cursor_leads_to_its_place_in_the_index(filled: Catalog) -> None:
+    plan = plan_of(filled, lambda session: session.runs.find(before=(60_000, "r0200"), limit=5))
+    assert "listed_ns" in plan.split("index", 1)[1], plan
+    assert "scan runs" not in plan  # SQLite's word for a walk from the beginning
+
+
+def test_the_end_of_an_id_is_a_range_of_an_index(filled: Catalog) -> None:
+    plan = plan_of(filled, lambda session: session.runs.find(RunFilter(id_end="0123"), limit=5))
+    assert "ix_runs_reversed_id" in plan
+
+
+def test_peers_are_found_on_both_sides_by_the_index_of_their_cohort(filled: Catalog) -> None:
+    with filled.read() as session:
+        run = session.runs.get("r0201")
+        near = session.runs.near(run, limit=20)
+    assert len(near) == 20
+    assert {(peer.workload, peer.system) for peer in near} == {("w1", "s1")}
+    assert "r0201" not in {peer.run_id for peer in near}
+    farthest = max(abs((peer.started_ns or 0) - 67_000) for peer in near)
+    with filled.read() as session:
+        everyone = session.runs.near(run, limit=MANY)
+    assert sorted(abs((peer.started_ns or 0) - 67_000) for peer in everyone)[19] == farthest
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_parts_of_a_filtered_list_join_without_gap_or_repeat(filled: Catalog, name: str) -> None:
+    seen: list[Run] = []
+    with filled.read() as session:
+        whole = session.runs.find(FILTERS[name], limit=MANY)
+        while part := session.runs.find(FILTERS[name], before=place(seen), limit=7):
+            seen += part
+    assert seen == whole
+    assert whole == sorted(whole, key=lambda run: (run.started_ns or 0, run.run_id), reverse=True)
+
+
+def place(seen: list[Run]) -> tuple[int, str] | None:
+    return (seen[-1].started_ns or 0, seen[-1].run_id) if seen else None
+
+
+@pytest.mark.parametrize("end", ["7", "07", "%", "_", "R0007", "\\"])
+def test_ids_end_as_they_are_written(filled: Catalog, end: str) -> None:
+    with filled.read() as session:
+        ending = {run.run_id for run in session.runs.find(RunFilter(id_end=end), limit=MANY)}
+    assert ending == {f"r{number:04}" for number in range(MANY) if f"r{number:04}".endswith(end)}
