@@ -1,6 +1,6 @@
 """Who asks, and which rows they may see."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -28,6 +28,14 @@ class PrincipalKind(StrEnum):
     JOB = "job"
     AGENT = "agent"
     SERVICE = "service"
+
+
+class TokenUse(StrEnum):
+    """How a token is presented: by programs, by a browser that has logged in, or once, to log in."""
+
+    PROGRAM = "program"
+    SESSION = "session"
+    LINK = "link"
 
 
 @dataclass(frozen=True)
@@ -61,11 +69,22 @@ class Principal:
     user: str | None = None
     accounts: frozenset[str] = frozenset()
     system: str | None = None
-    token_id: str | None = None
 
     def allows(self, scope: Scope) -> bool:
         """Return whether the principal may do what needs this scope."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
+
+    def covers(self, other: "Principal") -> bool:
+        """Return whether a token for `other` would give nothing beyond what this principal has."""
+        if Scope.ADMIN in self.scopes:
+            return True
+        same = replace(other, scopes=self.scopes) == self
+        return same and other.scopes <= self.scopes
+
+    @property
+    def caller(self) -> str:
+        """A text that is the same for all requests of this principal, whichever token they bring, and no other's."""
+        return "\0".join((self.kind, self.system or "", self.user or "", self.name, self.role))
 
     @property
     def row_rule(self) -> RowRule:
