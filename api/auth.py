@@ -73,6 +73,7 @@ class Authentication:
             return None
         return f"origin {shown(origin)} is another site than {shown(host)}"
 
+
 def _unauthorized(scope: Scope, headers: Headers, detail: str) -> Response:
     """Return the way to the login page for a browser that opens a page, and a challenge for everybody else."""
     root_path = scope.get("root_path", "")

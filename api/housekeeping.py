@@ -22,7 +22,7 @@ _log = logging.getLogger("crosswind.housekeeping")
 
 @contextmanager
 def housekeeping(
-    store: Store, note_uses: Callable[[], None] = lambda: None, pause_seconds: float = PAUSE_SECONDS
+    store: Store, note_uses: Callable[[], list[str]] = list, pause_seconds: float = PAUSE_SECONDS
 ) -> Iterator[None]:
     """Take in, compact and note uses within the context; at its end a compaction stops after the day in progress."""
     ending = threading.Event()
@@ -36,7 +36,7 @@ def housekeeping(
         thread.join(END_SECONDS)
 
 
-def _keep(store: Store, note_uses: Callable[[], None], pause_seconds: float, ending: threading.Event) -> None:
+def _keep(store: Store, note_uses: Callable[[], list[str]], pause_seconds: float, ending: threading.Event) -> None:
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
     logged: set[str] = set()
@@ -45,7 +45,7 @@ def _keep(store: Store, note_uses: Callable[[], None], pause_seconds: float, end
         problems = _problems(lambda: take_incoming(store), "storing what runs left failed")
         if time.monotonic() >= due:
             due = time.monotonic() + pause_seconds
-            problems += _problems(lambda: note_uses() or [], "noting uses of tokens failed")
+            problems += _problems(note_uses, "noting uses of tokens failed")
             problems += _problems(lambda: compact(store.lake, is_over=ending.is_set).problems, "compaction failed")
         for problem in problems:
             if problem not in logged:  # once, not every time

@@ -18,9 +18,10 @@ class ServerSettings:
 
     `root_path` is the prefix under which a proxy shows the server. `hosts` are the names by which a request may
     address the server, besides those of the loopback interface; without any, a server that listens elsewhere takes
-    every name. With `uds`, a path, it listens on that Unix socket alone, which only its owner may open unless `uds_mode`
-    opens it to others. With `require_token`, also the server's own user needs a token. `trusted_proxy` is the proxy
-    whose `user_header` names who asks: ADDRESS, ADDRESS@USER or unix@USER. `intensity` turns energy into carbon.
+    every name. With `uds`, a path, it listens on that Unix socket alone, which only its owner may open unless
+    `uds_mode` opens it to others. With `require_token`, also the server's own user needs a token. `trusted_proxy` is
+    the proxy whose `user_header` names who asks: ADDRESS, ADDRESS@USER or unix@USER. `intensity` turns energy into
+    carbon.
     """
 
     host: str = "127.0.0.1"

@@ -20,7 +20,7 @@ CALLER = "caller"  # its name in the state of a request
 CONFIGURED = "configuration "  # begins the name of the service that CROSSWIND_TOKEN stands for
 PERSON_SCOPES = frozenset({Scope.READ, Scope.TUNE})  # of a person whom the kernel or a proxy names
 DIGEST_SHOWN = 8
-NO_TOKEN = "this server requires a token from you"
+NOBODY = "this server requires a token from you"
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Callers:
             return caller
         if not given.is_forwarded and self._settings.trusts_kernel and (caller := self._by_kernel(peer)):
             return caller
-        raise UnauthorizedError(NO_TOKEN if given.session is None else "the session has ended: log in again")
+        raise UnauthorizedError(NOBODY if given.session is None else "the session has ended: log in again")
 
     async def caller_with(self, secret: str) -> Caller:
         """Return whom a program's token stands for. Raises: UnauthorizedError; what database.NO_ANSWER holds."""
@@ -91,8 +91,9 @@ class Callers:
     def _by_kernel(self, peer: Peer) -> Caller | None:
         if peer.is_own_or_root:
             return self._owner
-        is_named = peer.is_unix and peer.uid is not None
-        return Caller(person(login_name(peer.uid))) if is_named else None
+        if not peer.is_unix or peer.uid is None:
+            return None
+        return Caller(person(login_name(peer.uid)))
 
 
 def person(name: str) -> Principal:

@@ -59,8 +59,9 @@ NEEDS: Mapping[str, Need | None] = {
     "POST /v1/studies": TUNE,
     **{f"POST {STUDY}:{act}": TUNE for act in ("extend", "rename", "delete")},
     **{f"POST {STUDY}/trials:{act}": TUNE for act in ("suggest", "enqueue")},
-    **{f"POST {TRIAL}:{act}": TUNE for act in ("heartbeat", "report", "complete", "fail", "retry", "release", "define")},
-    # A person lists, creates and revokes their own tokens; an agent makes tokens for jobs of its node: routes/tokens.py.
+    **{f"POST {TRIAL}:{act}": TUNE for act in ("heartbeat", "report", "complete", "fail")},
+    **{f"POST {TRIAL}:{act}": TUNE for act in ("retry", "release", "define")},
+    # A person lists, creates and revokes their own tokens, an agent makes some for its node's jobs: routes/tokens.py.
     **dict.fromkeys(("GET /v1/tokens", "POST /v1/tokens", "POST /v1/tokens/{token_id}:revoke"), READ),
     "POST /v1/tokens:link": READ,
     "POST /v1/tokens:job": INGEST,

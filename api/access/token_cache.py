@@ -42,12 +42,13 @@ class TokenCache:
         """Look up every token again when it is next needed, because this server has changed some."""
         self._kept.clear()
 
-    def note_uses(self) -> None:
-        """Write down which tokens were used since the last call."""
+    def note_uses(self) -> list[str]:
+        """Write down which tokens were used since the last call. Return problems, of which there are none."""
         used_ns, self._used_ns = self._used_ns, {}
         if used_ns:
             with self._catalog.write() as session:
                 session.tokens.note_use(used_ns)
+        return []
 
     def _fetch(self, digest: str) -> Token | None:
         with self._catalog.read() as session:

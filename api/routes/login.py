@@ -26,11 +26,10 @@ from crosswind.data.store.store import Store
 PATHS = LOGIN, LOGOUT = "/login", "/logout"
 SESSION_SECONDS = 12 * 3600
 FIRST_PAGE = "/runs"
-FORM = BodyRule("application/x-www-form-urlencoded", 4096, lambda body: _checked(body))
 router = APIRouter(include_in_schema=False)
 
 
-def _checked(body: bytes) -> dict[str, str]:
+def checked_form(body: bytes) -> dict[str, str]:
     """Return the fields of a form, each given once. Raises: MalformedError."""
     try:
         fields = parse_qs(body.decode("ascii"), strict_parsing=bool(body), max_num_fields=8, errors="strict")
@@ -41,8 +40,16 @@ def _checked(body: bytes) -> dict[str, str]:
     return {name: values[0] for name, values in fields.items()}
 
 
+def check_form(body: bytes) -> None:
+    """Check a body as `checked_form` does. Raises: MalformedError."""
+    checked_form(body)
+
+
+FORM = BodyRule("application/x-www-form-urlencoded", 4096, check_form)
+
+
 async def _form(request: Request) -> dict[str, str]:
-    return _checked(await request.body())
+    return checked_form(await request.body())
 
 
 Form = Annotated[dict[str, str], Depends(_form)]
@@ -50,7 +57,7 @@ Form = Annotated[dict[str, str], Depends(_form)]
 
 @router.get(LOGIN)
 async def show_login(request: Request, next: str = "", link: str = "") -> HTMLResponse:  # noqa: A002 - the field's name
-    """Return the form, or who is logged in; a link is used only when its button is pressed, so no preview uses it up."""
+    """Return the form, or who is logged in. A link is used when its button is pressed, so no preview uses it up."""
     if not link and (caller := await _caller_or_none(request)):
         is_session = Credentials.of(request.scope["headers"]).session is not None
         return _page(Login(name=caller.principal.name, is_session=is_session))
@@ -110,7 +117,10 @@ def _session_by_link(store: Store, secret: str) -> IssuedToken:
     with store.catalog.write() as session:
         link = session.tokens.claim(digest_of(secret))
         return session.tokens.issue(
-            *(link.principal, SESSION_SECONDS), created_by=link.created_by, use=TokenUse.SESSION, parent_id=link.parent_id
+            *(link.principal, SESSION_SECONDS),
+            created_by=link.created_by,
+            use=TokenUse.SESSION,
+            parent_id=link.parent_id,
         )
 
 
@@ -144,7 +154,7 @@ def _set_cookie(request: Request, answer: Response, secret: str, seconds: int) -
 
 
 def _way_to(wanted: str) -> str:
-    """Return the way to a page of this server, whatever was sent: it begins with `./`, so it cannot name another one."""
+    """Return the way to a page of this server: it begins with `./`, so that it cannot name another server."""
     path = (wanted if wanted.startswith("/") else FIRST_PAGE).lstrip("/\\")
     return f"./{path or FIRST_PAGE.lstrip('/')}"
 

@@ -35,7 +35,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="proxy that logs people in and names them: ADDRESS, or on this machine 127.0.0.1@USER or unix@USER",
     )
     parser.add_argument(
-        "--user-header", default="X-Forwarded-User", metavar="NAME", help="field in which it does (default: %(default)s)"
+        "--user-header",
+        default="X-Forwarded-User",
+        metavar="NAME",
+        help="in which field (default: %(default)s)",
     )
     parser.add_argument("--root-path", default="", help="prefix under which a proxy shows the pages")
     parser.add_argument(
