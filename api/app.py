@@ -41,6 +41,7 @@ from crosswind.api.routes import (
     shares,
     stragglers,
     studies,
+    tokens,
     trials,
     victims,
     weather,
@@ -59,7 +60,7 @@ ROUTERS = (  # matched one after the other: the most frequent requests first
     *(predictions, batches, trials, parameters, health),
     *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations),
     *(counters, interference),
-    *(stragglers, studies, disturbances, series, checks, problems, login, pages),
+    *(stragglers, studies, disturbances, series, checks, tokens, problems, login, pages),
 )
 LOOPBACK = ServerSettings()
 FRESH_SECONDS = 1.0  # after which a prediction takes in runs that have ended since

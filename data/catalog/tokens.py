@@ -24,11 +24,17 @@ NAME_CHARACTERS = 200
 SECONDS_MAX = 10 * 366 * 86_400
 KEPT_NS = 30 * 86_400 * 1_000_000_000  # how long an expired token is still listed
 TABLE = tables.tokens
+IDENTITY = TABLE.c.kind, TABLE.c.name, TABLE.c.user, TABLE.c.system  # as Principal.identity
 
 
 def digest_of(secret: str) -> str:
     """Return the hash by which a secret is stored."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def not_in_catalog(token_id: str) -> NotFoundError:
+    """Return the error for a token that is not there, or is to look as if it were not."""
+    return NotFoundError(f"token {token_id!r:.80} is not in the catalog")
 
 
 class Tokens:
@@ -76,14 +82,17 @@ class Tokens:
         """Return one token. Raises: NotFoundError."""
         row = rows.fetch(self._connection, TABLE, token_id=token_id)
         if row is None:
-            raise NotFoundError(f"token {token_id!r:.80} is not in the catalog")
+            raise not_in_catalog(token_id)
         return _token(row)
 
     def find(self, owner: Principal | None = None, *, after: str = "", limit: int = 1000) -> list[Token]:
         """Return tokens after this id in the order of their making: all, or those of one principal."""
         query = select(TABLE).where(TABLE.c.token_id > after).order_by(TABLE.c.token_id).limit(limit)
         if owner is not None:
-            query = query.where(and_(*(TABLE.c[name] == value for name, value in _identity(owner).items())))
+            is_own = (
+                column.is_not_distinct_from(value) for column, value in zip(IDENTITY, owner.identity, strict=True)
+            )
+            query = query.where(and_(*is_own))
         return self._tokens(query)
 
     def revoke(self, token_id: str) -> Token:
@@ -144,15 +153,12 @@ def _check(principal: Principal, seconds: float) -> None:
         raise InvalidInputError(f"job {principal.name!r}: expected its system")
 
 
-def _identity(principal: Principal) -> dict[str, str | None]:
-    return {"kind": principal.kind, "name": principal.name, "user": principal.user, "system": principal.system}
-
-
 def _row(token: Token) -> dict[str, Any]:
     principal = token.principal
     facts = {name: getattr(token, name) for name in ("token_id", "use", "created_by", "created_ns", "expires_ns")}
     grants = {"role": principal.role, "scopes": sorted(principal.scopes), "accounts": sorted(principal.accounts)}
-    return {**facts, "parent_id": token.parent_id, **_identity(principal), **grants}
+    names = {column.name: value for column, value in zip(IDENTITY, principal.identity, strict=True)}
+    return {**facts, "parent_id": token.parent_id, **names, **grants}
 
 
 def _token(row: Mapping[str, Any]) -> Token:

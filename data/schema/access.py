@@ -74,17 +74,21 @@ class Principal:
         """Return whether the principal may do what needs this scope."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
+    def is_same(self, other: "Principal") -> bool:
+        """Return whether both are the same person, job, agent or service, whatever they may do."""
+        return self.identity == other.identity
+
+    @property
+    def identity(self) -> tuple[str, str, str | None, str | None]:
+        """Return kind, name, user and system, which name the principal."""
+        return self.kind, self.name, self.user, self.system
+
     def covers(self, other: "Principal") -> bool:
         """Return whether a token for `other` would give nothing beyond what this principal has."""
         if Scope.ADMIN in self.scopes:
             return True
         same = replace(other, scopes=self.scopes) == self
         return same and other.scopes <= self.scopes
-
-    @property
-    def caller(self) -> str:
-        """A text that is the same for all requests of this principal, whichever token they bring, and no other's."""
-        return "\0".join((self.kind, self.system or "", self.user or "", self.name, self.role))
 
     @property
     def row_rule(self) -> RowRule:
