@@ -2,6 +2,7 @@
 
 import hmac
 import pwd
+import re
 import time
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from crosswind.data.schema.errors import ProjectError
 CALLER = "caller"  # its name in the state of a request
 CONFIGURED = "configuration "  # begins the name of the service that CROSSWIND_TOKEN stands for
 PERSON_SCOPES = frozenset({Scope.READ, Scope.TUNE})  # of a person whom the kernel or a proxy names
+LOGIN_NAME = re.compile(r"[^\s,;\x00-\x1f\x7f-\xa0]{1,200}")
 DIGEST_SHOWN = 8
 NOBODY = "this server requires a token from you"
 
@@ -98,14 +100,14 @@ class Callers:
 
 def person(name: str) -> Principal:
     """Return the person with this login name, for whom the kernel or a proxy vouches. Raises: UnauthorizedError."""
-    if not (0 < len(name) <= 200 and name.isprintable()) or name.strip() != name:
+    if not LOGIN_NAME.fullmatch(name):
         raise UnauthorizedError(f"user {name!r:.80}: expected one login name")
     return Principal(PrincipalKind.PERSON, name, Role.USER, PERSON_SCOPES, user=name)
 
 
 def login_name(uid: int) -> str:
-    """Return the login name of a uid, or its number where it has none."""
+    """Return the login name of a uid, or `uid=NUMBER` where it has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
-        return f"uid {uid}"
+        return f"uid={uid}"

@@ -25,36 +25,36 @@ JOB_SCOPES = frozenset({Scope.READ, Scope.TUNE, Scope.INGEST})
 Seconds = Annotated[float, Field(gt=0, le=SECONDS_MAX, allow_inf_nan=False)]
 
 
-Scopes = Annotated[frozenset[Scope] | None, Field(strict=False, description="null: the caller's; with a name, `read`")]
+Word = Field(strict=False)  # JSON has no enumerations
 
 
 class TokenRequest(RequestBody):
     """Whom a token is to stand for, and how long; without a name, for the caller, with the same scopes or fewer."""
 
     name: Annotated[Name | None, Field(description="login name, job id, host or what you call a service")] = None
-    kind: PrincipalKind = Field(PrincipalKind.SERVICE, strict=False)
-    role: Role = Field(Role.USER, strict=False)
+    kind: Annotated[PrincipalKind, Word] = PrincipalKind.SERVICE
+    role: Annotated[Role, Word] = Role.USER
     scopes: Annotated[
-        frozenset[Scope] | None, Field(strict=False, description="null: as the caller's; else `read`")
+        list[Annotated[Scope, Word]] | None, Field(min_length=1, description="null: the caller's; with a name, `read`")
     ] = None
     user: Annotated[Name | None, Field(description="whose rows it may see; of a person their own name")] = None
-    accounts: Annotated[frozenset[Name], Field(strict=False, max_length=100, description="whose rows it may see")] = (
-        frozenset()
-    )
+    accounts: Annotated[
+        list[Name], Field(default_factory=list, max_length=100, description="whose rows it may see as well")
+    ]
     system: Annotated[Name | None, Field(description="where a job runs, which its token needs")] = None
     seconds: Seconds = 90 * DAY_SECONDS
 
     def principal(self, caller: Principal) -> Principal:
         """Return whom the token is to stand for."""
         if self.name is None:
-            return replace(caller, scopes=self.scopes or caller.scopes)
+            return replace(caller, scopes=frozenset(self.scopes or caller.scopes))
         return Principal(
             kind=self.kind,
             name=self.name,
             role=self.role,
-            scopes=self.scopes or frozenset({Scope.READ}),
+            scopes=frozenset(self.scopes or {Scope.READ}),
             user=self.user or (self.name if self.kind is PrincipalKind.PERSON else None),
-            accounts=self.accounts,
+            accounts=frozenset(self.accounts),
             system=self.system,
         )
 
