@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crosswind.api.access.caller import CALLER, Callers, UnauthorizedError
 from crosswind.api.access.scopes import Needs
+from crosswind.api.paging import CALLER_MARK
 from crosswind.api.prefix import inner_path
 from crosswind.api.problems import FORBIDDEN, OUT_OF_SCOPE, UNAUTHORIZED, UNAVAILABLE, problem, shown
 from crosswind.api.settings import ServerSettings
@@ -55,6 +56,7 @@ class Authentication:
             challenge = {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{need.scope}"'}
             return problem(OUT_OF_SCOPE, reason, root_path=root_path, headers=challenge)
         scope.setdefault("state", {})[CALLER] = caller
+        CALLER_MARK.set(caller.principal.mark)
         return None
 
     def _cross_site(self, method: str, headers: Headers) -> str | None:

@@ -1,5 +1,6 @@
 """Who asks, and which rows they may see."""
 
+import hashlib
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -82,6 +83,11 @@ class Principal:
     def identity(self) -> tuple[str, str, str | None, str | None]:
         """Return kind, name, user and system, which name the principal."""
         return self.kind, self.name, self.user, self.system
+
+    @property
+    def mark(self) -> str:
+        """A short text that is the same for all requests of this principal, whichever token they bring."""
+        return hashlib.sha256(repr(self.identity).encode()).hexdigest()[:16]
 
     def covers(self, other: "Principal") -> bool:
         """Return whether a token for `other` would give nothing beyond what this principal has."""
