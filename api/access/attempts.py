@@ -41,9 +41,9 @@ class Attempts:
         window = self._window(place)
         window.failures += 1
         if window.failures == 1:
-            log.warning("a request from %s was refused: %s", place, reason)
+            log.warning("a login from %s failed: %s", place, reason)
         elif window.failures == FAILURES_MAX:
-            log.warning("%d requests from %s were refused within a minute", FAILURES_MAX, place)
+            log.warning("%d logins from %s failed within a minute: more are refused", FAILURES_MAX, place)
         return float(min(LAST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2 ** (window.failures - 1)))
 
     def _window(self, place: str) -> _Window:

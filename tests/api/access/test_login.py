@@ -152,8 +152,8 @@ def test_failed_logins_are_slowed_then_refused_and_logged_twice(
     assert "The token is unknown here." in failed[0].text
     assert 0 < int(failed[-1].headers["retry-after"]) <= WINDOW_SECONDS
     assert [record.getMessage() for record in caplog.records] == [
-        "a request from 192.0.2.1 was refused: the token is unknown here",
-        "10 requests from 192.0.2.1 were refused within a minute",
+        "a login from 192.0.2.1 failed: the token is unknown here",
+        "10 logins from 192.0.2.1 failed within a minute: more are refused",
     ]
     good = {"token": issued(store, ANNA).secret}
     assert browser.post("/login", data=good).status_code == 429
