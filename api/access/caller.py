@@ -46,6 +46,9 @@ class Callers:
         self._proxy = None if settings.trusted_proxy is None else TrustedProxy.of(settings.trusted_proxy)
         self._user_header = settings.user_header.lower().encode() if self._proxy else None
         self._configured = None if settings.token is None else digest_of(settings.token)
+        # Sessions that were begun with an earlier CROSSWIND_TOKEN bear another name, and end with it.
+        name = f"{CONFIGURED}{(self._configured or '')[:DIGEST_SHOWN]}"
+        self._configured_caller = Caller(Principal(PrincipalKind.SERVICE, name, Role.ADMIN, frozenset(Scope)))
         self._owner = Caller(OWNER)
 
     async def caller_of(self, request: Request) -> Caller:
@@ -68,7 +71,7 @@ class Callers:
     async def caller_with(self, secret: str) -> Caller:
         """Return whom a program's token stands for. Raises: UnauthorizedError; what database.NO_ANSWER holds."""
         if self._configured and hmac.compare_digest(digest_of(secret), self._configured):
-            return Caller(self._configured_principal)
+            return self._configured_caller
         token = await self._tokens.find(secret)
         if token is None or token.use is not TokenUse.PROGRAM:
             raise UnauthorizedError("the token is unknown here")
@@ -76,18 +79,12 @@ class Callers:
             raise UnauthorizedError(refusal)
         return Caller(token.principal, token.token_id)
 
-    @property
-    def _configured_principal(self) -> Principal:
-        # Sessions that were begun with an earlier CROSSWIND_TOKEN bear another name, and end with it.
-        name = f"{CONFIGURED}{(self._configured or '')[:DIGEST_SHOWN]}"
-        return Principal(PrincipalKind.SERVICE, name, Role.ADMIN, frozenset(Scope))
-
     async def _in_session(self, secret: str) -> Caller | None:
         token = await self._tokens.find(secret)
         if token is None or token.use is not TokenUse.SESSION or token.refusal(time.time_ns()):
             return None
         principal = token.principal
-        is_stale = principal.name.startswith(CONFIGURED) and principal != self._configured_principal
+        is_stale = principal.name.startswith(CONFIGURED) and principal != self._configured_caller.principal
         return None if is_stale else Caller(principal, token.token_id)
 
     def _by_kernel(self, peer: Peer) -> Caller | None:

@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 
 
 class Scope(StrEnum):
@@ -84,7 +85,7 @@ class Principal:
         """Return kind, name, user and system, which name the principal."""
         return self.kind, self.name, self.user, self.system
 
-    @property
+    @cached_property
     def mark(self) -> str:
         """A short text that is the same for all requests of this principal, whichever token they bring."""
         return hashlib.sha256(repr(self.identity).encode()).hexdigest()[:16]
