@@ -69,7 +69,7 @@ class JobTokenRequest(RequestBody):
     """A job of the agent's node, and how long its token is to hold."""
 
     job_id: Name
-    system: Name
+    system: Annotated[Name | None, Field(description="null: the agent's")] = None
     seconds: Annotated[float, Field(gt=0, le=30 * DAY_SECONDS, allow_inf_nan=False)] = float(DAY_SECONDS)
 
 
@@ -108,10 +108,11 @@ def create_job_token(body: JobTokenRequest, response: Response, store: StoreOf, 
 
     It stands for that job's rows and no others. It ends with the agent's own token.
     """
-    principal = Principal(PrincipalKind.JOB, body.job_id, scopes=JOB_SCOPES, system=body.system)
+    system = body.system or caller.principal.system
+    principal = Principal(PrincipalKind.JOB, body.job_id, scopes=JOB_SCOPES, system=system)
     with store.catalog.write() as session:
         if not caller.principal.allows(Scope.ADMIN):
-            _check_agent(session, caller.principal, body)
+            _check_agent(session, caller.principal, principal)
         issued = session.tokens.issue(
             principal, body.seconds, created_by=caller.principal.name, parent_id=caller.token_id
         )
@@ -148,15 +149,15 @@ def _issue(body: TokenRequest, response: Response, store: Store, caller: Caller,
     return issued
 
 
-def _check_agent(session: Session, agent: Principal, body: JobTokenRequest) -> None:
+def _check_agent(session: Session, agent: Principal, job: Principal) -> None:
     """Refuse what no agent may do: another principal, or a job that the catalog has on other nodes alone.
 
     Raises: ForbiddenError.
     """
     if agent.kind is not PrincipalKind.AGENT:
         raise ForbiddenError(f"{agent.kind} {agent.name} creates no tokens of jobs: an agent or the scope admin does")
-    if agent.system is not None and agent.system != body.system:
-        raise ForbiddenError(f"agent {agent.name} is of system {agent.system}, not {body.system:.80}")
-    nodes = {place.node for place in session.places.allocations(body.job_id, system=body.system)}
+    if agent.system is None or agent.system != job.system:
+        raise ForbiddenError(f"agent {agent.name} is of system {agent.system}, expected {job.system}, that of the job")
+    nodes = {place.node for place in session.places.allocations(job.name, system=job.system)}
     if nodes and agent.name not in nodes:
-        raise ForbiddenError(f"job {body.job_id:.80} is on other nodes than {agent.name}")
+        raise ForbiddenError(f"job {job.name:.80} is on other nodes than {agent.name}")
