@@ -1,4 +1,4 @@
-"""Who makes a request: by its token, a trusted proxy, a browser's session, or the kernel."""
+"""The caller of a request: by its token, a trusted proxy, a browser's session, or the kernel."""
 
 import hmac
 import pwd
@@ -27,7 +27,7 @@ NOBODY = "this server requires a token from you"
 
 @dataclass(frozen=True)
 class Caller:
-    """Who makes a request, and the token that says so, if one does."""
+    """A principal that makes a request, and the token that says so, if one does."""
 
     principal: Principal
     token_id: str | None = None

@@ -1,4 +1,4 @@
-"""Who asks, and which rows they may see."""
+"""Principals: who asks, what they may do, and which rows they may see."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from functools import cached_property
 
 
 class Scope(StrEnum):
-    """What a token allows; `admin` includes the others."""
+    """Kinds of requests that a token allows; `admin` includes the others."""
 
     READ = "read"
     INGEST = "ingest"
@@ -33,7 +33,7 @@ class PrincipalKind(StrEnum):
 
 
 class TokenUse(StrEnum):
-    """How a token is presented: by programs, by a browser that has logged in, or once, to log in."""
+    """Ways in which a token is presented: by programs, by a browser that has logged in, or once, to log in."""
 
     PROGRAM = "program"
     SESSION = "session"
@@ -58,7 +58,7 @@ ALL_ROWS = RowRule(sees_all=True)
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks: a person, a job, a node's agent or a service.
+    """One who asks: a person, a job, a node's agent or a service.
 
     `name` is the login name, job id, host name or what the administrator called the service. A job belongs to `user`
     and `account` and ran on `system`.

@@ -1,4 +1,4 @@
-"""What one principal got from the server is of no use to another."""
+"""Keys and cursors of one principal are of no use to another."""
 
 from dataclasses import replace
 

@@ -173,8 +173,7 @@ async def test_a_busy_token_is_looked_up_twice_a_second_and_its_use_noted_every_
     cache._fetch = lambda digest: (lookups.append(digest), fetch(digest))[1]  # type: ignore[method-assign]
     for number in range(100):
         now[0] = number / 100
-        found = await cache.find(made.secret)
-        assert found is not None
+        assert await cache.find(made.secret) is not None
     assert lookups == [digest_of(made.secret)] * 2
     cache.note_uses()
     with store.catalog.read() as session:
