@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from crosswind.api.access.caller import CALLER, Callers, UnauthorizedError
+from crosswind.api.access.caller import PRINCIPAL, TOKEN_ID, Callers, UnauthorizedError
 from crosswind.api.access.scopes import Needs
 from crosswind.api.paging import CALLER_MARK
 from crosswind.api.prefix import inner_path
@@ -55,7 +55,7 @@ class Authentication:
         if reason := need.refusal(caller.principal):
             challenge = {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{need.scope}"'}
             return problem(OUT_OF_SCOPE, reason, root_path=root_path, headers=challenge)
-        scope.setdefault("state", {})[CALLER] = caller
+        scope.setdefault("state", {}).update({PRINCIPAL: caller.principal, TOKEN_ID: caller.token_id})
         CALLER_MARK.set(caller.principal.mark)
         return None
 

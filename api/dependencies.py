@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from crosswind.api.access.caller import CALLER, Caller
+from crosswind.api.access.caller import PRINCIPAL, TOKEN_ID, Caller
 from crosswind.client.local import Local
 from crosswind.data.schema.access import Principal
 from crosswind.data.store.store import Store
@@ -26,8 +26,7 @@ ClientOf = Annotated[Local, Depends(client_of)]
 
 async def caller_of(request: Request) -> Caller:
     """Return who makes this request, as the authentication has written it down."""
-    caller: Caller = request.scope["state"][CALLER]
-    return caller
+    return Caller(request.scope["state"][PRINCIPAL], request.scope["state"][TOKEN_ID])
 
 
 CallerOf = Annotated[Caller, Depends(caller_of)]

@@ -17,7 +17,7 @@ from crosswind.data.catalog.tokens import digest_of
 from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role, Scope, TokenUse
 from crosswind.data.schema.errors import ProjectError
 
-CALLER = "caller"  # its name in the state of a request
+PRINCIPAL, TOKEN_ID = "principal", "token_id"  # their names in the state of a request
 CONFIGURED = "configuration "  # begins the name of the service that CROSSWIND_TOKEN stands for
 PERSON_SCOPES = frozenset({Scope.READ, Scope.TUNE})  # of a person whom the kernel or a proxy names
 LOGIN_NAME = re.compile(r"[^\s,;\x00-\x1f\x7f-\xa0]{1,200}")

@@ -1,4 +1,4 @@
-"""Principals: who asks, what they may do, and which rows they may see."""
+"""Principals: their scopes, the rows that they may see, and what is noted of them."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from functools import cached_property
 
 
 class Scope(StrEnum):
-    """Kinds of requests that a token allows; `admin` includes the others."""
+    """A kind of request that a token allows; `admin` includes the others."""
 
     READ = "read"
     INGEST = "ingest"
