@@ -22,7 +22,7 @@ CONFIGURED = "configuration "  # begins the name of the service that CROSSWIND_T
 PERSON_SCOPES = frozenset({Scope.READ, Scope.TUNE})  # of a person whom the kernel or a proxy names
 LOGIN_NAME = re.compile(r"[^\s,;\x00-\x1f\x7f-\xa0]{1,200}")
 DIGEST_SHOWN = 8
-NOBODY = "this server requires a token from you"
+NOBODY = "this server requires a token from you: whoever runs it makes one by `crosswind token create`"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 
 from crosswind.data.catalog.catalog import Catalog
@@ -12,6 +13,7 @@ from crosswind.data.schema.answers.tokens import Token
 
 FRESH_SECONDS = 0.5  # after which a token is looked up again: so long a revoked one may still hold
 KEPT_MAX = 10_000
+LOOKUPS = 8  # at once, in threads of their own: slow answers must not keep callers waiting at the door
 USE_NS = 600 * 1_000_000_000  # between two notes of a token's use
 
 
@@ -23,6 +25,7 @@ class TokenCache:
         self._clock = clock
         self._kept: OrderedDict[str, tuple[float, Token | None]] = OrderedDict()
         self._used_ns: dict[str, int] = {}
+        self._lookups = CapacityLimiter(LOOKUPS)
 
     async def find(self, secret: str) -> Token | None:
         """Return the token of this secret, also one that holds no more; None where there is none.
@@ -34,7 +37,7 @@ class TokenCache:
         kept = self._kept.get(digest)
         if kept is not None and now - kept[0] < FRESH_SECONDS:
             return kept[1]
-        token = await run_sync(self._fetch, digest)
+        token = await run_sync(self._fetch, digest, limiter=self._lookups)
         self._keep(digest, now, token)
         return token
 

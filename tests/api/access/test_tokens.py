@@ -2,6 +2,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from anyio import fail_after, to_thread
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 from tests.api.access.issuing import ADMIN, AGENT, ANNA, BEN, JOB, SERVICE, bearer, issued, revoked, stranger
@@ -194,3 +195,18 @@ async def test_forged_tokens_fill_no_memory(store: Store) -> None:
     for number in range(KEPT_MAX + 50):
         assert await cache.find(f"cw_{number}") is None
     assert len(cache._kept) == KEPT_MAX
+
+
+@pytest.mark.anyio
+async def test_slow_answers_do_not_keep_callers_waiting_at_the_door(store: Store) -> None:
+    made, cache = issued(store, ANNA), TokenCache(store.catalog)
+    threads = to_thread.current_default_thread_limiter()
+    holders = [object() for _ in range(int(threads.total_tokens))]
+    for holder in holders:
+        threads.acquire_on_behalf_of_nowait(holder)
+    try:
+        with fail_after(10):
+            assert await cache.find(made.secret) == made.token
+    finally:
+        for holder in holders:
+            threads.release_on_behalf_of(holder)

@@ -1,12 +1,17 @@
+import json
 import os
+import shlex
 import socket
 import stat
+import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.needs import KERNEL, ROOT, needs
 from tests.serving import answering
 
 from crosswind.data.schema.access import Principal, PrincipalKind, Scope
@@ -135,3 +140,36 @@ def test_an_agent_serves_the_socket_that_its_settings_name(tmp_path: Path) -> No
 def test_a_socket_without_a_server_or_a_whole_path_is_refused(tmp_path: Path, listen: str, url: str) -> None:
     with pytest.raises(InvalidInputError, match=r"job_tokens.listen .*expected a path, and ship.url"):
         AgentSettings(tmp_path, ship=ShipSettings(url), job_tokens=JobTokensSettings(listen))
+
+
+@pytest.fixture
+def real_group() -> Iterator[Path]:
+    """Yield a control group of the kernel's as Slurm makes it for a task, of a job that no cluster has."""
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    place = next((Path(words[1]) for words in mounts if words[2] == "cgroup2"), Path("/sys/fs/cgroup"))
+    parts = ("system.slice", "slurmstepd.scope", "job_4242424242", "step_0", "user", "task_0")
+    folders = [place.joinpath(*parts[: number + 1]) for number in range(len(parts))]
+    made = [folder for folder in folders if not folder.exists()]
+    try:
+        folders[-1].mkdir(parents=True)
+    except OSError as error:
+        pytest.skip(f"needs {KERNEL}: {folders[-1]}: {error.strerror}")
+    yield folders[-1]
+    for folder in reversed(made):
+        folder.rmdir()
+
+
+@needs(ROOT, "makes a control group", unless=os.geteuid() == 0)
+def test_the_kernels_own_control_group_names_the_job_of_another_users_process(real_group: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # the other user must reach the socket
+        path = Path(folder) / "tokens.sock"
+        ask = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({str(path)!r}); print(s.makefile().read())"
+        enter = f"echo $$ > {real_group}/cgroup.procs && exec "
+        other = ["/usr/bin/setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-c", ask]
+        commands = ["/bin/sh", "-c", enter + shlex.join(other)], other
+        with serving_tokens(path, lambda job_id: f"cw_of-{job_id}"):
+            said = [subprocess.run(command, capture_output=True, check=True).stdout for command in commands]
+    inside, outside = map(json.loads, said)
+    assert inside == {"token": "cw_of-4242424242"}
+    assert "no job of Slurm's" in outside["problem"]
