@@ -5,8 +5,13 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.routing import Route
 
 from crosswind.api import problems
+from crosswind.api.access.attempts import Attempts
+from crosswind.api.access.caller import Callers
+from crosswind.api.access.scopes import Needs
+from crosswind.api.access.token_cache import TokenCache
 from crosswind.api.answer_cache import AnswerCache
 from crosswind.api.auth import Authentication
 from crosswind.api.background_answers import BackgroundAnswers
@@ -22,6 +27,7 @@ from crosswind.api.routes import (
     health,
     interference,
     jobs,
+    login,
     models,
     nodes,
     operations,
@@ -35,6 +41,7 @@ from crosswind.api.routes import (
     shares,
     stragglers,
     studies,
+    tokens,
     trials,
     victims,
     weather,
@@ -53,7 +60,7 @@ ROUTERS = (  # matched one after the other: the most frequent requests first
     *(predictions, batches, trials, parameters, health),
     *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations),
     *(counters, interference),
-    *(stragglers, studies, disturbances, series, checks, problems, pages),
+    *(stragglers, studies, disturbances, series, checks, tokens, problems, login, pages),
 )
 LOOPBACK = ServerSettings()
 FRESH_SECONDS = 1.0  # after which a prediction takes in runs that have ended since
@@ -86,17 +93,27 @@ def create_app(
     app.state.request_counts = RequestCounts()
     app.state.intake = Intake(store, settings)
     app.state.series_intake = SeriesIntake(store, settings)
+    app.state.tokens = TokenCache(store.catalog)
+    app.state.attempts = Attempts()
+    app.state.settings = settings
+    app.state.callers = Callers(settings, app.state.tokens)
     for module in ROUTERS:
         app.include_router(module.router)
     problems.add_handlers(app)
     # The last one added sees a request first.
-    rules = {batches.PATH: segment_rule(settings)} | series_rules(settings)
+    rules = {batches.PATH: segment_rule(settings)} | series_rules(settings) | dict.fromkeys(login.PATHS, login.FORM)
     app.add_middleware(BodyCheck, limit_bytes=settings.body_bytes, rules=rules)
     app.add_middleware(FailureHandler)
     app.add_middleware(Validators)
     app.add_middleware(GZipMiddleware, minimum_size=1000)
-    app.add_middleware(Authentication, settings=settings)
+    app.add_middleware(Authentication, settings=settings, callers=app.state.callers, needs=Needs(routes_of(app)))
     app.add_middleware(SecurityHeaders)
     app.add_middleware(Telemetry, counts=app.state.request_counts)
     app.add_middleware(Prefix, root_path=settings.root_path)
     return app
+
+
+def routes_of(app: FastAPI) -> list[Route]:
+    """Return every route of the application, in the order in which they are tried."""
+    routes = [*app.routes, *(route for module in ROUTERS for route in module.router.routes)]
+    return [route for route in routes if isinstance(route, Route)]

@@ -7,7 +7,9 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from crosswind.api.access.caller import PRINCIPAL, TOKEN_ID, Caller
 from crosswind.client.local import Local
+from crosswind.data.schema.access import Principal
 from crosswind.data.store.store import Store
 from crosswind.models.training.operations import Runner
 from crosswind.models.tuner.service.catalog import CatalogStudyService
@@ -20,6 +22,22 @@ async def client_of(request: Request) -> Local:
 
 
 ClientOf = Annotated[Local, Depends(client_of)]
+
+
+async def caller_of(request: Request) -> Caller:
+    """Return who makes this request, as the authentication has written it down."""
+    return Caller(request.scope["state"][PRINCIPAL], request.scope["state"][TOKEN_ID])
+
+
+CallerOf = Annotated[Caller, Depends(caller_of)]
+
+
+async def principal_of(caller: CallerOf) -> Principal:
+    """Return the principal that makes this request."""
+    return caller.principal
+
+
+PrincipalOf = Annotated[Principal, Depends(principal_of)]
 
 
 async def store_of(request: Request) -> Store:

@@ -21,10 +21,13 @@ _log = logging.getLogger("crosswind.housekeeping")
 
 
 @contextmanager
-def housekeeping(store: Store, pause_seconds: float = PAUSE_SECONDS) -> Iterator[None]:
-    """Take in and compact within the context; at its end a compaction stops after the day in progress."""
+def housekeeping(
+    store: Store, note_uses: Callable[[], list[str]] = list, pause_seconds: float = PAUSE_SECONDS
+) -> Iterator[None]:
+    """Take in, compact and note uses within the context; at its end a compaction stops after the day in progress."""
     ending = threading.Event()
-    thread = threading.Thread(target=_keep, args=(store, pause_seconds, ending), name="housekeeping", daemon=True)
+    arguments = (store, note_uses, pause_seconds, ending)
+    thread = threading.Thread(target=_keep, args=arguments, name="housekeeping", daemon=True)
     thread.start()
     try:
         yield
@@ -33,7 +36,7 @@ def housekeeping(store: Store, pause_seconds: float = PAUSE_SECONDS) -> Iterator
         thread.join(END_SECONDS)
 
 
-def _keep(store: Store, pause_seconds: float, ending: threading.Event) -> None:
+def _keep(store: Store, note_uses: Callable[[], list[str]], pause_seconds: float, ending: threading.Event) -> None:
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
     logged: set[str] = set()
@@ -42,6 +45,7 @@ def _keep(store: Store, pause_seconds: float, ending: threading.Event) -> None:
         problems = _problems(lambda: take_incoming(store), "storing what runs left failed")
         if time.monotonic() >= due:
             due = time.monotonic() + pause_seconds
+            problems += _problems(note_uses, "noting uses of tokens failed")
             problems += _problems(lambda: compact(store.lake, is_over=ending.is_set).problems, "compaction failed")
         for problem in problems:
             if problem not in logged:  # once, not every time

@@ -4,6 +4,7 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -28,9 +29,14 @@ class Page(View):
     next_url: str | None
 
 
+CALLER_MARK: ContextVar[str] = ContextVar("caller_mark", default="")
+"""Of the request in progress, the mark of who makes it; a cursor is of use to the same principal alone."""
+
+
 def cursor_of(*place: int | str) -> str:
     """Return the place of the last row of a part, opaque to clients."""
-    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
+    marked = [CALLER_MARK.get(), *place]
+    return base64.urlsafe_b64encode(json.dumps(marked).encode()).decode().rstrip("=")
 
 
 def place_of(cursor: str | None, *types: type) -> Any:
@@ -45,9 +51,11 @@ def place_of(cursor: str | None, *types: type) -> Any:
         place = json.loads(base64.b64decode(cursor + padding, altchars=b"-_", validate=True))
     except (binascii.Error, ValueError, RecursionError):
         place = None
-    parts = place if isinstance(place, list) else []
-    if [type(part) for part in parts] != list(types) or not all(map(_is_storable, parts)):
-        raise InvalidInputError(f"cursor {cursor[:40]!r}: expected the `next` of an earlier page of this list")
+    mark, *parts = place if isinstance(place, list) and place else [None]
+    if mark != CALLER_MARK.get() or [type(part) for part in parts] != list(types) or not all(map(_is_storable, parts)):
+        raise InvalidInputError(
+            f"cursor {cursor[:40]!r}: expected the `next` of an earlier page of this list, asked by you"
+        )
     return tuple(parts)
 
 

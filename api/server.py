@@ -1,5 +1,6 @@
 """Service of the application on a socket."""
 
+import asyncio
 import errno
 import gc
 import os
@@ -13,7 +14,9 @@ from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from crosswind.api.access.peer import PEER, Peer
 from crosswind.api.app import LOOPBACK, create_app
 from crosswind.api.background import background
 from crosswind.api.housekeeping import housekeeping
@@ -39,7 +42,8 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
                 ready(url_of(listening, settings))
             gc.freeze()  # scanning the loaded modules again and again took a fifth of the time
             try:
-                with housekeeping(store), background(app.state.runner), verdict_upkeep(store):
+                tidying = housekeeping(store, app.state.tokens.note_uses)
+                with tidying, background(app.state.runner), verdict_upkeep(store):
                     server.run(sockets=[listening])
             finally:
                 gc.unfreeze()
@@ -47,10 +51,20 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
                     settings.uds.unlink(missing_ok=True)
 
 
+class Connection(HttpToolsProtocol):
+    """A connection that notes its peer in the state of its requests."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin."""
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, PEER: Peer.of(transport)}
+
+
 def server_of(app: FastAPI) -> uvicorn.Server:
     """Return the server of an application, for sockets that are passed to its `run`."""
     config = uvicorn.Config(
         app,
+        http=Connection,
         access_log=False,  # /metrics counts requests; the log keeps what went wrong
         log_level="warning",
         server_header=False,
@@ -85,7 +99,7 @@ def _signals_end(server: uvicorn.Server) -> Iterator[None]:
 def listen(settings: ServerSettings) -> socket.socket:
     """Return a listening socket. Raises: UnavailableError, InvalidInputError."""
     if settings.uds is not None:
-        return _listen_at(settings.uds)
+        return _listen_at(settings.uds, settings.uds_mode)
     host = settings.host.strip("[]")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, settings.port, type=socket.SOCK_STREAM)[0]
@@ -103,12 +117,13 @@ def listen(settings: ServerSettings) -> socket.socket:
     return listening
 
 
-def _listen_at(path: Path) -> socket.socket:
+def _listen_at(path: Path, mode: int) -> socket.socket:
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     mask = os.umask(0o177)  # the socket is its owner's alone from its first moment
     try:
         _remove_abandoned(path)
         listening.bind(str(path))
+        path.chmod(mode)
         listening.listen(1024)
     except OSError as error:
         listening.close()

@@ -1,6 +1,7 @@
 """Settings of the server."""
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +18,10 @@ class ServerSettings:
 
     `root_path` is the prefix under which a proxy shows the server. `hosts` are the names by which a request may
     address the server, besides those of the loopback interface; without any, a server that listens elsewhere takes
-    every name. With `uds`, a path, it listens on that Unix socket alone, which only its owner may open. `intensity`
-    turns energy into carbon.
+    every name. With `uds`, a path, it listens on that Unix socket alone, which only its owner may open unless
+    `uds_mode` opens it to others. With `require_token`, also the server's own user needs a token. `trusted_proxy` is
+    the proxy whose `user_header` names who asks: ADDRESS, ADDRESS@USER or unix@USER. `intensity` turns energy into
+    carbon.
     """
 
     host: str = "127.0.0.1"
@@ -27,6 +30,10 @@ class ServerSettings:
     root_path: str = ""
     hosts: tuple[str, ...] = ()
     uds: Path | None = None
+    uds_mode: int = 0o600
+    require_token: bool = False
+    trusted_proxy: str | None = None
+    user_header: str = "X-Forwarded-User"
     body_bytes: int = 1024 * 1024
     batch_bytes: int = 16 * 1024 * 1024  # of a segment as sent
     segment_bytes: int = 64 * 1024 * 1024  # of a segment unpacked
@@ -42,11 +49,23 @@ class ServerSettings:
             raise InvalidInputError(
                 f"token: expected at least {TOKEN_CHARACTERS} visible ASCII characters, as `openssl rand -hex 32` gives"
             )
+        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", self.user_header):
+            raise InvalidInputError(f"user header {self.user_header!r:.80}: expected the name of a header field")
+        if not self.uds_mode & 0o600 == 0o600 or self.uds_mode > 0o777:
+            raise InvalidInputError(f"mode {self.uds_mode:o} of the socket: expected such as 600, 660 or 666")
         if self.token is None and not self.is_loopback:
             raise InvalidInputError(
                 f"host {self.host!r} can be reached from other machines: set a token (CROSSWIND_TOKEN), "
                 "or listen on 127.0.0.1 and use an SSH tunnel"
             )
+
+    @property
+    def trusts_kernel(self) -> bool:
+        """Return whether the kernel's word on who connects stands for a token.
+
+        A server that others can reach is one behind forwarded ports, whose forwarder runs as root or as its user.
+        """
+        return self.is_loopback and not self.require_token and not self.root_path
 
     @property
     def is_loopback(self) -> bool:

@@ -9,10 +9,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from crosswind.api.access.peer import PEER, Peer
 from crosswind.api.app import create_app
 from crosswind.api.server import listen, server_of, url_of
 from crosswind.api.settings import ServerSettings
 from crosswind.data.store.store import Store
+
+
+def own_client(
+    app: FastAPI, base_url: str = "http://localhost:8000", *, raise_server_exceptions: bool = True
+) -> TestClient:
+    """Return a client within this process, as if this user had connected over loopback."""
+    client = TestClient(app, base_url, raise_server_exceptions=raise_server_exceptions)
+    client.app_state[PEER] = Peer("127.0.0.1", os.geteuid())
+    return client
 
 
 @contextmanager

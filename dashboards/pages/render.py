@@ -73,6 +73,24 @@ def render_waiting(*, root: str = "/") -> str:
     return _environment().get_template("waiting.html").render(root=root, page=None)
 
 
+@dataclass(frozen=True)
+class Login:
+    """The contents of the login page: who is logged in and how, the link that was followed, the page to go to, and why
+    an attempt failed.
+    """
+
+    name: str | None = None
+    is_session: bool = False
+    link: str = ""
+    next: str = ""
+    failure: str = ""
+
+
+def render_login(login: Login, *, root: str = "./") -> str:
+    """Return the page on which a browser logs in and out."""
+    return _environment().get_template("login.html").render(login=login, root=root, page=None)
+
+
 def as_json(page: Page, view: View, address: Address) -> dict[str, Json]:
     """Return the page's contents for machines; a missing value is null."""
     facts = {field.name: getattr(view, field.name) for field in dataclasses.fields(view)}  # type: ignore[arg-type]

@@ -20,6 +20,7 @@ from crosswind.data.catalog.reports import Reports
 from crosswind.data.catalog.requests import Requests
 from crosswind.data.catalog.runs import Runs
 from crosswind.data.catalog.studies import Studies
+from crosswind.data.catalog.tokens import Tokens
 from crosswind.data.catalog.verdicts import Verdicts
 from crosswind.data.schema.landing import Landing
 
@@ -51,6 +52,7 @@ class Session:
         self.requests = Requests(connection)
         self.models = Models(connection)
         self.operations = Operations(connection)
+        self.tokens = Tokens(connection)
 
     def has_batch(self, batch_id: str) -> bool:
         """Return whether this batch was ingested before."""

@@ -24,14 +24,14 @@ class Requests:
         """
         table = tables.requests
         self._connection.execute(delete(table).where(table.c.created_ns < now_ns - REMEMBERED_NS))
-        row = {"request_key": request.key, "fingerprint": request.fingerprint, "made": [], "created_ns": now_ns}
+        row = {"request_key": request.stored, "fingerprint": request.fingerprint, "made": [], "created_ns": now_ns}
         if rows.add_unless_there(self._connection, table, row):
             return None
-        stored = rows.fetch(self._connection, table, request_key=request.key)
+        stored = rows.fetch(self._connection, table, request_key=request.stored)
         if stored is None or stored["fingerprint"] != request.fingerprint:
             raise InvalidInputError(f"Idempotency-Key {request.key!r} was used for another request: choose a new one")
         return tuple(stored["made"])
 
     def settle(self, request: RequestKey, made: Sequence[str]) -> None:
         """Remembers which ids the claimed request made."""
-        rows.change(self._connection, tables.requests, {"request_key": request.key}, made=list(made))
+        rows.change(self._connection, tables.requests, {"request_key": request.stored}, made=list(made))

@@ -296,3 +296,26 @@ operations = Table(
     Column("lease_until_ns", BigInteger),
     Index(None, "state", "operation_id"),
 )
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("token_id", String(64), primary_key=True),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("use", String(16), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("role", String(16), nullable=False),
+    Column("scopes", JSON, nullable=False),
+    Column("user", String(200)),
+    Column("accounts", JSON, nullable=False),
+    Column("system", String(200)),
+    Column("created_by", String(255), nullable=False),
+    Column("created_ns", BigInteger, nullable=False),
+    Column("expires_ns", BigInteger, nullable=False),
+    Column("revoked_ns", BigInteger),
+    Column("used_ns", BigInteger),
+    Column("parent_id", String(64)),
+    Index(None, "parent_id"),
+    Index(None, "expires_ns"),
+)

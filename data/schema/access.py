@@ -1,11 +1,13 @@
-"""Who asks, and which rows they may see."""
+"""Principals: their scopes, the rows that they may see, and what is noted of them."""
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 
 
 class Scope(StrEnum):
-    """What a token allows; `admin` includes the others."""
+    """A kind of request that a token allows; `admin` includes the others."""
 
     READ = "read"
     INGEST = "ingest"
@@ -30,6 +32,14 @@ class PrincipalKind(StrEnum):
     SERVICE = "service"
 
 
+class TokenUse(StrEnum):
+    """Ways in which a token is presented: by programs, by a browser that has logged in, or once, to log in."""
+
+    PROGRAM = "program"
+    SESSION = "session"
+    LINK = "link"
+
+
 @dataclass(frozen=True)
 class RowRule:
     """The rows that a principal may see: all, or those of these users, accounts and jobs besides shared ones.
@@ -48,7 +58,7 @@ ALL_ROWS = RowRule(sees_all=True)
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks: a person, a job, a node's agent or a service.
+    """One who asks: a person, a job, a node's agent or a service.
 
     `name` is the login name, job id, host name or what the administrator called the service. A job belongs to `user`
     and `account` and ran on `system`.
@@ -61,11 +71,31 @@ class Principal:
     user: str | None = None
     accounts: frozenset[str] = frozenset()
     system: str | None = None
-    token_id: str | None = None
 
     def allows(self, scope: Scope) -> bool:
         """Return whether the principal may do what needs this scope."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
+
+    def is_same(self, other: "Principal") -> bool:
+        """Return whether both are the same person, job, agent or service, whatever they may do."""
+        return self.identity == other.identity
+
+    @property
+    def identity(self) -> tuple[str, str, str | None, str | None]:
+        """Return kind, name, user and system, which name the principal."""
+        return self.kind, self.name, self.user, self.system
+
+    @cached_property
+    def mark(self) -> str:
+        """A short text that is the same for all requests of this principal, whichever token they bring."""
+        return hashlib.sha256(repr(self.identity).encode()).hexdigest()[:16]
+
+    def covers(self, other: "Principal") -> bool:
+        """Return whether a token for `other` would give nothing beyond what this principal has."""
+        if Scope.ADMIN in self.scopes:
+            return True
+        same = replace(other, scopes=self.scopes) == self
+        return same and other.scopes <= self.scopes
 
     @property
     def row_rule(self) -> RowRule:

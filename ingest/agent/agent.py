@@ -145,7 +145,7 @@ def _started(settings: AgentSettings) -> Iterator[_Running]:
         )
         agent.report = report
         agent.last_answers_seconds = settings.last_answers_seconds
-        with _shown(settings, agent):
+        with _shown(settings, agent), _issuing(settings):
             yield _Running(settings, agent, spool, occupancy)
 
 
@@ -169,6 +169,25 @@ def _shown(settings: AgentSettings, agent: Agent) -> Iterator[None]:
 
 
 @contextmanager
+def _issuing(settings: AgentSettings) -> Iterator[None]:
+    """Give the node's jobs their tokens, if the settings say so."""
+    if not settings.job_tokens.listen:
+        yield
+        return
+    from crosswind.ingest.agent.job_tokens import JobTokens, serving_tokens  # noqa: PLC0415 - HTTP, seldom needed
+
+    tokens = JobTokens(settings.ship.url, _own_token(settings))
+    with serving_tokens(Path(settings.job_tokens.listen), tokens.token_of, settings.root / "proc"):
+        yield
+
+
+def _own_token(settings: AgentSettings) -> str | None:
+    """Return the token with which the agent asks its server."""
+    name = settings.ship.token_file
+    return ship_token({"CROSSWIND_TOKEN_FILE": name} if name else os.environ)
+
+
+@contextmanager
 def _shipping(settings: AgentSettings) -> Iterator[Callable[[], Shipped | None]]:
     """Ship the spool in a thread of its own, if the settings name a server; yield what was shipped so far."""
     if not settings.ship.url:
@@ -176,10 +195,7 @@ def _shipping(settings: AgentSettings) -> Iterator[Callable[[], Shipped | None]]
         return
     from crosswind.ingest.ship.shipper import Shipper  # noqa: PLC0415 - HTTP, needed only where the spool is shipped
 
-    name = settings.ship.token_file
-    shipper = Shipper(
-        settings.spool, settings.ship.url, ship_token({"CROSSWIND_TOKEN_FILE": name} if name else os.environ)
-    )
+    shipper = Shipper(settings.spool, settings.ship.url, _own_token(settings))
     stop = threading.Event()
     thread = threading.Thread(target=shipper.run, args=(stop,), name="shipper", daemon=True)
     thread.start()

@@ -23,10 +23,11 @@ KEYS: Mapping[str, Types] = {
     **dict.fromkeys(("spool", "run_directory", "job_directory", "node"), TEXT),
     **dict.fromkeys(("interval_seconds", "segment_seconds"), NUMBER),
     "spool_bytes": (int,),
-    **dict.fromkeys(("ship", "metrics", "sources"), TABLE),
+    **dict.fromkeys(("ship", "metrics", "job_tokens", "sources"), TABLE),
 }
 SHIP_KEYS: Mapping[str, Types] = {"url": TEXT, "token_file": TEXT}
 METRICS_KEYS: Mapping[str, Types] = {"listen": TEXT, "token_file": TEXT}
+JOB_TOKENS_KEYS: Mapping[str, Types] = {"listen": TEXT}
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,13 @@ class MetricsSettings:
 
 
 @dataclass(frozen=True)
+class JobTokensSettings:
+    """The Unix socket at which the node's jobs get tokens (none when empty); the agent's own is that of `ship`."""
+
+    listen: str = ""
+
+
+@dataclass(frozen=True)
 class AgentSettings:
     """The places that the agent reads and writes, how often, and for which node."""
 
@@ -60,6 +68,7 @@ class AgentSettings:
     last_answers_seconds: float = 2.0  # how long the end waits for slow sources
     ship: ShipSettings = ShipSettings()
     metrics: MetricsSettings = MetricsSettings()
+    job_tokens: JobTokensSettings = JobTokensSettings()
     sources: Mapping[str, Mapping[str, Option]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -70,6 +79,8 @@ class AgentSettings:
             raise InvalidInputError(f"segment_seconds {self.segment_seconds}: expected 1 to {longest}")
         if self.spool_bytes < 1024 * 1024:
             raise InvalidInputError(f"spool_bytes {self.spool_bytes}: expected a mebibyte at least")
+        if self.job_tokens.listen and not (self.ship.url and self.job_tokens.listen.startswith("/")):
+            raise InvalidInputError(f"job_tokens.listen {self.job_tokens.listen!r:.80}: expected a path, and ship.url")
 
     def options(self, source: Source) -> Options:
         """Return the options of this source, other than its pace."""
@@ -122,6 +133,8 @@ def _settings(document: Mapping[str, Any], defaults: AgentSettings) -> AgentSett
         tables["ship"] = ShipSettings(**_checked("ship.", values["ship"], SHIP_KEYS))
     if "metrics" in values:
         tables["metrics"] = MetricsSettings(**_checked("metrics.", values["metrics"], METRICS_KEYS))
+    if "job_tokens" in values:
+        tables["job_tokens"] = JobTokensSettings(**_checked("job_tokens.", values["job_tokens"], JOB_TOKENS_KEYS))
     for name, table in values.get("sources", {}).items():
         if not isinstance(table, dict):
             raise InvalidInputError(f"sources.{name}: {table!r:.80}, expected a table")

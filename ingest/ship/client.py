@@ -36,7 +36,7 @@ class Client:
         self._url = url
         self._answer_bytes = answer_bytes
         self._way = way_to(url)
-        self._headers = {**self._way.headers, **({"Authorization": f"Bearer {token}"} if token else {})}
+        self._headers = {**self._way.headers, **(_credentials(token) if token else {})}
         self._connection: HTTPConnection | None = None
 
     def get(self, path: str) -> Answer:
@@ -91,6 +91,11 @@ class Client:
             _wait_seconds(response.headers),
             tuple(filter(None, names)),
         )
+
+
+def _credentials(token: str) -> dict[str, str]:
+    """Return the token in both fields that a server reads, because many proxies keep Authorization for themselves."""
+    return {"Authorization": f"Bearer {token}", "X-Crosswind-Token": token}
 
 
 def _json_object(content: bytes) -> Mapping[str, object]:

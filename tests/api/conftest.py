@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.data.lake.lake import to_table
@@ -79,5 +80,5 @@ def step_columns() -> dict[str, list[int | str | None]]:
 
 @pytest.fixture
 def client(store: Store) -> Iterator[TestClient]:
-    with TestClient(create_app(store), base_url="http://localhost:8000") as opened:
+    with own_client(create_app(store), base_url="http://localhost:8000") as opened:
         yield opened

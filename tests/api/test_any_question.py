@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.data.store.store import Store
@@ -45,7 +46,7 @@ REQUESTS = {
 def lasting_client(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """A client of the filled store for all examples, which store nothing."""
     with Store.open(Path(shutil.copytree(filled, tmp_path_factory.mktemp("requests") / "store"))) as opened:
-        yield TestClient(create_app(opened), base_url="http://localhost", raise_server_exceptions=False)
+        yield own_client(create_app(opened), base_url="http://localhost", raise_server_exceptions=False)
 
 
 @pytest.mark.parametrize("path", REQUESTS)

@@ -7,8 +7,9 @@ import pytest
 from starlette.datastructures import Headers
 from starlette.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
+from tests.serving import own_client
 
-from crosswind.api.app import create_app
+from crosswind.api.app import LOOPBACK, create_app
 from crosswind.api.auth import host_name
 from crosswind.api.body_check import BodyCheck, BodyRule
 from crosswind.api.problems import KINDS
@@ -19,8 +20,13 @@ from crosswind.data.store.store import Store
 TOKEN = "0123456789abcdef0123"
 
 
+def stranger(store: Store, settings: ServerSettings = LOOPBACK) -> TestClient:
+    """A client whom the kernel does not know."""
+    return TestClient(create_app(store, settings), base_url="http://localhost:8000")
+
+
 def client_of(store: Store, settings: ServerSettings, url: str = "http://localhost:8000") -> TestClient:
-    return TestClient(create_app(store, settings), base_url=url)
+    return own_client(create_app(store, settings), base_url=url)
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8000", "[::1]:8000", "LOCALHOST.:1"])
@@ -58,7 +64,7 @@ def test_our_own_pages_may_write_and_no_other_site_may_read(client: TestClient) 
     "path", ["/v1/runs", "/readyz", "/metrics", "/openapi.json", "/", "/v1/nope", "/healthz/../v1/runs"]
 )
 def test_without_the_token_nothing_but_health_is_answered(store: Store, path: str) -> None:
-    client = client_of(store, ServerSettings(token=TOKEN))
+    client = stranger(store, ServerSettings(token=TOKEN))
     for headers in (
         {},
         {"Authorization": f"Bearer {TOKEN}x"},
@@ -72,13 +78,13 @@ def test_without_the_token_nothing_but_health_is_answered(store: Store, path: st
 
 
 def test_health_and_problem_pages_need_no_token(store: Store) -> None:
-    client = client_of(store, ServerSettings(token=TOKEN))
+    client = stranger(store, ServerSettings(token=TOKEN))
     assert client.get("/healthz").json() == {"status": "ok"}
     assert client.get("/problems/unauthorized").status_code == 200
 
 
 def test_the_token_lets_in_as_bearer_or_as_the_password_that_a_browser_asks_for(store: Store) -> None:
-    client = client_of(store, ServerSettings(token=TOKEN))
+    client = stranger(store, ServerSettings(token=TOKEN))
     basic = base64.b64encode(f"anyone:{TOKEN}".encode()).decode()
     for given in (f"Bearer {TOKEN}", f"bearer {TOKEN}", f"Basic {basic}"):
         assert client.get("/v1/runs", headers={"Authorization": given}).status_code == 200
@@ -86,7 +92,8 @@ def test_the_token_lets_in_as_bearer_or_as_the_password_that_a_browser_asks_for(
 
 @pytest.mark.parametrize("path", ["/node/n1/8000/v1/runs", "/v1/runs"])
 def test_a_proxys_prefix_may_be_cut_off_or_not(store: Store, path: str) -> None:
-    client = client_of(store, ServerSettings(root_path="/node/n1/8000"))
+    client = client_of(store, ServerSettings(root_path="/node/n1/8000", token=TOKEN))
+    client.headers["X-Crosswind-Token"] = TOKEN
     page = client.get(path, params={"limit": 2}).json()
     assert page["next_url"].startswith("/node/n1/8000/v1/runs?limit=2&cursor=")
     assert client.get(page["next_url"]).json()["runs"][0]["run_id"] == "r5"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from threading import Event
 
 import pytest
-from starlette.testclient import TestClient
+from tests.serving import own_client
 
 from crosswind.api.answer_cache import AnswerCache
 from crosswind.api.app import create_app
@@ -63,7 +63,7 @@ def test_only_so_many_questions_are_computed_at_once(store: Store, slow: Slow) -
 def test_a_browser_gets_a_page_that_looks_again_and_a_program_the_answer(store: Store) -> None:
     app = create_app(store)
     app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=0)
-    with TestClient(app, base_url="http://localhost:8000") as client:
+    with own_client(app, base_url="http://localhost:8000") as client:
         waiting = client.get("/stragglers", headers={"Accept": "text/html"})
         assert (waiting.status_code, waiting.headers["refresh"]) == (202, "2")
         assert waiting.headers["cache-control"] == "no-store"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
@@ -38,7 +39,7 @@ def kept(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sto
 
 @pytest.fixture(scope="module")
 def kept_client(kept: Store) -> TestClient:
-    return TestClient(create_app(kept), base_url="http://localhost")
+    return own_client(create_app(kept), base_url="http://localhost")
 
 
 @pytest.fixture(scope="module")
@@ -279,7 +280,7 @@ def test_a_refused_value_is_shown_but_never_at_length(client: TestClient) -> Non
 def test_a_damaged_lake_file_is_a_500_that_tells_nothing_private(store: Store, tmp_path: Path) -> None:
     [part] = store.home.glob("lake/set=step/*/part-*.parquet")
     part.write_bytes(b"PAR1 torn")
-    client = TestClient(create_app(store), base_url="http://localhost", raise_server_exceptions=False)
+    client = own_client(create_app(store), base_url="http://localhost", raise_server_exceptions=False)
     answer = client.get("/v1/runs/r0/steps")
     assert answer.status_code == 500
     assert set(answer.json()) == {"type", "title", "status", "detail", "reference"}

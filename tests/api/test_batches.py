@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from backports import zstd
 from starlette.testclient import TestClient
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.api.settings import ServerSettings
@@ -28,7 +29,7 @@ def empty(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def sender(empty: Store) -> Iterator[TestClient]:
-    with TestClient(create_app(empty), base_url="http://localhost:8000") as client:
+    with own_client(create_app(empty), base_url="http://localhost:8000") as client:
         yield client
 
 
@@ -141,7 +142,7 @@ def test_an_unknown_coding_is_refused_with_those_that_are_known(sender: TestClie
 
 @pytest.mark.parametrize("coding", ["zstd", "gzip"])
 def test_a_bomb_is_refused_after_its_first_bytes(empty: Store, tmp_path: Path, coding: str) -> None:
-    client = TestClient(create_app(empty, ServerSettings(segment_bytes=1_000_000)), base_url="http://localhost")
+    client = own_client(create_app(empty, ServerSettings(segment_bytes=1_000_000)), base_url="http://localhost")
     path = segment(tmp_path / "spool")
     bomb = CODINGS[coding](bytes(100_000_000))
     assert len(bomb) < 200_000
@@ -168,14 +169,15 @@ def test_bytes_behind_the_end_and_noise_are_refused(sender: TestClient, tmp_path
 
 
 def test_a_body_beyond_the_limit_is_refused(empty: Store, tmp_path: Path) -> None:
-    client = TestClient(create_app(empty, ServerSettings(batch_bytes=100)), base_url="http://localhost")
+    client = own_client(create_app(empty, ServerSettings(batch_bytes=100)), base_url="http://localhost")
     path = segment(tmp_path / "spool")
     answer = client.post(URL, content=path.read_bytes(), headers=headers_of(path))
     assert (answer.status_code, answer.headers["connection"]) == (413, "close")
 
 
 def test_without_the_token_no_batch_is_taken(empty: Store, tmp_path: Path) -> None:
-    client = TestClient(create_app(empty, ServerSettings(token="0123456789abcdef")), base_url="http://localhost")
+    settings = ServerSettings(token="0123456789abcdef", require_token=True)
+    client = own_client(create_app(empty, settings), base_url="http://localhost")
     path = segment(tmp_path / "spool")
     assert client.post(URL, content=path.read_bytes(), headers=headers_of(path)).status_code == 401
     headers = headers_of(path) | {"Authorization": "Bearer 0123456789abcdef"}
@@ -212,7 +214,7 @@ def test_a_torn_tail_is_reported_and_what_stands_before_it_stored(sender: TestCl
 
 
 def test_what_is_kept_aside_has_a_limit_and_the_oldest_goes(empty: Store, tmp_path: Path) -> None:
-    client = TestClient(create_app(empty, ServerSettings(rejected_bytes=250)), base_url="http://localhost")
+    client = own_client(create_app(empty, ServerSettings(rejected_bytes=250)), base_url="http://localhost")
     for number in range(5):
         odd = frames({"kind": "record", "record": "weather", "value": {"wind": "x" * 50, "number": number}})
         path = raw(tmp_path / "spool", odd)

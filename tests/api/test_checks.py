@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.data.lake.lake import to_table
@@ -26,7 +27,7 @@ def checked(store: Store) -> TestClient:
     for number in range(2):
         record(store.home / "spool", Occasion(f"C{number}", AT + number, "lab", None), MEASURED)
     assert load_spool(store, store.home / "spool").problems == []
-    return TestClient(create_app(store), base_url="http://localhost:8000")
+    return own_client(create_app(store), base_url="http://localhost:8000")
 
 
 def test_nodes_and_pairs_are_listed_with_their_newest_values(checked: TestClient) -> None:
@@ -72,7 +73,7 @@ def test_the_values_of_a_large_fleet_come_within_seconds(tmp_path: Path) -> None
     }
     with Store.open(tmp_path / "home") as store:
         store.lake.append("fleet", to_table(PREFLIGHT, columns))
-        client = TestClient(create_app(store), base_url="http://localhost:8000")
+        client = own_client(create_app(store), base_url="http://localhost:8000")
         began = time.monotonic()
         answer = client.get("/v1/checks?system=lab").json()
         assert time.monotonic() - began < 20

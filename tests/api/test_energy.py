@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 from tests.api.conftest import SECOND, START_NS
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.api.settings import ServerSettings
@@ -38,7 +39,7 @@ def metered(store: Store) -> Iterator[TestClient]:
     """A server with a carbon intensity, over a store whose node was metered."""
     put_meter(store)
     settings = ServerSettings(intensity=INTENSITY)
-    with TestClient(create_app(store, settings), base_url="http://localhost:8000") as opened:
+    with own_client(create_app(store, settings), base_url="http://localhost:8000") as opened:
         yield opened
 
 

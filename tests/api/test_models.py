@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 from starlette.testclient import TestClient
 from tests.models.registry.models import LEARNED, poor, train, trained
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.data.store.store import Store
@@ -19,7 +20,7 @@ VERSIONS = "/v1/models/step-time/versions"
 @pytest.fixture
 def client(store: Store) -> Iterator[TestClient]:
     app = create_app(store, trainers=TRAINERS)
-    with TestClient(app, base_url="http://localhost:8000") as opened:
+    with own_client(app, base_url="http://localhost:8000") as opened:
         yield opened
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
 from tests.ingest.trees import RECORDINGS
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.api.settings import ServerSettings
@@ -36,7 +37,7 @@ def empty(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def sender(empty: Store) -> Iterator[TestClient]:
-    with TestClient(create_app(empty), base_url="http://localhost:8000") as client:
+    with own_client(create_app(empty), base_url="http://localhost:8000") as client:
         yield client
 
 
@@ -168,7 +169,7 @@ def test_times_of_tomorrow_are_not_believed(sender: TestClient, empty: Store) ->
 
 def test_other_codings_types_and_sizes_are_refused(empty: Store) -> None:
     settings = ServerSettings(segment_bytes=1000, batch_bytes=2000)
-    with TestClient(create_app(empty, settings), base_url="http://localhost:8000") as sender:
+    with own_client(create_app(empty, settings), base_url="http://localhost:8000") as sender:
         body = snappy(series(LABELS, (1.0, MS)))
         for header, value in (("Content-Encoding", "gzip"), ("Content-Type", "application/json")):
             assert sender.post(WRITE, content=body, headers=WRITE_HEADERS | {header: value}).status_code == 415

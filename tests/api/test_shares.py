@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 from tests.models.advice.measured_ranks import store_run
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.data.store.store import Store
@@ -10,7 +11,7 @@ from crosswind.data.store.store import Store
 
 def test_a_slow_rank_gets_less(tmp_path: Path) -> None:
     store_run(tmp_path, [1.0, 2.0], {"batch": 15})
-    with Store.open(tmp_path) as store, TestClient(create_app(store), base_url="http://localhost:8000") as client:
+    with Store.open(tmp_path) as store, own_client(create_app(store), base_url="http://localhost:8000") as client:
         shares = client.get("/v1/runs/measured/batch-shares?batch=60").json()
     assert [rank["samples"] for rank in shares["ranks"]] == [40, 20]
     assert (shares["batch"], shares["now_batch"], shares["present"]) == (60, 30, "batch x 2 ranks")

@@ -6,6 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 from tests.models.forecast.stored_weather import store_weather
 from tests.models.stragglers.made_up_fleet import drawn_nodes, store_fleet
+from tests.serving import own_client
 
 from crosswind.api.answer_cache import AnswerCache
 from crosswind.api.app import create_app
@@ -19,7 +20,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """80 runs `r0` ... on 4 of 12 nodes each, of which n3 takes 1.2 times as long."""
     home = tmp_path_factory.mktemp("fleet")
     store_fleet(home, drawn_nodes(80, 4, 12), {3: np.log(1.2)})
-    with Store.open(home) as store, TestClient(create_app(store), base_url="http://localhost:8000") as client:
+    with Store.open(home) as store, own_client(create_app(store), base_url="http://localhost:8000") as client:
         yield client
 
 
@@ -57,7 +58,7 @@ def test_no_regression_is_reported_of_equal_runs(fleet: TestClient) -> None:
 @pytest.mark.thorough
 def test_a_regression_is_reported_with_its_time(tmp_path: Path) -> None:
     store_weather(tmp_path, 120, lambda hours: 1.4 if hours >= 90 else 1.0)
-    with Store.open(tmp_path) as store, TestClient(create_app(store), base_url="http://localhost:8000") as client:
+    with Store.open(tmp_path) as store, own_client(create_app(store), base_url="http://localhost:8000") as client:
         regressions = client.get("/v1/regressions?workload=bert").json()
     [change] = regressions["changes"]
     assert change["ratio"] == pytest.approx(1.4, rel=0.05)
@@ -88,7 +89,7 @@ def test_a_run_that_came_meanwhile_is_seen(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         app = create_app(store)
         app.state.client.compute = AnswerCache(patience=0)  # however long it takes on a busy machine
-        with TestClient(app, base_url="http://localhost:8000") as client:
+        with own_client(app, base_url="http://localhost:8000") as client:
             before = [client.get(f"/v1/{path}").json()["runs"] for path in PATHS]
             store_weather(tmp_path, 4, first=20)
             after = [client.get(f"/v1/{path}").json()["runs"] for path in PATHS]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.data.store.store import Store
@@ -113,7 +114,7 @@ def test_several_servers_share_a_study_in_postgresql(tmp_path: Path, postgres_ur
     with ExitStack() as stack:
         homes = [tmp_path / "one", tmp_path / "two"]
         stores = [stack.enter_context(Store.open(home, database=postgres_url)) for home in homes]
-        one, two = (TestClient(create_app(store), base_url="http://localhost") for store in stores)
+        one, two = (own_client(create_app(store), base_url="http://localhost") for store in stores)
         one.post("/v1/studies", json=STUDY | {"name": "shared ü"})
         [first], [second] = (
             client.post("/v1/studies/shared ü/trials:suggest", json={"owner": "a"}).json()["trials"]

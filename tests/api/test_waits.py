@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.data.lake.lake import to_table
@@ -29,7 +30,7 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
         }
         times = {"duration_seconds": [SECOND] * len(steps), "comm_seconds": [SECOND * 6 // 10, SECOND // 10] * STEPS}
         store.lake.append("steps", to_table(STEP, columns | times))
-        yield TestClient(create_app(store), base_url="http://127.0.0.1")
+        yield own_client(create_app(store), base_url="http://127.0.0.1")
 
 
 def test_who_waited_for_whom(client: TestClient) -> None:

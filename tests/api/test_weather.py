@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 from tests.models.forecast.stored_weather import store_weather
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.data.store.store import Store
@@ -32,7 +33,7 @@ def test_five_runs_are_too_few_and_it_says_so(client: TestClient) -> None:
 @pytest.mark.thorough
 def test_the_candidate_that_answers_is_reported_with_its_backtest(tmp_path: Path) -> None:
     store_weather(tmp_path, 120)
-    with Store.open(tmp_path) as store, TestClient(create_app(store), base_url="http://localhost:8000") as client:
+    with Store.open(tmp_path) as store, own_client(create_app(store), base_url="http://localhost:8000") as client:
         weather = client.get("/v1/weather?workload=bert").json()
     assert weather["chosen"] == weather["candidates"][0]["name"]
     assert {candidate["name"] for candidate in weather["candidates"]} == {"climate", "local_level", "lagged_trees"}
@@ -43,7 +44,7 @@ def test_the_candidate_that_answers_is_reported_with_its_backtest(tmp_path: Path
 @pytest.mark.thorough
 def test_what_was_learned_is_kept(tmp_path: Path) -> None:
     store_weather(tmp_path, 300)
-    with Store.open(tmp_path) as store, TestClient(create_app(store), base_url="http://localhost:8000") as client:
+    with Store.open(tmp_path) as store, own_client(create_app(store), base_url="http://localhost:8000") as client:
         began = time.monotonic()
         client.get("/v1/weather")
         learned = time.monotonic() - began
@@ -58,7 +59,7 @@ def test_others_are_answered_while_it_learns(tmp_path: Path) -> None:
     store_weather(tmp_path, 300)
     with (
         Store.open(tmp_path) as store,
-        TestClient(create_app(store), base_url="http://localhost:8000") as client,
+        own_client(create_app(store), base_url="http://localhost:8000") as client,
         ThreadPoolExecutor(1) as pool,
     ):
         learning = pool.submit(client.get, "/v1/weather")

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import uvicorn
 
 from crosswind.api.app import create_app
+from crosswind.api.server import server_of
 from crosswind.cli.main import main
 from crosswind.cli.verbs.sync import Round, take_all
 from crosswind.data.schema.errors import MalformedError
@@ -111,7 +111,7 @@ def test_a_server_gets_every_spool_and_what_it_does_not_take_waits(ask: Ask, hom
     assert (code, json.loads(said)["waiting"], json.loads(said)["rows"]) == (75, 3, None)
     assert all("does not answer" in problem for problem in json.loads(said)["problems"])
     with Store.open(tmp_path / "served") as store:
-        server = uvicorn.Server(uvicorn.Config(create_app(store), log_level="error"))
+        server = server_of(create_app(store))
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(str(address))
             listening.listen()

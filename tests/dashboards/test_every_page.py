@@ -8,6 +8,7 @@ from urllib.parse import urljoin
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.api.background_answers import BackgroundAnswers
@@ -74,7 +75,7 @@ def app_of(store: Store) -> FastAPI:
 def client(homes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """A client of the lab's store, which no page changes."""
     home = Path(shutil.copytree(homes / "lab", tmp_path_factory.mktemp("pages") / "lab"))
-    with Store.open(home) as lab, TestClient(app_of(lab), base_url="http://127.0.0.1") as opened:
+    with Store.open(home) as lab, own_client(app_of(lab), base_url="http://127.0.0.1") as opened:
         yield opened
 
 
@@ -159,7 +160,7 @@ def test_the_top_leads_to_the_runs(client: TestClient) -> None:
     "address", ["/runs", "/variability", "/stragglers", "/regressions", "/counters", "/interference"]
 )
 def test_an_empty_store_is_one_sentence_and_the_command_that_fills_it(store: Store, address: str) -> None:
-    with TestClient(app_of(store), base_url="http://127.0.0.1") as client:
+    with own_client(app_of(store), base_url="http://127.0.0.1") as client:
         html = html_of(client, address)
     assert "<h1>No run is stored yet.</h1>" in html
     assert "<code>crosswind run -- torchrun --nproc-per-node 2 train.py</code>" in html
@@ -206,7 +207,7 @@ def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> N
     for number in range(5):
         facts = {"workload": HOSTILE, "configuration": {HOSTILE: HOSTILE}, "tags": tags}
         record(store, f"r{number}", slower_ms=30 * (number == 4), **facts)
-    with TestClient(app_of(store), base_url="http://127.0.0.1") as client:
+    with own_client(app_of(store), base_url="http://127.0.0.1") as client:
         for address in (
             "/runs",
             "/runs/r4",
@@ -227,7 +228,7 @@ def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> N
 
 def test_behind_a_prefix_addresses_stay_behind_it(lab: Store) -> None:
     settings = ServerSettings(root_path="/node/gpu07/8000")
-    with TestClient(create_app(lab, settings), base_url="http://127.0.0.1") as client:
+    with own_client(create_app(lab, settings), base_url="http://127.0.0.1") as client:
         html = html_of(client, "/node/gpu07/8000/runs/r3")
         assert 'href="../static/crosswind.css' in html
         assert html_of(client, "/node/gpu07/8000/runs").count('href="./static/crosswind.css') == 1

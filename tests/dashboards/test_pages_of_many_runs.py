@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from starlette.testclient import TestClient
 from tests.models.forecast.stored_weather import store_weather
 from tests.models.interference.stored import neighbourhood
 from tests.models.preflight.stored_checks import store_checks
 from tests.models.registry.models import poor, trained
 from tests.models.stragglers.made_up_fleet import drawn_nodes, store_fleet
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.api.background_answers import BackgroundAnswers
@@ -51,7 +51,7 @@ def empty(tmp_path: Path) -> Iterator[Store]:
 def page(store: Store, address: str) -> str:
     app = create_app(store)
     app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=600)
-    with TestClient(app, base_url="http://localhost:8000") as client:
+    with own_client(app, base_url="http://localhost:8000") as client:
         answer = client.get(address, headers={"Accept": "text/html"})
     assert answer.status_code == 200
     return answer.text

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from starlette.testclient import TestClient
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.client.local import Local
@@ -103,7 +103,7 @@ def test_of_several_studies_the_newest_is_shown_unless_one_is_asked_for(store: S
 
 def test_what_jobs_tell_stays_text(store: Store) -> None:
     search(store, replace(STUDY, name=HOSTILE), [0.4, None])
-    with TestClient(create_app(store), base_url="http://localhost") as client:
+    with own_client(create_app(store), base_url="http://localhost") as client:
         page = client.get("/studies", headers={"Accept": "text/html"})
         twin = client.get("/studies.json").json()
         missing = client.get("/studies?study=none", headers={"Accept": "text/html"})
@@ -138,7 +138,7 @@ def test_sources_are_shown_with_their_reasons_and_weights_over_time(store: Store
     assert (source.weight, view.sources.own_weight) == (newest["study ddp"], newest["own"])
     assert chart.table.headers == ("trial", "study ddp", "the study's own trials")
     assert chart.table.rows[0] == ("1", "100 %", "0 %")
-    with TestClient(create_app(store), base_url="http://localhost") as browser:
+    with own_client(create_app(store), base_url="http://localhost") as browser:
         page = browser.get("/studies", headers={"Accept": "text/html"}).text
         twin = browser.get("/studies.json").json()
     assert "figure-weights" in page
@@ -150,7 +150,7 @@ def test_sources_are_shown_with_their_reasons_and_weights_over_time(store: Store
 def test_a_study_that_wants_no_sources_says_so(store: Store) -> None:
     search(store, replace(STUDY, sources=()), [0.4])
     assert shown(store).wants_no_sources
-    with TestClient(create_app(store), base_url="http://localhost") as browser:
+    with own_client(create_app(store), base_url="http://localhost") as browser:
         assert "None, as the study says" in browser.get("/studies", headers={"Accept": "text/html"}).text
 
 

@@ -21,6 +21,7 @@ from crosswind.data.store.store import Store
 MS = 1_000_000
 START_NS = 1_760_000_000_000_000_000  # 2025-10-09 08:53:20 UTC
 PREFIX = "/node/gpu07/8000"
+TOKEN = "0123456789abcdef"  # behind a prefix everybody needs one
 FIGURES = {"/runs": 1, "/runs/r3": 4, "/runs/r4": 4, "/runs/live": 3, "/variability": 3, "/runs/nope": 0}
 FIGURES |= {"/stragglers": 1, "/regressions": 0, "/counters": 0, "/interference": 0, "/checks": 1, "/models": 0}
 ADDRESSES = tuple(FIGURES)
@@ -77,7 +78,7 @@ def _row(run_id: str, start: int, step: int, rank: int, slower_ms: int) -> dict[
 @pytest.fixture(scope="module")
 def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real server over five runs of one cohort, the fourth disturbed, and one run of another, behind a prefix."""
-    settings = ServerSettings(port=0, root_path=PREFIX)
+    settings = ServerSettings(port=0, root_path=PREFIX, token=TOKEN)
     with Store.open(tmp_path_factory.mktemp("pages")) as store, listen(settings) as listening:
         for number in range(5):
             record(store, f"r{number}", number=number, slower_ms=30 if number == 3 else 0)
@@ -101,7 +102,12 @@ def visit(browser: Browser, origin: str) -> Iterator[Open]:
     contexts: list[BrowserContext] = []
 
     def opened(address: str, *, width: int = 1440, **options: object) -> Visit:
-        context = browser.new_context(viewport={"width": width, "height": 4000}, **options)  # type: ignore[arg-type]
+        headers = {"X-Crosswind-Token": TOKEN}
+        context = browser.new_context(
+            viewport={"width": width, "height": 4000},
+            extra_http_headers=headers,
+            **options,  # type: ignore[arg-type]
+        )
         contexts.append(context)
         visit = Visit(context.new_page())
         visit.page.on("console", lambda said: visit.problems.append(said.text) if said.type == "error" else None)

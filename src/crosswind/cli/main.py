@@ -75,11 +75,12 @@ VERBS = (
     Verb("tune", "find a good configuration in a handful of runs: crosswind tune exec STUDY -- CMD {parameter}"),
     Verb("lab", "train on hosts of this machine under known faults: run, faults, export, clean"),
     Verb("serve", "serve pages and API"),
+    Verb("token", "who may ask a server: create, list and revoke tokens, and links that log a browser in"),
     Verb("deploy", "the files that install the agent on nodes: settings, Slurm's prolog and epilog, a systemd unit"),
     Verb("doctor", "what works here, what does not, and how to get it"),
     Verb("completion", "print what completes verbs and options in a shell: bash, zsh or fish"),
 )
-WITHOUT_STORE = ("run", "agent", "doctor", "lab", "demo", "deploy", "completion")  # or with one of their own
+WITHOUT_STORE = ("run", "agent", "doctor", "lab", "demo", "deploy", "token", "completion")  # or with one of their own
 NEW_OBJECTS = 50_000  # after which Python searches for garbage, instead of 700: imports make many, but no garbage
 ASKING = (  # verbs that answer from the store or a server, after which nothing remains to be done
     *("nodes", "runs", "show", "jobs", "job", "explain", "compare", "counters", "interference", "predict", "walltime"),

@@ -27,7 +27,7 @@ def _decoded(kind: Any, value: Any, place: str) -> Any:
         return _one_of(arguments, value, place)
     if origin is not None and issubclass(origin, Mapping):
         return _mapping(arguments, value, place)
-    if origin is not None and issubclass(origin, Sequence):
+    if origin is not None and issubclass(origin, Sequence | frozenset):
         return _sequence(origin, arguments, value, place)
     return _scalar(kind, value, place)
 
@@ -76,7 +76,7 @@ def _sequence(origin: Any, kinds: Sequence[Any], value: Any, place: str) -> Any:
     item_kinds = [kinds[0]] * len(value) if origin is not tuple or kinds[1:] == (...,) else kinds
     parts = zip(item_kinds, value, strict=True)
     made = [_decoded(kind, part, f"{place}[{number}]") for number, (kind, part) in enumerate(parts)]
-    return tuple(made) if origin is tuple else made
+    return origin(made) if origin in (tuple, frozenset) else made
 
 
 def _scalar(kind: Any, value: Any, place: str) -> Any:

@@ -23,10 +23,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     parser.add_argument("--port", type=int, default=PORT, help=f"default {PORT}; 0 takes a free one")
     parser.add_argument("--uds", type=Path, metavar="PATH", help="listen on this Unix socket instead of a port")
+    parser.add_argument(
+        "--uds-mode", type=_mode, default=0o600, metavar="MODE", help="who may open that socket (default: 600)"
+    )
+    parser.add_argument(
+        "--require-token", action="store_true", help="require a token also from this user and root on this machine"
+    )
+    parser.add_argument(
+        "--trusted-proxy",
+        metavar="ADDRESS",
+        help="proxy that logs people in and names them: ADDRESS, or on this machine 127.0.0.1@USER or unix@USER",
+    )
+    parser.add_argument(
+        "--user-header",
+        default="X-Forwarded-User",
+        metavar="NAME",
+        help="in which field (default: %(default)s)",
+    )
     parser.add_argument("--root-path", default="", help="prefix under which a proxy shows the pages")
     parser.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME", help="a further name of this server"
     )
+
+
+def _mode(text: str) -> int:
+    try:
+        return int(text, 8)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r:.20}, expected an octal mode such as 660") from error
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -40,6 +64,10 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         root_path=arguments.root_path,
         hosts=tuple(arguments.allow_host),
         uds=arguments.uds,
+        uds_mode=arguments.uds_mode,
+        require_token=arguments.require_token,
+        trusted_proxy=arguments.trusted_proxy,
+        user_header=arguments.user_header,
         intensity=settings.intensity,
     )
     return serve(settings, wanted, as_json=arguments.json)

@@ -1,0 +1,1 @@
+"""Access: who makes a request, and whether that principal may make it."""

@@ -1,0 +1,38 @@
+from dataclasses import replace
+
+import pytest
+from fastapi import FastAPI
+from starlette.routing import Route
+from tests.api.access.issuing import ANNA, EVERY_DAY, bearer, issued, stranger
+
+from crosswind.api.access.scopes import ADMIN, NEEDS, READ, Needs
+from crosswind.api.app import create_app, routes_of
+from crosswind.data.store.store import Store
+
+
+def test_a_route_whose_scope_is_declared_nowhere_is_refused_at_once() -> None:
+    app = FastAPI(openapi_url=None)
+    app.add_api_route("/v1/new", lambda: None)
+    with pytest.raises(LookupError, match="GET /v1/new: declare the scope"):
+        Needs(route for route in app.routes if isinstance(route, Route))
+
+
+def test_no_declaration_is_of_a_route_that_is_gone(store: Store) -> None:
+    routes = {f"{method} {route.path}" for route in routes_of(create_app(store)) for method in route.methods or ()}
+    assert set(NEEDS) - routes == set()
+
+
+def test_the_scope_is_that_of_the_route_that_answers(store: Store) -> None:
+    needs = Needs(routes_of(create_app(store)))
+    assert needs.of("POST", "/v1/models/x:train") == ADMIN
+    assert needs.of("GET", "/v1/models/x:train") == READ  # a model of this name, which there is not
+    assert needs.of("GET", "/healthz") is None
+    assert needs.of("GET", "/v1/nope") == READ
+    assert needs.of("DELETE", "/v1/models/x:train") == READ
+
+
+@pytest.mark.parametrize("path", ["/v1/models/x:train%0A", "/v1/models/x%0A:train", "/v1/models/%2e:train"])
+def test_a_path_that_the_router_takes_for_a_route_needs_what_the_route_needs(store: Store, path: str) -> None:
+    secret = issued(store, replace(ANNA, scopes=EVERY_DAY)).secret
+    assert stranger(create_app(store), bearer(secret)).post(path).status_code in {403, 404}
+    assert Needs(routes_of(create_app(store))).of("POST", "/v1/models/x:train\n") == ADMIN
