@@ -14,6 +14,7 @@ from starlette.responses import Response
 from crosswind.data.catalog.database import NO_ANSWER
 from crosswind.data.schema.errors import (
     ConflictError,
+    ForbiddenError,
     InvalidInputError,
     NotFoundError,
     ProjectError,
@@ -39,6 +40,7 @@ class Kind:
 MALFORMED = Kind("malformed", 400, "The request cannot be read", "Send UTF-8 JSON as docs/api.md describes it.")
 UNAUTHORIZED = Kind("unauthorized", 401, "A token is needed", "Send `Authorization: Bearer TOKEN`.")
 FORBIDDEN = Kind("forbidden", 403, "Wrong host or site", "Use a host name of the server, and its own pages.")
+NOT_YOURS = Kind("not-yours", 403, "Another user's", "Ask its owner, or an administrator.")
 NOT_FOUND = Kind("not-found", 404, "Not found", "Check the id or path against the list above it.")
 METHOD = Kind("method-not-allowed", 405, "Method not allowed", "Use a method that the Allow header names.")
 SLOW = Kind("too-slow", 408, "The request took too long to arrive", "Send it again.")
@@ -49,7 +51,7 @@ INVALID = Kind("invalid-input", 422, "A value is invalid", "Change the values th
 INTERNAL = Kind("internal", 500, "The server failed", "Look for the reference in the server's log, and report it.")
 UNAVAILABLE = Kind("unavailable", 503, "Temporarily unavailable", "Try again; nothing was changed.")
 KINDS = (
-    *(MALFORMED, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, METHOD, SLOW, CONFLICT),
+    *(MALFORMED, UNAUTHORIZED, FORBIDDEN, NOT_YOURS, NOT_FOUND, METHOD, SLOW, CONFLICT),
     *(TOO_LARGE, MEDIA_TYPE, INVALID, INTERNAL, UNAVAILABLE),
 )
 # Without MalformedError: body_check.py parses requests, so a route meets a malformed file of the store, whose name is
@@ -57,6 +59,7 @@ KINDS = (
 OF_ERROR: Mapping[type[ProjectError], Kind] = {
     UnavailableError: UNAVAILABLE,
     NotFoundError: NOT_FOUND,
+    ForbiddenError: NOT_YOURS,
     ConflictError: CONFLICT,
     InvalidInputError: INVALID,
 }

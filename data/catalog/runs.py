@@ -6,11 +6,28 @@ from itertools import islice
 from typing import Any
 
 from msgspec.json import decode
-from sqlalchemy import Connection, Select, Text, and_, cast, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    Text,
+    and_,
+    cast,
+    delete,
+    func,
+    or_,
+    select,
+    true,
+    update,
+)
 
 from crosswind.data.catalog import rows, tables
-from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.catalog.seen import is_own, is_seen, newest_seen, of_seen_runs
+from crosswind.data.schema.access import ALL_ROWS, RowRule
+from crosswind.data.schema.errors import ForbiddenError, NotFoundError
 from crosswind.data.schema.facts import Facts
+from crosswind.data.schema.redaction import shown_words
 from crosswind.data.schema.run import Rank, Run, RunState
 
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.STOPPED: 3, RunState.FAILED: 4}
@@ -35,10 +52,11 @@ ANY_RUN = RunFilter()
 
 
 class Runs:
-    """Runs and their ranks, over one connection."""
+    """Runs and their ranks, over one connection; whatever is read are those that the rule lets be seen."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS) -> None:
         self._connection = connection
+        self._rule = rule
 
     def merge(self, run: Run) -> None:
         """Stores what is now known of a run; an earlier, more certain fact is never overwritten by a vaguer one."""
@@ -52,7 +70,7 @@ class Runs:
         """Stores runs as they are, in place of what was stored of them; of two of one id the last one."""
         remaining = iter(runs)
         while some := {run.run_id: run for run in islice(remaining, PUT_AT_ONCE)}:
-            rows.upsert_all(self._connection, tables.runs, [_row(run) for run in some.values()])
+            rows.upsert_all(self._connection, tables.runs, [_row_unshared(run) for run in some.values()])
 
     def lose(self, run_id: str) -> None:
         """Notes that a run without an end will not report one any more."""
@@ -94,34 +112,76 @@ class Runs:
 
     def stored(self, run_ids: Iterable[str]) -> list[str]:
         """Those of the runs that are in the catalog."""
-        return [run_id for run_id in run_ids if rows.fetch(self._connection, tables.runs, run_id=run_id) is not None]
+        wanted = list(run_ids)
+        among = rows.among(self._connection, tables.runs.c.run_id, wanted)
+        found = set(self._connection.execute(self._seen(select(tables.runs.c.run_id).where(among))).scalars())
+        return [run_id for run_id in wanted if run_id in found]
 
     def get(self, run_id: str) -> Run:
-        """One run. Raises: NotFoundError."""
-        row = rows.fetch(self._connection, tables.runs, run_id=run_id)
+        """One run. Raises: NotFoundError, also for one that may not be seen."""
+        query = self._seen(select(tables.runs).where(tables.runs.c.run_id == run_id))
+        row = self._connection.execute(query).mappings().first()
         if row is None:
             raise NotFoundError(f"run {run_id!r} is not in the catalog")
-        return _run(row)
+        return _run(dict(row))
+
+    def own(self, run_id: str) -> Run:
+        """One run that may be changed. Raises: NotFoundError; ForbiddenError for one that is merely shared."""
+        run = self.get(run_id)
+        query = select(func.count()).where(tables.runs.c.run_id == run_id, is_own(self._rule, tables.runs))
+        if not self._connection.execute(query).scalar():
+            raise ForbiddenError(f"run {run_id!r} is another user's, and shared to be read")
+        return run
+
+    def share(self, run_id: str, *, shared: bool) -> Run:
+        """Let everybody see a run, or no longer. Raises: as `own`."""
+        self.own(run_id)
+        rows.change(self._connection, tables.runs, {"run_id": run_id}, shared=shared)
+        return self.get(run_id)
+
+    def remove(self, run_id: str) -> None:
+        """Remove a run, its ranks, and what was injected into it; trials keep their objective. Raises: as `own`."""
+        self.own(run_id)
+        for table in (tables.ranks, tables.injections, tables.placements, tables.runs):
+            self._connection.execute(delete(table).where(table.c.run_id == run_id))
+        of_run = update(tables.trials).where(tables.trials.c.run_id == run_id)
+        self._connection.execute(of_run.values(run_id=None))
+
+    def unowned(self) -> list[tuple[str, str]]:
+        """System and job of the runs of jobs whose user is not known."""
+        table = tables.runs
+        query = select(table.c.system, table.c.job_id).where(table.c.user.is_(None), table.c.job_id.is_not(None))
+        return [(str(system), str(job)) for system, job in self._connection.execute(query.distinct())]
+
+    def settle_owner(self, system: str, job_id: str, *, user: str, account: str | None) -> None:
+        """Note whose job it was on its runs whose user is not known."""
+        table = tables.runs
+        where = and_(table.c.system == system, table.c.job_id == job_id, table.c.user.is_(None))
+        values = {"user": user, "account": func.coalesce(table.c.account, account)}
+        self._connection.execute(update(table).where(where).values(**values))
 
     def find(self, wanted: RunFilter = ANY_RUN, *, before: tuple[int, str] | None = None, limit: int) -> list[Run]:
         """Runs, newest first; `before` is the (started_ns, run_id) of the last one seen."""
         started = func.coalesce(tables.runs.c.started_ns, 0)
-        query = _filtered(wanted).order_by(started.desc(), tables.runs.c.run_id.desc()).limit(limit)
+        query = _filtered(wanted)
         if before is not None:
             earlier = and_(started == before[0], tables.runs.c.run_id < before[1])
             query = query.where(or_(started < before[0], earlier))
+        query = newest_seen(self._rule, query, [started.desc(), tables.runs.c.run_id.desc()], limit)
         return [_run(dict(row)) for row in self._connection.execute(query).mappings()]
 
     def ranks(self, run_id: str) -> list[Rank]:
         """The run's ranks in order."""
-        of_run = and_(tables.ranks.c.run_id == run_id, tables.ranks.c.rank >= 0)
+        of_run = and_(tables.ranks.c.run_id == run_id, tables.ranks.c.rank >= 0, self._is_of_seen(tables.ranks))
         query = select(tables.ranks).where(of_run).order_by(tables.ranks.c.rank)
         return [Rank(**row) for row in self._connection.execute(query).mappings()]
 
     def nodes_of_ranks(self, run_ids: Collection[str]) -> tuple[list[str], list[int], list[str]]:
         """Run, rank and node of every rank of these runs, a column each: tuples would take longer."""
         table = tables.ranks
-        is_wanted = and_(rows.among(self._connection, table.c.run_id, run_ids), table.c.rank >= 0)
+        is_wanted = and_(
+            rows.among(self._connection, table.c.run_id, run_ids), table.c.rank >= 0, self._is_of_seen(table)
+        )
         ranks, nodes = (rows.gathered(self._connection, column) for column in (table.c.rank, table.c.node))
         query = select(table.c.run_id, ranks, nodes).where(is_wanted).group_by(table.c.run_id)
         columns: tuple[list[str], list[int], list[str]] = ([], [], [])
@@ -137,8 +197,9 @@ class Runs:
         table = tables.runs
         columns = [table.c[name] for name in OUTLINE]
         started = func.coalesce(table.c.started_ns, 0)
-        query = _filtered(wanted).with_only_columns(*columns).order_by(started.desc(), table.c.run_id.desc())
-        newest = self._connection.execute(query.limit(limit)).all()
+        order = [started.desc(), table.c.run_id.desc()]
+        query = newest_seen(self._rule, _filtered(wanted).with_only_columns(*columns), order, limit)
+        newest = self._connection.execute(query).all()
         rows_of = [dict(zip(OUTLINE, row, strict=True)) for row in newest[::-1]]
         return [Run(**{**row, "state": RunState(row["state"])}) for row in rows_of]
 
@@ -148,13 +209,15 @@ class Runs:
         key = [table.c.system, table.c.workload, table.c.world_size, cast(table.c.configuration, Text)]
         is_ended = and_(table.c.state == RunState.COMPLETED, table.c.ended_ns > table.c.started_ns)
         query = select(table.c.workload, func.count(), func.count().filter(is_ended)).group_by(*key)
+        query = self._seen(query)
         return [(str(workload), int(runs), int(ended)) for workload, runs, ended in self._connection.execute(query)]
 
     def usual_system(self, wanted: RunFilter) -> str | None:
         """The system of most of the newest runs that match; None where none does."""
         table = tables.runs
         started = func.coalesce(table.c.started_ns, 0).label("started")
-        newest = _filtered(wanted).with_only_columns(table.c.system, started).order_by(started.desc()).limit(SYSTEM_OF)
+        columns = _filtered(wanted).with_only_columns(table.c.system, started)
+        newest = newest_seen(self._rule, columns, [started.desc()], SYSTEM_OF)
         rows_of = newest.subquery().c
         query = select(rows_of.system).group_by(rows_of.system)
         first = query.order_by(func.count().desc(), func.max(rows_of.started).desc()).limit(1)
@@ -164,20 +227,51 @@ class Runs:
         """By system and job how many runs each of these jobs held."""
         table = tables.runs
         is_wanted = rows.among(self._connection, table.c.job_id, job_ids)
-        query = select(table.c.system, table.c.job_id, func.count()).where(is_wanted)
+        query = self._seen(select(table.c.system, table.c.job_id, func.count()).where(is_wanted))
         counts = self._connection.execute(query.group_by(table.c.system, table.c.job_id))
         return {(str(system), str(job_id)): int(count) for system, job_id, count in counts}
 
     def count(self) -> int:
         """Return how many runs are stored."""
-        return int(self._connection.execute(select(func.count()).select_from(tables.runs)).scalar_one())
+        return int(self._connection.execute(self._seen(select(func.count()).select_from(tables.runs))).scalar_one())
+
+    def workloads(self, wanted: RunFilter = ANY_RUN) -> set[str]:
+        """Return the workloads of the runs that match."""
+        query = self._seen(_filtered(wanted)).with_only_columns(tables.runs.c.workload).distinct()
+        return set(self._connection.execute(query).scalars())
+
+    def jobs(self, *, limit: int) -> list[tuple[str, str]]:
+        """Return system and job of the newest runs of jobs."""
+        table = tables.runs
+        query = select(table.c.system, table.c.job_id, table.c.run_id).where(table.c.job_id.is_not(None))
+        order = [func.coalesce(table.c.started_ns, 0).desc(), table.c.run_id.desc()]
+        found = self._connection.execute(newest_seen(self._rule, query, order, limit))
+        return [(str(row.system), str(row.job_id)) for row in found]
+
+    def systems_of_job(self, job_id: str) -> set[str]:
+        """Return the systems of the runs of jobs of this id."""
+        query = self._seen(select(tables.runs.c.system).where(tables.runs.c.job_id == job_id))
+        return set(self._connection.execute(query.distinct()).scalars())
+
+    def nodes(self) -> set[str]:
+        """Return the nodes of all runs and their ranks."""
+        listed = rows.unfolded(self._connection, tables.runs.c.nodes)
+        of_runs = self._seen(select(listed.c.value).select_from(tables.runs.join(listed, true())).distinct())
+        of_ranks = select(tables.ranks.c.node).where(self._is_of_seen(tables.ranks)).distinct()
+        return {str(node) for query in (of_runs, of_ranks) for node in self._connection.execute(query).scalars()}
 
     def stand(self, wanted: RunFilter) -> tuple[int, int]:
         """Return how many runs match and their latest end, ns UTC or 0: both stand still while nothing comes new."""
-        columns = _filtered(wanted).subquery().c
+        columns = self._seen(_filtered(wanted)).subquery().c
         query = select(func.count(), func.coalesce(func.max(columns.ended_ns), 0)).select_from(columns.run_id.table)
         count, newest = self._connection.execute(query).one()
         return int(count), int(newest)
+
+    def _seen(self, query: Select[Any]) -> Select[Any]:
+        return query if self._rule.sees_all else query.where(is_seen(self._rule, tables.runs))
+
+    def _is_of_seen(self, table: Table) -> ColumnElement[bool]:
+        return of_seen_runs(self._rule, table.c.run_id)
 
 
 def merge_runs(stored: Run, news: Run) -> Run:
@@ -191,6 +285,7 @@ def merge_runs(stored: Run, news: Run) -> Run:
     facts["tags"] = {**stored.tags, **news.tags}
     facts["software"] = {**stored.software, **news.software}
     facts["facts"] = news.facts.over(stored.facts)
+    facts["shared"] = stored.shared
     if stored.workload and news.command:
         facts["workload"] = stored.workload
     if stored.configuration and news.command:
@@ -220,6 +315,11 @@ def _row(run: Run) -> dict[str, Any]:
     return {**asdict(run), "facts": run.facts.given}
 
 
+def _row_unshared(run: Run) -> dict[str, Any]:
+    """Return the row without what its owner decides, which stays as it is."""
+    return {name: value for name, value in _row(run).items() if name != "shared"}
+
+
 def _run(row: Mapping[str, Any]) -> Run:
-    lists = {"nodes": tuple(row["nodes"]), "command": tuple(row["command"])}
+    lists = {"nodes": tuple(row["nodes"]), "command": tuple(shown_words(row["command"]))}
     return Run(**{**row, **lists, "state": RunState(row["state"]), "facts": Facts(**row["facts"])})

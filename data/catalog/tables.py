@@ -13,6 +13,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
     text,
     true,
 )
@@ -44,8 +45,15 @@ runs = Table(
     Column("software", JSON, nullable=False),
     Column("tags", JSON, nullable=False),
     Column("facts", JSON, nullable=False, server_default="{}"),
+    Column("user", String(200)),
+    Column("account", String(200)),
+    Column("shared", Boolean, nullable=False, server_default=false()),
     Index(None, "started_ns"),
     Index(None, "workload", "system"),
+    Index(None, "user", "started_ns"),
+    Index(None, "account", "started_ns"),
+    Index(None, "system", "job_id"),
+    Index("ix_runs_shared", "started_ns", sqlite_where=text("shared = 1"), postgresql_where=text("shared")),
 )
 
 ranks = Table(
@@ -141,6 +149,9 @@ studies = Table(
     Column("trials_max", Integer),
     Column("details", JSON, nullable=False, server_default="{}"),
     Column("sources", JSON),
+    Column("owner", String(200)),
+    Column("account", String(200)),
+    Column("shared", Boolean, nullable=False, server_default=false()),
 )
 
 trials = Table(
@@ -254,4 +265,24 @@ operations = Table(
     Column("owner", String(200)),
     Column("lease_until_ns", BigInteger),
     Index(None, "state", "operation_id"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("entry_id", String(64), primary_key=True),
+    Column("at_ns", BigInteger, nullable=False),
+    Column("who", String(200), nullable=False),
+    Column("act", String(64), nullable=False),
+    Column("subject", String(255), nullable=False),
+    Column("details", JSON, nullable=False),
+    Index(None, "at_ns"),
+)
+
+usage = Table(
+    "usage",
+    metadata,
+    Column("user", String(200), primary_key=True),
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("bytes", BigInteger, nullable=False),
 )

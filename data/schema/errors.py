@@ -4,6 +4,7 @@ ProjectError
 ├── UnavailableError    a source, server or file is not there (now)
 ├── MalformedError      something was read that cannot be understood
 ├── NotFoundError       no such run, study, trial ...
+├── ForbiddenError      the caller may see it, and not do this
 ├── ConflictError       it contradicts what is stored
 └── InvalidInputError   the caller asked for something impossible
 """
@@ -23,6 +24,10 @@ class MalformedError(ProjectError):
 
 class NotFoundError(ProjectError):
     """There is no such run, study or trial."""
+
+
+class ForbiddenError(ProjectError):
+    """The caller may see it, and not do this with it."""
 
 
 class ConflictError(ProjectError):

@@ -16,6 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from crosswind.data.catalog.read_files import ReadFile
 from crosswind.data.devices.computing import computing_device
 from crosswind.data.devices.sheets import device_named
+from crosswind.data.files import make_private
 from crosswind.data.lake.lake import set_of
 from crosswind.data.lake.locks import alone
 from crosswind.data.lake.publish import Staged, drop
@@ -70,7 +71,7 @@ def _alone(folder: Path, what: str) -> Iterator[bool]:
     slot = hashlib.sha256(what.encode(errors="surrogateescape")).hexdigest()[:3]  # so there are never many files
     with ExitStack() as held:
         try:
-            folder.mkdir(exist_ok=True)
+            make_private(folder)
             is_ours = held.enter_context(alone(folder / f"{slot}.lock", PATIENCE_SECONDS))
         except OSError as error:
             raise UnavailableError(f"{error.filename or folder}: {error.strerror}") from error

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from crosswind.data.files import make_private
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.load import Loaded, load_segment
@@ -67,7 +68,7 @@ def _receive(store: Store, segment: Unpacked, identity: str, rejected_bytes: int
     if next(reader, None) is None:
         raise InvalidInputError(reader.report.reason or f"{segment.name}: expected frames")
     rejected = store.home / REJECTED
-    rejected.mkdir(exist_ok=True)
+    make_private(rejected)
     quarantine = rejected / f"{identity[:32]}-{segment.name}"
     is_understood = load_segment(store, segment, loaded, quarantine=quarantine, identity=identity)
     if not is_understood:

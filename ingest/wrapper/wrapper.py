@@ -22,6 +22,7 @@ from crosswind.data.schema.errors import (
     UnavailableError,
 )
 from crosswind.data.schema.facts import Facts
+from crosswind.data.schema.redaction import redacted
 from crosswind.data.schema.run import RunState, new_ulid
 from crosswind.data.schema.trial import Configuration
 from crosswind.ingest.agent.agent import run_agent
@@ -32,7 +33,6 @@ from crosswind.ingest.probe.identity import CONFIGURATION
 from crosswind.ingest.probe.place import job_id, node_name, system_name
 from crosswind.ingest.reader.step_lines import line_pattern
 from crosswind.ingest.spool.records import run_of, workload_name
-from crosswind.ingest.spool.redaction import redacted
 from crosswind.ingest.spool.spool import SpoolWriter
 from crosswind.ingest.wrapper.commit import CommitLookup
 from crosswind.ingest.wrapper.defining import Rule

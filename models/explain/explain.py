@@ -43,7 +43,11 @@ def explain_run(store: Store, run_id: str) -> Explanation:
 
 
 def explain_runs(store: Store, runs: Sequence[Run]) -> dict[str, Explanation]:
-    """Explain every given run against all stored runs of its cohort; by run id. Raises: MalformedError."""
+    """Explain every given run against all stored runs of its cohort; by run id. Raises: MalformedError.
+
+    The cohort's other runs count whether they may be seen or not: an explanation names none of them.
+    """
+    store = store.whole
     wanted = {cohort_key(run) for run in runs}
     peers = [
         peer

@@ -6,6 +6,7 @@ wait for a tuner: see `Plan`. A lease runs on the server's clock. Once it has ru
 request, before anything new; the outcome that its last holder sends is still taken as long as nobody else has it.
 """
 
+import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -94,6 +95,12 @@ class CatalogStudyService(TrialChanges):
         self._limits = limits
         self._dead_jobs = dead_jobs
 
+    def seen_by(self, catalog: Catalog) -> "CatalogStudyService":
+        """Return a service over the studies of the same catalog for somebody else; it has the same searches."""
+        service = copy.copy(self)
+        service._catalog = catalog
+        return service
+
     def with_tuner(self, make_tuner: MakeTuner) -> "CatalogStudyService":
         """Return a service over the same studies whose new trials come from this tuner."""
         return CatalogStudyService(
@@ -157,7 +164,7 @@ class CatalogStudyService(TrialChanges):
         with self._catalog.write() as session:
             if request and session.requests.claim(request, self._clock()):
                 return
-            stored = session.studies.lock(study)
+            stored = session.studies.lock_own(study)
             if not force:
                 life.expect_no_lease(stored, session.leases.records(stored.study_id, HELD), self._clock())
             session.reports.remove(stored.study_id)
@@ -281,7 +288,7 @@ class CatalogStudyService(TrialChanges):
             made = session.requests.claim(request, self._clock()) if request else None
             if made:
                 return session.studies.get(made[0])
-            stored = session.studies.lock(study)
+            stored = session.studies.lock_own(study)
             changed = rule(stored, session.leases.records(stored.study_id, HELD))
             session.studies.change(changed)
             _settle(session, request, [stored.study_id])

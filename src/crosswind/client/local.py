@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from collections.abc import Iterator
     from types import TracebackType
 
+    from crosswind.data.schema.access import RowRule
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
     from crosswind.data.schema.answers.checks import SystemChecks
     from crosswind.data.schema.answers.effects import CounterRanking, Interference
@@ -33,6 +34,7 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from crosswind.data.schema.answers.weather import Remaining, SystemWeather
     from crosswind.data.schema.carbon import CarbonIntensity
     from crosswind.models.forecast.weather_service import WeatherService
+    from crosswind.models.next_run.model import Batch
     from crosswind.models.next_run.predictor import RunPredictor
     from crosswind.models.tuner.service.catalog import CatalogStudyService
     from crosswind.settings import Settings
@@ -80,6 +82,7 @@ class Local:
     fresh_seconds: float = 0.0
     weather_fresh_seconds: float = 0.0
     notice: Callable[[str], None] = field(default=lambda _: None)
+    origin: Local | None = None  # that has the fitted models, where this client is for somebody else
 
     @classmethod
     def open(cls, settings: Settings, notice: Callable[[str], None] = lambda _: None) -> Self:
@@ -88,8 +91,14 @@ class Local:
         return cls(store, intensity=lambda: settings.intensity, notice=notice)
 
     def with_compute(self, compute: Compute) -> Self:
-        """Return a client of the same store with another cache."""
-        return replace(self, compute=compute)
+        """Return a client of the same store and models with another cache."""
+        return replace(self, compute=compute, origin=self.origin or self)
+
+    def seen_by(self, rule: RowRule) -> Self:
+        """Return a client with the same models whose answers show the rows alone that the rule lets be seen."""
+        if rule == self.store.rule:
+            return self
+        return replace(self, store=self.store.seen_by(rule), origin=self.origin or self)
 
     def prepare(self) -> None:
         """Import the models, so that the first request does not wait for that."""
@@ -98,6 +107,8 @@ class Local:
     @cached_property
     def predictor(self) -> RunPredictor:
         """The predictor of runs to come, with its fitted models."""
+        if self.origin:
+            return self.origin.predictor
         from crosswind.models.next_run.registered import run_predictor
 
         return run_predictor(
@@ -107,6 +118,8 @@ class Local:
     @cached_property
     def forecaster(self) -> WeatherService:
         """The forecaster of systems' weather, with its fitted models."""
+        if self.origin:
+            return self.origin.forecaster
         from crosswind.models.forecast.weather_service import WeatherService
 
         return WeatherService(self.store, fresh_seconds=self.weather_fresh_seconds)
@@ -114,6 +127,8 @@ class Local:
     @cached_property
     def studies(self) -> CatalogStudyService:
         """The studies in the store's catalog; the service keeps their searches."""
+        if self.origin:
+            return self.origin.studies.seen_by(self.store.catalog)
         from crosswind.models.tuner.evidence.stored_prior_studies import StoredPriorStudies
         from crosswind.models.tuner.service.catalog import CatalogStudyService
 
@@ -187,21 +202,46 @@ class Local:
         self, question: Question | LikeRun, outcome: Outcome | None = None, *, limit_seconds: float | None = None
     ) -> RunPrediction:
         """As `Client.predict`."""
-        return self.predictor.answer(self._asked(question), outcome, limit_seconds=limit_seconds)
+        from crosswind.models.next_run.seen import hints_seen, prediction_seen
+
+        with hints_seen(self.store):
+            answer = self.predictor.answer(self._asked(question), outcome, limit_seconds=limit_seconds)
+        return prediction_seen(self.store, answer)
+
+    def predict_many(self, questions: Sequence[Question], outcome: Outcome | None = None) -> Batch:
+        """Return quantiles of many runs of one workload on one system. Raises: InvalidInputError."""
+        from crosswind.models.next_run.seen import hints_seen
+
+        with hints_seen(self.store):
+            return self.predictor.answers(questions, outcome)
+
+    def predicted(
+        self, question: Question, outcome: Outcome | None = None, *, limit_seconds: float | None = None
+    ) -> RunPrediction | None:
+        """Return the answer of `predict` at once, without reading the store; None where it is not cached."""
+        return (
+            self.predictor.cached(question, outcome, limit_seconds=limit_seconds) if self.store.rule.sees_all else None
+        )
 
     def advise_walltime(
         self, question: Question | LikeRun, confidence: float, *, startup_seconds: float | None = None
     ) -> WalltimeAdvice:
         """As `Client.advise_walltime`."""
         from crosswind.models.advice.advise import walltime_advice
+        from crosswind.models.next_run.seen import hints_seen, prediction_seen
 
-        return walltime_advice(self.predictor, self._asked(question), confidence, startup_seconds=startup_seconds)
+        with hints_seen(self.store):
+            advice = walltime_advice(self.predictor, self._asked(question), confidence, startup_seconds=startup_seconds)
+        return replace(advice, answer=prediction_seen(self.store, advice.answer))
 
     def advise_scaling(self, question: Question | LikeRun, scales: Scales, price: Price) -> ScalingAdvice:
         """As `Client.advise_scaling`."""
         from crosswind.models.advice.advise import scaling_advice
+        from crosswind.models.next_run.seen import hints_seen, prediction_seen
 
-        return scaling_advice(self.predictor, self._asked(question), scales, price)
+        with hints_seen(self.store):
+            advice = scaling_advice(self.predictor, self._asked(question), scales, price)
+        return replace(advice, answers=tuple(prediction_seen(self.store, answer) for answer in advice.answers))
 
     def remaining(self, run_id: str, *, total_steps: int | None = None) -> Remaining:
         """As `Client.remaining`."""
@@ -285,7 +325,9 @@ class Local:
         self, system: str | None = None, workload: str | None = None, *, hours: int = HOURS_MAX
     ) -> SystemWeather:
         """As `Client.weather`."""
-        return self.forecaster.answer(system, workload, hours=hours)
+        from crosswind.models.forecast.seen import weather_seen
+
+        return weather_seen(self.store, self.forecaster, system, workload, hours=hours)
 
     def counters(self, workload: str | None = None, system: str | None = None) -> CounterRanking:
         """As `Client.counters`."""

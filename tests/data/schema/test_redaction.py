@@ -1,6 +1,6 @@
 import pytest
 
-from crosswind.ingest.spool.redaction import is_secret, redacted, redacted_words, secrets_in
+from crosswind.data.schema.redaction import is_secret, redacted, redacted_words, secrets_in
 
 
 @pytest.mark.parametrize(
