@@ -1,15 +1,17 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import inspect, text
+from sqlalchemy import MetaData, Table, create_engine, inspect, text
 
 from crosswind.data.catalog.catalog import Catalog, Ingested, Session
 from crosswind.data.catalog.database import FIRST, HEAD, MIGRATIONS, open_database, sqlite_url
@@ -277,52 +279,49 @@ def test_the_migrations_make_the_tables_of_this_version(tmp_path: Path, postgres
         engine.dispose()
 
 
+def at_revision(url: str, revision: str, rows: Mapping[str, list[dict[str, object]]]) -> None:
+    """Make a database as an older version had it, with these rows by table."""
+    engine = create_engine(url.replace("postgresql:", "postgresql+pg8000:"))
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+        for name, values in rows.items():
+            connection.execute(Table(name, MetaData(), autoload_with=connection).insert(), values)
+    engine.dispose()
+
+
 def test_imports_of_before_keep_their_accelerator_and_nodes_as_facts(tmp_path: Path, postgres_url: str) -> None:
     of_before = {"accelerator": "NVIDIA H100 80GB HBM3", "node_count": "8", "seed": "7"}
     tags = {"a": of_before, "b": {"accelerator": "N/A", "node_count": "-1"}, "c": {"note": '"accelerator"'}, "d": {}}
+    empty = {"configuration": {}, "nodes": [], "command": [], "software": {}}
+    runs = [
+        {"run_id": run_id, "workload": "w", "system": "lab", "state": "completed", **empty, "tags": own}
+        for run_id, own in tags.items()
+    ]
     for url in (sqlite_url(tmp_path / "catalog.sqlite"), postgres_url):
-        catalog = Catalog(open_database(url))
-        with catalog.write() as session:
-            for run_id, own in tags.items():
-                session.runs.merge(replace(RUN, run_id=run_id, tags=own))
-        catalog.close()
-        engine = open_database(url)
-        with engine.begin() as connection:
-            connection.execute(text("alter table runs drop column facts"))
-            connection.execute(text("drop table reports"))
-            connection.execute(text("alter table studies drop column sources"))
-            connection.execute(text("alter table trials drop column weights"))
-            connection.execute(text("alter table trials drop column charged"))
-            connection.execute(text("update alembic_version set version_num = '0009'"))
-        engine.dispose()
+        at_revision(url, "0009", {"runs": runs})
         catalog = Catalog(open_database(url))
         with catalog.read() as session:
-            runs = {run_id: session.runs.get(run_id) for run_id in tags}
+            stored = {run_id: session.runs.get(run_id) for run_id in tags}
         catalog.close()
-        assert {run_id: run.facts.given for run_id, run in runs.items()} == {
+        assert {run_id: run.facts.given for run_id, run in stored.items()} == {
             "a": {"accelerator": "NVIDIA H100 80GB HBM3", "node_count": 8},
             **{run_id: {} for run_id in "bcd"},
         }
-        assert {run_id: run.tags for run_id, run in runs.items()} == tags
+        assert {run_id: run.tags for run_id, run in stored.items()} == tags
+        assert {(run.user, run.account, run.shared) for run in stored.values()} == {(None, None, False)}
 
 
 def test_trials_imported_before_do_not_count_for_the_budget(tmp_path: Path, postgres_url: str) -> None:
+    trial = {"study_id": STUDY.study_id, "configuration": {"a": 1}, "state": "done", "objective": 1.0}
+    trials: list[dict[str, object]] = [
+        {**trial, "trial_id": "t1", "owner": None},
+        {**trial, "trial_id": "t2", "owner": "alice"},
+    ]
     for url in (sqlite_url(tmp_path / "catalog.sqlite"), postgres_url):
-        catalog = Catalog(open_database(url))
-        imported = Trial({"a": 1}, TrialState.DONE, 1.0, "t1")
-        with catalog.write() as session:
-            session.studies.add(STUDY)
-            session.leases.add(TrialRecord(imported, STUDY.study_id))
-            session.leases.add(TrialRecord(replace(imported, trial_id="t2"), STUDY.study_id, owner="alice"))
-        catalog.close()
-        engine = open_database(url)
-        with engine.begin() as connection:
-            connection.execute(text("drop table reports"))
-            connection.execute(text("alter table studies drop column sources"))
-            connection.execute(text("alter table trials drop column weights"))
-            connection.execute(text("alter table trials drop column charged"))
-            connection.execute(text("update alembic_version set version_num = '0010'"))
-        engine.dispose()
+        at_revision(url, "0010", {"studies": [STUDY.as_json()], "trials": trials})
         catalog = Catalog(open_database(url))
         with catalog.read() as session:
             records = session.leases.records(STUDY.study_id)
