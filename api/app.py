@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.routing import Route
 
 from crosswind.api import problems
 from crosswind.api.answer_cache import AnswerCache, ExplanationCache
@@ -101,3 +102,9 @@ def create_app(
     app.add_middleware(Telemetry, counts=app.state.request_counts)
     app.add_middleware(Prefix, root_path=settings.root_path)
     return app
+
+
+def routes_of(app: FastAPI) -> list[Route]:
+    """Return every route of the application."""
+    routes = [*app.routes, *(route for module in ROUTERS for route in module.router.routes)]
+    return [route for route in routes if isinstance(route, Route)]

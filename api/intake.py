@@ -1,5 +1,6 @@
 """Intake of agents' segments into the store: few at once, off the event loop, in bounded memory."""
 
+import copy
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -9,9 +10,11 @@ from fastapi import Depends, Request
 from starlette.exceptions import HTTPException
 
 from crosswind.api.body_check import BodyRule
+from crosswind.api.dependencies import asking
 from crosswind.api.problems import MALFORMED, MEDIA_TYPE, TOO_LARGE
 from crosswind.api.settings import ServerSettings
 from crosswind.api.unpack import codings, unpack
+from crosswind.data.schema.access import RowRule
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.receive import Received, check_name, receive
@@ -36,10 +39,16 @@ class Intake:
         self._settings = settings
         self._workers = CapacityLimiter(WORKERS)
 
+    def of_sender(self, rule: RowRule) -> "Intake":
+        """Return the same intake for a sender who may write what this rule lets be changed."""
+        intake = copy.copy(self)
+        intake._store = self._store.seen_by(rule)
+        return intake
+
     async def take(self, body: bytes, coding: str, *, name: str, batch_id: str) -> Received:
         """Store a segment and return its fate.
 
-        Raises: InvalidInputError, UnavailableError; HTTPException for a body that cannot be unpacked.
+        Raises: InvalidInputError, ForbiddenError, UnavailableError; HTTPException for a body that cannot be unpacked.
         """
         check_name(name)
         if coding not in codings():
@@ -65,9 +74,9 @@ class Intake:
 
 
 async def intake_of(request: Request) -> Intake:
-    """Return the intake of this application."""
+    """Return the intake of this application, for whoever sends."""
     intake: Intake = request.app.state.intake
-    return intake
+    return intake.of_sender(asking(request).row_rule)
 
 
 IntakeOf = Annotated[Intake, Depends(intake_of)]

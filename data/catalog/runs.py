@@ -15,7 +15,9 @@ from sqlalchemy import (
     and_,
     cast,
     delete,
+    false,
     func,
+    not_,
     or_,
     select,
     true,
@@ -147,11 +149,19 @@ class Runs:
         of_run = update(tables.trials).where(tables.trials.c.run_id == run_id)
         self._connection.execute(of_run.values(run_id=None))
 
-    def unowned(self) -> list[tuple[str, str]]:
-        """System and job of the runs of jobs whose user is not known."""
+    def of_others(self, run_ids: Collection[str]) -> set[str]:
+        """Return those of the runs that are stored and that the rule's holder may not change."""
+        table = tables.runs
+        among = rows.among(self._connection, table.c.run_id, run_ids)
+        query = select(table.c.run_id).where(among, not_(func.coalesce(is_own(self._rule, table), false())))
+        return set(self._connection.execute(query).scalars())
+
+    def unowned(self, *, limit: int) -> set[tuple[str, str]]:
+        """System and job of the newest runs of jobs whose user is not known."""
         table = tables.runs
         query = select(table.c.system, table.c.job_id).where(table.c.user.is_(None), table.c.job_id.is_not(None))
-        return [(str(system), str(job)) for system, job in self._connection.execute(query.distinct())]
+        newest = self._connection.execute(query.order_by(table.c.started_ns.desc()).limit(limit))
+        return {(str(system), str(job)) for system, job in newest}
 
     def settle_owner(self, system: str, job_id: str, *, user: str, account: str | None) -> None:
         """Note whose job it was on its runs whose user is not known."""

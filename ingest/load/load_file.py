@@ -25,6 +25,7 @@ from crosswind.data.schema.job import Job
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import History
 from crosswind.data.store.jobs import JOB, job_table
+from crosswind.data.store.run_owners import settle_owners
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.digests import digests_of
 from crosswind.ingest.load.distinct import ChangedJobs, RowIdentity, distinct, without_stored
@@ -135,6 +136,7 @@ def _load(reading: _Reading, loaded: Loaded) -> bool:
         if not taken.holds_anything:
             return False
         taken.store(ReadFile(reading.scope, digests.lines, reading.name, digests.lines_bytes, {}, ()), loaded)
+        settle_owners(reading.into)
     finally:
         drop(taken.staged)
         taken.runs.close()

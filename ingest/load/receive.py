@@ -49,7 +49,8 @@ def receive(store: Store, segment: Unpacked, identity: str, *, rejected_bytes: i
     """Store a segment, which its sender calls `identity`; one stored before changes nothing.
 
     A segment that was not wholly understood is kept in the folder `rejected`, which holds at most `rejected_bytes`.
-    Raises: InvalidInputError when it is another content, or none; UnavailableError when the store cannot take it.
+    Raises: InvalidInputError when it is another content, or none; ForbiddenError when the store is for somebody who may
+    not write all of it; UnavailableError when the store cannot take it.
     """
     try:
         return _receive(store, segment, identity, rejected_bytes)

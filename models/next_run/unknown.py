@@ -39,7 +39,7 @@ def unvalued(warnings: Iterable[str]) -> tuple[str, ...]:
     """Return warnings without the values, or the parameters, of earlier runs."""
     cut = (said.partition(f", {EARLIER}") for said in warnings)
     return tuple(
-        f"{said}, as no earlier run had it" if mark else said
+        f"{said}, which no earlier run had" if mark else said
         for said, mark, _ in cut
         if not (mark and said.endswith("is not given"))
     )

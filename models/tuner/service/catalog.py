@@ -91,14 +91,18 @@ class CatalogStudyService(TrialChanges):
     ) -> None:
         self._catalog = catalog
         self._search_cache = SearchCache.of_tuner(make_tuner, find_prior_studies)
+        self._find_for_new: FindPriorStudies | None = None
         self._clock = clock
         self._limits = limits
         self._dead_jobs = dead_jobs
 
-    def seen_by(self, catalog: Catalog) -> "CatalogStudyService":
-        """Return a service over the studies of the same catalog for somebody else; it has the same searches."""
+    def seen_by(self, catalog: Catalog, find_prior_studies: FindPriorStudies) -> "CatalogStudyService":
+        """Return a service for somebody else over the studies of the same catalog; it has the same searches.
+
+        Studies that they create say what they learn from as `find_prior_studies` sees it.
+        """
         service = copy.copy(self)
-        service._catalog = catalog
+        service._catalog, service._find_for_new = catalog, find_prior_studies
         return service
 
     def with_tuner(self, make_tuner: MakeTuner) -> "CatalogStudyService":
@@ -134,7 +138,7 @@ class CatalogStudyService(TrialChanges):
         if study.sources:
             with self._catalog.read() as session:
                 rules.check_sources(study, session.studies.all())
-        return self._search_cache.report(study)
+        return self._search_cache.report(study, self._find_for_new)
 
     def extend(
         self, study: str, *, trials: int | None = None, hours: float | None = None, request: RequestKey | None = None

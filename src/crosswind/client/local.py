@@ -127,9 +127,10 @@ class Local:
     @cached_property
     def studies(self) -> CatalogStudyService:
         """The studies in the store's catalog; the service keeps their searches."""
-        if self.origin:
-            return self.origin.studies.seen_by(self.store.catalog)
         from crosswind.models.tuner.evidence.stored_prior_studies import StoredPriorStudies
+
+        if self.origin:
+            return self.origin.studies.seen_by(self.store.catalog, StoredPriorStudies(self.store))
         from crosswind.models.tuner.service.catalog import CatalogStudyService
 
         return CatalogStudyService(self.store.catalog, find_prior_studies=StoredPriorStudies(self.store))
