@@ -26,7 +26,8 @@ NUMBER = 73_819.0  # and in a configuration of his
 SECOND = 1_000_000_000
 NOW_NS = time.time_ns() // SECOND * SECOND
 START_NS = NOW_NS - 3600 * SECOND
-RUNS, STEPS, RANKS = 6, 24, 2
+RUNS, STEPS, RANKS = 24, 14, 2
+COMMON = "common-node"  # of both, at the same time
 COHORT: Mapping[str, int] = {"batch": 8}
 SPACE = {"batch": {"kind": "int", "low": 1, "high": 64}}
 
@@ -80,7 +81,7 @@ def run_of(user: str, number: int, start_ns: int) -> Run:
         world_size=RANKS,
         configuration=COHORT,
         job_id=f"{user}-job{number}",
-        nodes=tuple(f"{user}-node{rank}" for rank in range(RANKS)),
+        nodes=(f"{user}-node0", f"{user}-node1", COMMON),
         started_ns=started,
         ended_ns=started + 30 * SECOND,
         exit_code=0,
@@ -102,8 +103,8 @@ def job(user: str, number: int) -> Job:
         user=user,
         account=f"{user}-lab",
         state="COMPLETED",
-        nodes=(f"{user}-node0", f"{user}-node1"),
-        node_count=2,
+        nodes=(f"{user}-node0", f"{user}-node1", COMMON),
+        node_count=3,
         started_ns=started,
         ended_ns=started + 40 * SECOND,
         fields={"Comment": f"{user}-comment"},
