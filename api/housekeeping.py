@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from crosswind.data.lake.compaction import compact
+from crosswind.data.schema.access import AUDIT_KEPT_DAYS
 from crosswind.data.schema.errors import ConflictError, ProjectError
+from crosswind.data.store.run_owners import settle_owners
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.incoming import take_incoming
 
@@ -21,10 +23,14 @@ _log = logging.getLogger("crosswind.housekeeping")
 
 
 @contextmanager
-def housekeeping(store: Store, pause_seconds: float = PAUSE_SECONDS) -> Iterator[None]:
+def housekeeping(
+    store: Store, pause_seconds: float = PAUSE_SECONDS, *, audit_days: int = AUDIT_KEPT_DAYS
+) -> Iterator[None]:
     """Take in and compact within the context; at its end a compaction stops after the day in progress."""
     ending = threading.Event()
-    thread = threading.Thread(target=_keep, args=(store, pause_seconds, ending), name="housekeeping", daemon=True)
+    thread = threading.Thread(
+        target=_keep, args=(store, pause_seconds, ending, audit_days), name="housekeeping", daemon=True
+    )
     thread.start()
     try:
         yield
@@ -33,7 +39,7 @@ def housekeeping(store: Store, pause_seconds: float = PAUSE_SECONDS) -> Iterator
         thread.join(END_SECONDS)
 
 
-def _keep(store: Store, pause_seconds: float, ending: threading.Event) -> None:
+def _keep(store: Store, pause_seconds: float, ending: threading.Event, audit_days: int) -> None:
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
     logged: set[str] = set()
@@ -42,11 +48,20 @@ def _keep(store: Store, pause_seconds: float, ending: threading.Event) -> None:
         problems = _problems(lambda: take_incoming(store), "storing what runs left failed")
         if time.monotonic() >= due:
             due = time.monotonic() + pause_seconds
+            problems += _problems(lambda: _settle(store, audit_days), "settling owners failed")
             problems += _problems(lambda: compact(store.lake, is_over=ending.is_set).problems, "compaction failed")
         for problem in problems:
             if problem not in logged:  # once, not every time
                 logged.add(problem)
                 _log.warning("%s", problem)
+
+
+def _settle(store: Store, audit_days: int) -> list[str]:
+    """Note whose the runs of jobs are, and forget old entries of the audit trail. Return problems: none."""
+    settle_owners(store)
+    with store.catalog.write() as session:
+        session.audit.forget(time.time_ns(), audit_days)
+    return []
 
 
 def _problems(work: Callable[[], list[str]], failure: str) -> list[str]:

@@ -38,7 +38,7 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
                 ready(url_of(listening, settings))
             gc.freeze()  # scanning the loaded modules again and again took a fifth of the time
             try:
-                with housekeeping(store), background(app.state.runner):
+                with housekeeping(store, audit_days=settings.audit_days), background(app.state.runner):
                     server.run(sockets=[listening])
             finally:
                 gc.unfreeze()

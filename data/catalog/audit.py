@@ -7,10 +7,9 @@ from dataclasses import asdict
 from sqlalchemy import Connection, and_, delete, select
 
 from crosswind.data.catalog import rows, tables
-from crosswind.data.schema.access import AuditEntry
+from crosswind.data.schema.access import AUDIT_KEPT_DAYS, AuditEntry
 from crosswind.data.schema.run import new_ulid
 
-KEPT_DAYS = 365
 DAY_NS = 86_400_000_000_000
 
 
@@ -36,6 +35,6 @@ class Audit:
         newest = self._connection.execute(query.order_by(table.c.entry_id.desc()).limit(limit))
         return [AuditEntry(**row) for row in newest.mappings()]
 
-    def forget(self, now_ns: int, kept_days: int = KEPT_DAYS) -> None:
+    def forget(self, now_ns: int, kept_days: int = AUDIT_KEPT_DAYS) -> None:
         """Remove entries that are older than so many days."""
         self._connection.execute(delete(tables.audit).where(tables.audit.c.at_ns < now_ns - kept_days * DAY_NS))

@@ -18,7 +18,7 @@ def is_seen(rule: RowRule, table: Table) -> ColumnElement[bool]:
 
 def is_own(rule: RowRule, table: Table) -> ColumnElement[bool]:
     """Return the condition on runs or studies that the rule's holder may change: all that they see but shared ones."""
-    return true() if rule.sees_all else or_(false(), *ways(rule, table)[1:])
+    return true() if rule.changes_all else or_(false(), *ways(rule, table)[1:])
 
 
 def ways(rule: RowRule, table: Table) -> list[ColumnElement[bool]]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+AUDIT_KEPT_DAYS = 365
+
 
 class Scope(StrEnum):
     """What a token allows; `admin` includes the others."""
@@ -37,10 +39,12 @@ class PrincipalKind(StrEnum):
 class RowRule:
     """The rows that a principal may see: all, or those of these users, accounts and jobs besides shared ones.
 
-    A job is named by its system and id. What is written under the rule belongs to its user.
+    A job is named by its system and id. What is written under the rule belongs to its user. Shared rows may be seen by
+    everybody, and changed by those whose they are or who `changes_all`.
     """
 
     sees_all: bool = False
+    changes_all: bool = False
     users: frozenset[str] = frozenset()
     accounts: frozenset[str] = frozenset()
     jobs: frozenset[tuple[str, str]] = frozenset()
@@ -56,7 +60,7 @@ class RowRule:
         return next(iter(self.accounts)) if len(self.accounts) == 1 else None
 
 
-ALL_ROWS = RowRule(sees_all=True)
+ALL_ROWS = RowRule(sees_all=True, changes_all=True)
 
 
 @dataclass(frozen=True)
@@ -85,9 +89,15 @@ class Principal:
         """The rows that it may see."""
         users = frozenset({self.user} if self.user else ())
         if self.role is not Role.USER:
-            return RowRule(sees_all=True, users=users)
+            return RowRule(sees_all=True, changes_all=self.role is Role.ADMIN, users=users)
         jobs = {(self.system, self.name)} if self.system and self.kind is PrincipalKind.JOB else ()
         return RowRule(users=users, accounts=self.accounts, jobs=frozenset(jobs))
+
+    @property
+    def write_rule(self) -> RowRule:
+        """The rows that it may store: its own; all where it is an agent or a service that is bound to nobody."""
+        is_bound = self.user or self.accounts or self.kind in (PrincipalKind.PERSON, PrincipalKind.JOB)
+        return self.row_rule if is_bound else ALL_ROWS
 
 
 OWNER = Principal(PrincipalKind.PERSON, "owner", Role.ADMIN, frozenset(Scope))

@@ -210,7 +210,7 @@ def _note(store: Store, identity: str, origin: str, content: _Content) -> bool:
 
 def _bound(store: Store, content: _Content) -> _Content:
     """Return what a segment holds as its sender's, whom the store is for. Raises: ForbiddenError."""
-    if store.rule.sees_all:
+    if store.rule.changes_all:
         return content
     if foreign := [name for table in content.tables if (name := set_of(table.schema).name) == JOB.name]:
         raise ForbiddenError(f"set {foreign[0]}: accounts of jobs are what the scheduler's reader stores")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from collections.abc import Iterator
     from types import TracebackType
 
+    from crosswind.client.own_rows import LocalRows
     from crosswind.data.schema.access import RowRule
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
     from crosswind.data.schema.answers.checks import SystemChecks
@@ -134,6 +135,13 @@ class Local:
         from crosswind.models.tuner.service.catalog import CatalogStudyService
 
         return CatalogStudyService(self.store.catalog, find_prior_studies=StoredPriorStudies(self.store))
+
+    @property
+    def own(self) -> LocalRows:
+        """What may be done with rows that are one's own."""
+        from crosswind.client.own_rows import LocalRows
+
+        return LocalRows.of_process(self.store)
 
     def runs(
         self,

@@ -41,6 +41,8 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         hosts=tuple(arguments.allow_host),
         uds=arguments.uds,
         intensity=settings.intensity,
+        quota_bytes=settings.quota_bytes,
+        audit_days=settings.audit_kept_days,
     )
     return serve(settings, wanted, as_json=arguments.json)
 
