@@ -4,8 +4,15 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as Request
+
+from crosswind.api.app import LOOPBACK, create_app
+from crosswind.api.settings import ServerSettings
 from crosswind.data.lake.lake import to_table
-from crosswind.data.schema.access import RowRule
+from crosswind.data.schema.access import Principal, PrincipalKind, Role, Scope
 from crosswind.data.schema.checks import Measured
 from crosswind.data.schema.injection import Injected
 from crosswind.data.schema.job import Job
@@ -29,7 +36,37 @@ START_NS = NOW_NS - 3600 * SECOND
 RUNS, STEPS, RANKS = 24, 14, 2
 COMMON = "common-node"  # of both, at the same time
 COHORT: Mapping[str, int] = {"batch": 8}
+SCOPES = frozenset(Scope) - {Scope.ADMIN}
 SPACE = {"batch": {"kind": "int", "low": 1, "high": 64}}
+
+
+def user_of(name: str) -> Principal:
+    """Return a person without any special role."""
+    return Principal(PrincipalKind.PERSON, name, Role.USER, SCOPES, user=name, accounts=frozenset({f"{name}-lab"}))
+
+
+ANN, BOB = user_of("ann"), user_of(MARK)
+
+
+class As:
+    """An application for requests of one principal."""
+
+    def __init__(self, app: ASGIApp, principal: Principal) -> None:
+        self.app, self.principal = app, principal
+
+    async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
+        scope.setdefault("state", {})["principal"] = self.principal
+        await self.app(scope, receive, send)
+
+
+def client_of(store: Store, principal: Principal, settings: ServerSettings = LOOPBACK) -> TestClient:
+    """Return a client of an application over the store, for requests of this principal."""
+    return asking_as(create_app(store, settings), principal)
+
+
+def asking_as(app: FastAPI, principal: Principal) -> TestClient:
+    """Return a client of an application for requests of this principal."""
+    return TestClient(As(app, principal), base_url="http://localhost:8000", follow_redirects=False)
 
 
 def fill(store: Store) -> None:
@@ -158,7 +195,7 @@ def _sample(store: Store, user: str) -> None:
 def _study(store: Store, user: str, start_ns: int) -> None:
     study = Study(f"{user}-study", f"{user}-search", SPACE, "step_p50_seconds", "s", 0, start_ns, workload="gpt")
     named = {"workload": "gpt", "system": "lab", "world_size": RANKS, "command": (f"{user}-train.py",)}
-    catalog = store.catalog.seen_by(_rule(user))
+    catalog = store.catalog.seen_by(user_of(user).row_rule)
     with catalog.write() as session:
         session.studies.add(replace(study, **named))
         for number in range(3):
@@ -166,7 +203,3 @@ def _study(store: Store, user: str, start_ns: int) -> None:
             details = {"owner": f"{user}-host", "run_id": f"{user}-run{number}", "reason": f"{user}-reason"}
             session.leases.add(TrialRecord(trial, study.study_id, **details))
         session.reports.add(study.study_id, f"{user}-trial0", [Report(1, 0.5)])
-
-
-def _rule(user: str) -> RowRule:
-    return RowRule(users=frozenset({user}), accounts=frozenset({f"{user}-lab"}))

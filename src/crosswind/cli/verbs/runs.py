@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # heavy
     from crosswind.data.store.progress_rate import ProgressRate
 
 EVERY_RUN = 100_000
+ACTS = EXPORT, _ = ("export", "delete")
 RATE_HEADINGS = (
     *("workload", "system", "ranks", "runs", "time to train", "CoV", "progress", "CoV: luck"),
     *("time per unit", "CoV: system"),
@@ -34,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "act",
         nargs="?",
-        choices=("export", "delete"),
+        choices=ACTS,
         help="take runs along as ZIP files, or delete them with their rows",
     )
     parser.add_argument("run", nargs="*", help="ids of these runs, or the ends of their ids")
@@ -81,7 +82,7 @@ def _act(arguments: argparse.Namespace, settings: Settings) -> int:
         run_ids = [run_named(client, name).run_id for name in arguments.run]
         for run_id in run_ids:
             done.append(
-                _exported(client, run_id, arguments.to) if arguments.act == "export" else _deleted(client, run_id)
+                _exported(client, run_id, arguments.to) if arguments.act == EXPORT else _deleted(client, run_id)
             )
             if not arguments.json:
                 say(done[-1]["done"])
