@@ -1,4 +1,4 @@
-"""What people do with their own runs and studies, and administrators with the audit trail."""
+"""Own runs and studies: sharing, exporting and deleting them; and the audit trail."""
 
 import tempfile
 from collections.abc import Iterator
@@ -28,13 +28,13 @@ OwnRowsOf = Annotated[LocalRows, Depends(own_rows_of)]
 
 
 class ShareRequest(RequestBody):
-    """Whether everybody may see it."""
+    """The wish to share it, or no longer."""
 
     shared: bool = True
 
 
 class SharedView(View):
-    """Whether everybody may see it now."""
+    """The state of sharing: whether everybody may see it now."""
 
     shared: bool
 

@@ -1,4 +1,4 @@
-"""What was done to what others may not see, or to somebody's rows: by whom, and when."""
+"""The audit trail: acts on rows of somebody and on names, by whom, and when."""
 
 import time
 from collections.abc import Mapping

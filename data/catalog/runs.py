@@ -116,8 +116,8 @@ class Runs:
         """Those of the runs that are in the catalog."""
         wanted = list(run_ids)
         among = rows.among(self._connection, tables.runs.c.run_id, wanted)
-        found = set(self._connection.execute(self._seen(select(tables.runs.c.run_id).where(among))).scalars())
-        return [run_id for run_id in wanted if run_id in found]
+        seen = set(self._connection.execute(self._seen(select(tables.runs.c.run_id).where(among))).scalars())
+        return [run_id for run_id in wanted if run_id in seen]
 
     def get(self, run_id: str) -> Run:
         """One run. Raises: NotFoundError, also for one that may not be seen."""
@@ -255,8 +255,8 @@ class Runs:
         table = tables.runs
         query = select(table.c.system, table.c.job_id, table.c.run_id).where(table.c.job_id.is_not(None))
         order = [func.coalesce(table.c.started_ns, 0).desc(), table.c.run_id.desc()]
-        found = self._connection.execute(newest_seen(self._rule, query, order, limit))
-        return [(str(row.system), str(row.job_id)) for row in found]
+        newest = self._connection.execute(newest_seen(self._rule, query, order, limit))
+        return [(str(row.system), str(row.job_id)) for row in newest]
 
     def systems_of_job(self, job_id: str) -> set[str]:
         """Return the systems of the runs of jobs of this id."""

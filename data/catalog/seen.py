@@ -48,5 +48,7 @@ def newest_seen(rule: RowRule, query: Select[Any], order: Sequence[ColumnElement
     if rule.sees_all:
         return first
     run_id = tables.runs.c.run_id
-    found: list[FromClause] = [first.where(way).with_only_columns(run_id).subquery() for way in ways(rule, tables.runs)]
-    return first.where(run_id.in_(union(*(select(one.c.run_id) for one in found))))
+    of_ways: list[FromClause] = [
+        first.where(way).with_only_columns(run_id).subquery() for way in ways(rule, tables.runs)
+    ]
+    return first.where(run_id.in_(union(*(select(one.c.run_id) for one in of_ways))))

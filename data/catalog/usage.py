@@ -1,4 +1,4 @@
-"""How much each user has sent in a day, for quotas."""
+"""Bytes that each user has sent in a day, for quotas."""
 
 from sqlalchemy import Connection, delete
 

@@ -1,4 +1,4 @@
-"""Who asks, which rows they may see, and what of it is noted."""
+"""Principals: their scopes, the rows that they may see, and what is noted of them."""
 
 import os
 import pwd
@@ -10,7 +10,7 @@ AUDIT_KEPT_DAYS = 365
 
 
 class Scope(StrEnum):
-    """What a token allows; `admin` includes the others."""
+    """A kind of request that a token allows; `admin` includes the others."""
 
     READ = "read"
     INGEST = "ingest"
@@ -65,7 +65,7 @@ ALL_ROWS = RowRule(sees_all=True, changes_all=True)
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks: a person, a job, a node's agent or a service.
+    """One who asks: a person, a job, a node's agent or a service.
 
     `name` is the login name, job id, host name or what the administrator called the service. A job belongs to `user`
     and `account` and ran on `system`.

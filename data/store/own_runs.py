@@ -1,4 +1,4 @@
-"""What people do with their own runs: share them, take them along, and have them erased; each is kept in the audit."""
+"""Acts of people on their own runs: sharing, taking along, erasing; each is kept in the audit trail."""
 
 import io
 import json

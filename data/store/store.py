@@ -28,7 +28,7 @@ class Store:
 
     @property
     def rule(self) -> RowRule:
-        """Which rows it shows."""
+        """The rows that it shows."""
         return self.catalog.rule
 
     @property

@@ -1,4 +1,4 @@
-"""What may be stored for whoever a token is bound to: their own runs and rows, never another user's or job's."""
+"""Bounds of what is stored for the holder of a bound token: own runs and rows, never another user's or job's."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -21,9 +21,9 @@ def weather_seen(
     with store.catalog.read() as session:
         seen = session.runs.workloads(RunFilter(system=where, state=RunState.COMPLETED))
     if not seen or workload not in (None, *seen):
-        known = ", ".join(sorted(seen)) or "none"
+        names = ", ".join(sorted(seen)) or "none"
         raise InvalidInputError(
-            f"workload {workload!r}: no run of it has completed on system {where!r}, known are {known}"
+            f"workload {workload!r}: no run of it has completed on system {where!r}, known are {names}"
         )
     answer = service.answer(where, workload, hours=hours)
     return replace(answer, workloads=tuple(one for one in answer.workloads if one.workload in seen))

@@ -50,12 +50,12 @@ class Settings:
 
     @property
     def quota_bytes(self) -> int | None:
-        """What the tokens of one user may send in a day; None for no limit. Raises: InvalidInputError."""
+        """The bytes that the tokens of one user may send in a day; None for no limit. Raises: InvalidInputError."""
         return int(_number(QUOTA, self.quota, least=0.0)) if self.quota else None
 
     @property
     def audit_kept_days(self) -> int:
-        """How long the audit trail is kept. Raises: InvalidInputError."""
+        """The days for which the audit trail is kept. Raises: InvalidInputError."""
         return int(_number(AUDIT, self.audit_days, least=1.0)) if self.audit_days else AUDIT_KEPT_DAYS
 
     @property

@@ -1,4 +1,4 @@
-"""What people do with their own runs and studies, what they may send, and the audit trail."""
+"""Own runs and studies: sharing, exporting, deleting them, sending more; and the audit trail."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What ann may see: no answer, page, figure, export or error says anything of bob's, and counts are of her rows."""
+"""The rows of ann: no answer, page, figure, export or error to her says anything of bob's, and counts are of hers."""
 
 import re
 import time
@@ -132,15 +132,15 @@ def owner(app: FastAPI) -> TestClient:
 
 @pytest.fixture(scope="module")
 def secret(store: Store) -> re.Pattern[str]:
-    """What nobody but bob and those who see all may read: his mark, a number of his, and his pseudonym."""
+    """The words that ann may not read: bob's mark, a number of his, and his pseudonym."""
     with store.catalog.read() as session:
         pseudonym = session.people.pseudonym(MARK)
     return re.compile(f"{MARK}|{int(NUMBER)}|{pseudonym}", re.IGNORECASE)
 
 
 def addresses(path: str) -> list[str]:
-    found = ASKED.get(path, [])
-    return [*found, *(f"{path}?{query}" for query in QUERIES.get(path.removesuffix(".json"), ()))]
+    plain = ASKED.get(path, [])
+    return [*plain, *(f"{path}?{query}" for query in QUERIES.get(path.removesuffix(".json"), ()))]
 
 
 def test_every_route_is_tried(app: FastAPI) -> None:
@@ -258,7 +258,7 @@ def assert_free(answer: Any, address: str, secret: re.Pattern[str]) -> None:
 
 
 def assert_as_of_nobody(theirs: Any, nobodys: Any) -> None:
-    """What is bob's looks as if it did not exist, but for the name that was asked for."""
+    """Check that what is bob's looks as if it did not exist, but for the name that was asked for."""
     plain = re.sub(MARK, NOBODY, unlike(theirs), flags=re.IGNORECASE)
     assert (theirs.status_code, plain) == (nobodys.status_code, unlike(nobodys)), theirs.request.url
 

@@ -138,7 +138,7 @@ class Local:
 
     @property
     def own(self) -> LocalRows:
-        """What may be done with rows that are one's own."""
+        """The acts on rows that are one's own."""
         from crosswind.client.own_rows import LocalRows
 
         return LocalRows.of_process(self.store)

@@ -1,4 +1,4 @@
-"""What people do with their own rows, and administrators with the audit: in a store of this machine, or at a server."""
+"""Acts on one's own rows, and the audit trail of them: in a store of this machine, or at a server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AUDIT_LISTED = 100
 
 
 class OwnRows(Protocol):
-    """What may be done with rows that are one's own."""
+    """Acts on rows that are one's own."""
 
     def share_run(self, run_id: str, *, shared: bool) -> bool:
         """Let everybody see a run, or no longer; whether it is shared now. Raises: NotFoundError, ForbiddenError."""

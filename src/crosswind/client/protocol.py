@@ -43,7 +43,7 @@ class Client(Protocol):
 
     @property
     def own(self) -> OwnRows:
-        """What may be done with rows that are one's own."""
+        """The acts on rows that are one's own."""
         ...
 
     def runs(

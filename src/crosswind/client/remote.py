@@ -40,7 +40,7 @@ class Remote:
 
     @property
     def own(self) -> RemoteRows:
-        """What may be done there with rows that are one's own."""
+        """The acts there on rows that are one's own."""
         from crosswind.client.own_rows import RemoteRows  # noqa: PLC0415 - as above
 
         return RemoteRows(self._server)

@@ -37,6 +37,18 @@ def test_a_run_comes_back_as_it_was_stored(catalog: Catalog) -> None:
         assert session.runs.get("r1") == run
 
 
+def test_a_command_from_before_secrets_were_taken_out_is_listed_without_them(catalog: Catalog) -> None:
+    words = ("python", "train.py", "--api-key", "abcd1234efgh", "--token=hf_abcdefghijklmnopqrstu", "--epochs", "3")
+    with catalog.write() as session:
+        session.runs.merge(replace(RUN, command=words))
+        stored = session._connection.execute(text("select command from runs")).scalar_one()
+    assert "abcd1234efgh" in str(stored), "it is stored as it came"
+    with catalog.read() as session:
+        [listed], single = session.runs.find(limit=1), session.runs.get("r1")
+    assert listed.command == single.command
+    assert listed.command == ("python", "train.py", "--api-key", "[redacted]", "--token=[redacted]", "--epochs", "3")
+
+
 def test_the_facts_of_a_run_are_those_of_all_its_records(catalog: Catalog) -> None:
     with catalog.write() as session:
         session.runs.merge(replace(RUN, facts=Facts(accelerator="A100", cuda="12.4")))
