@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -94,9 +95,11 @@ def delete_run(run_id: Id, own: OwnRowsOf) -> DeletedRunView:
 @router.get("/runs/{run_id}/export", response_class=StreamingResponse)
 def export_run(run_id: Id, own: OwnRowsOf) -> StreamingResponse:
     """Return a ZIP file of everything that is stored of a run: `run.json`, and its rows of each set as Parquet."""
-    packed = tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES)  # noqa: SIM115 - closed by `_pieces`
-    own.pack_run(run_id, packed)
-    packed.seek(0)
+    with ExitStack() as closing:
+        packed = closing.enter_context(tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES))
+        own.pack_run(run_id, packed)
+        packed.seek(0)
+        closing.pop_all()  # `_pieces` closes it
     return StreamingResponse(_pieces(packed), media_type="application/zip")
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from crosswind.models.forecast.weather_service import WeatherService
     from crosswind.models.next_run.model import Batch
     from crosswind.models.next_run.predictor import RunPredictor
+    from crosswind.models.next_run.seen import PredictionsSeen
     from crosswind.models.tuner.service.catalog import CatalogStudyService
     from crosswind.settings import Settings
 
@@ -115,6 +116,15 @@ class Local:
         return run_predictor(
             self.store, fresh_seconds=self.fresh_seconds, intensity=self.intensity(), notice=self.notice
         )
+
+    @cached_property
+    def cut(self) -> PredictionsSeen:
+        """The cutting of predictions to the runs that may be seen."""
+        if self.origin:
+            return self.origin.cut
+        from crosswind.models.next_run.seen import PredictionsSeen
+
+        return PredictionsSeen(self.fresh_seconds)
 
     @cached_property
     def forecaster(self) -> WeatherService:
@@ -211,17 +221,15 @@ class Local:
         self, question: Question | LikeRun, outcome: Outcome | None = None, *, limit_seconds: float | None = None
     ) -> RunPrediction:
         """As `Client.predict`."""
-        from crosswind.models.next_run.seen import hints_seen, prediction_seen
 
-        with hints_seen(self.store):
+        with self.cut.hints(self.store):
             answer = self.predictor.answer(self._asked(question), outcome, limit_seconds=limit_seconds)
-        return prediction_seen(self.store, answer)
+        return self.cut(self.store, answer)
 
     def predict_many(self, questions: Sequence[Question], outcome: Outcome | None = None) -> Batch:
         """Return quantiles of many runs of one workload on one system. Raises: InvalidInputError."""
-        from crosswind.models.next_run.seen import hints_seen
 
-        with hints_seen(self.store):
+        with self.cut.hints(self.store):
             return self.predictor.answers(questions, outcome)
 
     def predicted(
@@ -237,20 +245,18 @@ class Local:
     ) -> WalltimeAdvice:
         """As `Client.advise_walltime`."""
         from crosswind.models.advice.advise import walltime_advice
-        from crosswind.models.next_run.seen import hints_seen, prediction_seen
 
-        with hints_seen(self.store):
+        with self.cut.hints(self.store):
             advice = walltime_advice(self.predictor, self._asked(question), confidence, startup_seconds=startup_seconds)
-        return replace(advice, answer=prediction_seen(self.store, advice.answer))
+        return replace(advice, answer=self.cut(self.store, advice.answer))
 
     def advise_scaling(self, question: Question | LikeRun, scales: Scales, price: Price) -> ScalingAdvice:
         """As `Client.advise_scaling`."""
         from crosswind.models.advice.advise import scaling_advice
-        from crosswind.models.next_run.seen import hints_seen, prediction_seen
 
-        with hints_seen(self.store):
+        with self.cut.hints(self.store):
             advice = scaling_advice(self.predictor, self._asked(question), scales, price)
-        return replace(advice, answers=tuple(prediction_seen(self.store, answer) for answer in advice.answers))
+        return replace(advice, answers=tuple(self.cut(self.store, answer) for answer in advice.answers))
 
     def remaining(self, run_id: str, *, total_steps: int | None = None) -> Remaining:
         """As `Client.remaining`."""
