@@ -47,14 +47,13 @@ def private(path: str, flags: int) -> int:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that its owner alone may open, whatever the umask, and those above it; one that is there stays.
+    """Make a folder, and those above it, that their owner alone may open, whatever the umask; what is there stays.
 
     Raises: OSError.
     """
-    if folder.is_dir():
-        return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+    if not folder.is_dir():
+        make_private(folder.parent)
+        folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
 
 
 def sync(path: Path) -> None:
