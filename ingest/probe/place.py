@@ -72,14 +72,14 @@ def job_id(environment: Mapping[str, str] = os.environ) -> str | None:
     return f"ƒ{text[1:]}" if name == "FLUX_JOB_ID" and text.startswith("f") else text or None
 
 
-def owner(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+def owner(environment: Mapping[str, str] = os.environ, login: str | None = None) -> dict[str, str]:
     """Return `user` and, where the job's environment says so, `account` of this process.
 
     Its own user is whoever the kernel says; the environment counts for root, as in a container, and where a user has no
     name. Source: sbatch(1), output environment variables; PBS Professional 2021.1, qsub; IBM Spectrum LSF 10.1,
     environment variables.
     """
-    name = login_name()
+    name = login or login_name()
     if name == "root" or name.isdigit():
         name = next((environment[text] for text in USER_VARIABLES if environment.get(text)), name)
     account = next((environment[text] for text in ACCOUNT_VARIABLES if environment.get(text)), None)
