@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from crosswind.data.catalog.catalog import Ingested
 from crosswind.data.catalog.runs import ANY_RUN
+from crosswind.data.schema.access import ALL_ROWS
 from crosswind.data.store.store import Store
 from crosswind.models.next_run.cases import jobs_revision
 
@@ -48,9 +49,9 @@ class AnswerCache:
         self, store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Return the answer. Raises: as the question, whose errors are not cached."""
-        key = key_of_question(question, *args, **kwargs)
+        key = key_of_question(store, question, *args, **kwargs)
         with self._question_locks[hash(key) % LOCKS]:
-            revision, cached = (_revision(store), jobs_revision(store)), self._cached(key)
+            revision, cached = (_revision(store), jobs_revision(store.whole)), self._cached(key)
             if cached is None or not self._is_valid(cached, revision):
                 began = self._clock()
                 cached = _Answer(question(store, *args, **kwargs), revision, began, self._clock() - began)
@@ -75,9 +76,9 @@ class AnswerCache:
                 self._answers.popitem(last=False)
 
 
-def key_of_question(question: Callable[..., object], *args: object, **kwargs: object) -> Hashable:
-    """Return a key that is the same for the same question with the same arguments."""
-    return question, args, tuple(sorted(kwargs.items()))
+def key_of_question(store: Store, question: Callable[..., object], *args: object, **kwargs: object) -> Hashable:
+    """Return a key that is the same for the same question with the same arguments, of those who may see the same."""
+    return (ALL_ROWS if store.rule.sees_all else store.rule), question, args, tuple(sorted(kwargs.items()))
 
 
 def _revision(store: Store) -> Revision:

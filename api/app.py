@@ -31,6 +31,7 @@ from crosswind.api.routes import (
     models,
     nodes,
     operations,
+    own_rows,
     pages,
     parameters,
     predictions,
@@ -58,7 +59,7 @@ from crosswind.models.training.trainers import TRAINERS
 
 ROUTERS = (  # matched one after the other: the most frequent requests first
     *(predictions, batches, trials, parameters, health),
-    *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations),
+    *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations, own_rows),
     *(counters, interference),
     *(stragglers, studies, disturbances, series, checks, tokens, problems, login, pages),
 )

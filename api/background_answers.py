@@ -34,7 +34,7 @@ class BackgroundAnswers:
         self, store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Return the answer. Raises: PendingError while it is being computed; as the question."""
-        key = key_of_question(question, *args, **kwargs)
+        key = key_of_question(store, question, *args, **kwargs)
         future = self._begun(key, partial(self._compute, store, question, *args, **kwargs))
         if not wait([future], self._wait_seconds).done:
             raise PendingError("this page is being computed: try again in a moment")

@@ -9,16 +9,30 @@ from fastapi import Depends, Request
 
 from crosswind.api.access.caller import PRINCIPAL, TOKEN_ID, Caller
 from crosswind.client.local import Local
-from crosswind.data.schema.access import Principal
+from crosswind.data.schema.access import NOBODY, Principal
 from crosswind.data.store.store import Store
 from crosswind.models.training.operations import Runner
 from crosswind.models.tuner.service.catalog import CatalogStudyService
 
 
+async def principal_of(request: Request) -> Principal:
+    """Return whoever asks."""
+    return asking(request)
+
+
+PrincipalOf = Annotated[Principal, Depends(principal_of)]
+
+
+def asking(request: Request) -> Principal:
+    """Return whoever asks, as the request was authenticated; nobody on routes that are open to all."""
+    principal: Principal = request.scope.get("state", {}).get(PRINCIPAL, NOBODY)
+    return principal
+
+
 async def client_of(request: Request) -> Local:
-    """Return the client of this application's store, the same for all requests: it keeps its fitted models."""
+    """Return the client of this application's store for whoever asks; all have the same fitted models."""
     client: Local = request.app.state.client
-    return client
+    return client.seen_by(asking(request).row_rule)
 
 
 ClientOf = Annotated[Local, Depends(client_of)]
@@ -32,27 +46,35 @@ async def caller_of(request: Request) -> Caller:
 CallerOf = Annotated[Caller, Depends(caller_of)]
 
 
-async def principal_of(caller: CallerOf) -> Principal:
-    """Return the principal that makes this request."""
-    return caller.principal
+async def page_client_of(request: Request) -> Local:
+    """Return the same for pages, which do not wait long for an answer."""
+    client: Local = request.app.state.page_client
+    return client.seen_by(asking(request).row_rule)
 
 
-PrincipalOf = Annotated[Principal, Depends(principal_of)]
+PageClientOf = Annotated[Local, Depends(page_client_of)]
 
 
 async def store_of(request: Request) -> Store:
-    """Return the store that this application serves."""
+    """Return the store that this application serves, as far as whoever asks may see it."""
+    return (await client_of(request)).store
+
+
+async def whole_store_of(request: Request) -> Store:
+    """Return the store with all rows, for what names none of them."""
     client: Local = request.app.state.client
-    return client.store
+    return client.store.whole
+
+
+WholeStoreOf = Annotated[Store, Depends(whole_store_of)]
 
 
 StoreOf = Annotated[Store, Depends(store_of)]
 
 
 async def study_service_of(request: Request) -> CatalogStudyService:
-    """Return the study service of the store, the same for all requests: it keeps their searches."""
-    client: Local = request.app.state.client
-    return client.studies
+    """Return the study service of the store for whoever asks; all have the same searches."""
+    return (await client_of(request)).studies
 
 
 StudyServiceOf = Annotated[CatalogStudyService, Depends(study_service_of)]

@@ -4,11 +4,13 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from crosswind.data.lake.compaction import compact
+from crosswind.data.schema.access import AUDIT_KEPT_DAYS
 from crosswind.data.schema.errors import ConflictError, ProjectError
+from crosswind.data.store.run_owners import settle_owners
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.incoming import take_incoming
 
@@ -17,16 +19,26 @@ LOOK_SECONDS = 2.0  # between looks at what runs have left
 NICE = 10  # answers to requests go first
 END_SECONDS = 2.0
 
+Chore = tuple[Callable[[], list[str]], str]  # work that returns problems, and words for when it fails
 _log = logging.getLogger("crosswind.housekeeping")
 
 
 @contextmanager
 def housekeeping(
-    store: Store, note_uses: Callable[[], list[str]] = list, pause_seconds: float = PAUSE_SECONDS
+    store: Store,
+    note_uses: Callable[[], list[str]] = list,
+    pause_seconds: float = PAUSE_SECONDS,
+    *,
+    audit_days: int = AUDIT_KEPT_DAYS,
 ) -> Iterator[None]:
     """Take in, compact and note uses within the context; at its end a compaction stops after the day in progress."""
     ending = threading.Event()
-    arguments = (store, note_uses, pause_seconds, ending)
+    chores = (
+        (note_uses, "noting uses of tokens failed"),
+        (lambda: _settle(store, audit_days), "settling owners failed"),
+        (lambda: compact(store.lake, is_over=ending.is_set).problems, "compaction failed"),
+    )
+    arguments = (store, chores, pause_seconds, ending)
     thread = threading.Thread(target=_keep, args=arguments, name="housekeeping", daemon=True)
     thread.start()
     try:
@@ -36,7 +48,7 @@ def housekeeping(
         thread.join(END_SECONDS)
 
 
-def _keep(store: Store, note_uses: Callable[[], list[str]], pause_seconds: float, ending: threading.Event) -> None:
+def _keep(store: Store, chores: Sequence[Chore], pause_seconds: float, ending: threading.Event) -> None:
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
     logged: set[str] = set()
@@ -45,12 +57,19 @@ def _keep(store: Store, note_uses: Callable[[], list[str]], pause_seconds: float
         problems = _problems(lambda: take_incoming(store), "storing what runs left failed")
         if time.monotonic() >= due:
             due = time.monotonic() + pause_seconds
-            problems += _problems(note_uses, "noting uses of tokens failed")
-            problems += _problems(lambda: compact(store.lake, is_over=ending.is_set).problems, "compaction failed")
+            problems += [problem for work, failure in chores for problem in _problems(work, failure)]
         for problem in problems:
             if problem not in logged:  # once, not every time
                 logged.add(problem)
                 _log.warning("%s", problem)
+
+
+def _settle(store: Store, audit_days: int) -> list[str]:
+    """Note whose the runs of jobs are, and forget old entries of the audit trail. Return problems: none."""
+    settle_owners(store)
+    with store.catalog.write() as session:
+        session.audit.forget(time.time_ns(), audit_days)
+    return []
 
 
 def _problems(work: Callable[[], list[str]], failure: str) -> list[str]:

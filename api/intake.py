@@ -1,5 +1,6 @@
 """Intake of agents' segments into the store: few at once, off the event loop, in bounded memory."""
 
+import copy
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -9,9 +10,12 @@ from fastapi import Depends, Request
 from starlette.exceptions import HTTPException
 
 from crosswind.api.body_check import BodyRule
+from crosswind.api.dependencies import asking
 from crosswind.api.problems import MALFORMED, MEDIA_TYPE, TOO_LARGE
+from crosswind.api.quota import charge
 from crosswind.api.settings import ServerSettings
 from crosswind.api.unpack import codings, unpack
+from crosswind.data.schema.access import Principal
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.receive import Received, check_name, receive
@@ -36,10 +40,16 @@ class Intake:
         self._settings = settings
         self._workers = CapacityLimiter(WORKERS)
 
+    def of_sender(self, sender: Principal) -> "Intake":
+        """Return the same intake for a sender, who may write their own rows, up to their quota."""
+        intake = copy.copy(self)
+        intake._store = self._store.seen_by(sender.write_rule)
+        return intake
+
     async def take(self, body: bytes, coding: str, *, name: str, batch_id: str) -> Received:
         """Store a segment and return its fate.
 
-        Raises: InvalidInputError, UnavailableError; HTTPException for a body that cannot be unpacked.
+        Raises: InvalidInputError, ForbiddenError, UnavailableError; HTTPException for a body that cannot be unpacked.
         """
         check_name(name)
         if coding not in codings():
@@ -50,6 +60,7 @@ class Intake:
 
     def _take(self, body: bytes, coding: str, name: str, batch_id: str) -> Received:
         segment = Unpacked(name, b"".join(self._pieces(body, coding)))
+        charge(self._store, len(segment.content), self._settings.quota_bytes)
         return receive(self._store, segment, batch_id, rejected_bytes=self._settings.rejected_bytes)
 
     def _pieces(self, body: bytes, coding: str) -> Iterator[bytes]:
@@ -65,9 +76,9 @@ class Intake:
 
 
 async def intake_of(request: Request) -> Intake:
-    """Return the intake of this application."""
+    """Return the intake of this application, for whoever sends."""
     intake: Intake = request.app.state.intake
-    return intake
+    return intake.of_sender(asking(request))
 
 
 IntakeOf = Annotated[Intake, Depends(intake_of)]

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from crosswind.api.quota import QuotaError
 from crosswind.data.catalog.database import NO_ANSWER
 from crosswind.data.schema.errors import (
     ConflictError,
@@ -45,13 +46,14 @@ UNAUTHORIZED = Kind(
 FORBIDDEN = Kind("forbidden", 403, "Wrong host or site", "Use a host name of the server, and its own pages.")
 OUT_OF_SCOPE = Kind(
     *("out-of-scope", 403, "You may not do this"),
-    "Use a token with the scope or role that `detail` names: `crosswind token create` makes one.",
+    "Use a token with the scope or role that `detail` names (`crosswind token create` makes one), or ask the owner.",
 )
 NOT_FOUND = Kind("not-found", 404, "Not found", "Check the id or path against the list above it.")
 METHOD = Kind("method-not-allowed", 405, "Method not allowed", "Use a method that the Allow header names.")
 LOGINS = Kind("too-many-logins", 429, "Too many failed logins", "Wait as long as Retry-After says.")
 SLOW = Kind("too-slow", 408, "The request took too long to arrive", "Send it again.")
 CONFLICT = Kind("conflict", 409, "Conflict with what is stored", "Read the present state, then decide again.")
+QUOTA = Kind("quota", 429, "A day's quota is used up", "Send the rest once Retry-After is over.")
 TOO_LARGE = Kind("too-large", 413, "The request is too large", "Send less at once.")
 MEDIA_TYPE = Kind("unsupported-media-type", 415, "Unsupported format", "Send a format that `detail` names.")
 INVALID = Kind("invalid-input", 422, "A value is invalid", "Change the values that `detail` and `errors` name.")
@@ -59,7 +61,7 @@ INTERNAL = Kind("internal", 500, "The server failed", "Look for the reference in
 UNAVAILABLE = Kind("unavailable", 503, "Temporarily unavailable", "Try again; nothing was changed.")
 KINDS = (
     *(MALFORMED, UNAUTHORIZED, FORBIDDEN, OUT_OF_SCOPE, NOT_FOUND, METHOD, LOGINS, SLOW, CONFLICT),
-    *(TOO_LARGE, MEDIA_TYPE, INVALID, INTERNAL, UNAVAILABLE),
+    *(QUOTA, TOO_LARGE, MEDIA_TYPE, INVALID, INTERNAL, UNAVAILABLE),
 )
 # Without MalformedError: body_check.py parses requests, so a route meets a malformed file of the store, whose name is
 # private.
@@ -93,6 +95,7 @@ def add_handlers(app: FastAPI) -> None:
     """Turn every error of a route into a problem."""
     for refusal in OF_ERROR:
         app.add_exception_handler(refusal, _refused)
+    app.add_exception_handler(QuotaError, _over_quota)
     app.add_exception_handler(RequestValidationError, _not_valid)
     app.add_exception_handler(HTTPException, _by_status)
     for error in NO_ANSWER:
@@ -111,6 +114,11 @@ def explain_problem(name: str) -> PlainTextResponse:
 def _refused(request: Request, error: Exception) -> Response:
     [kind] = [kind for error_type, kind in OF_ERROR.items() if isinstance(error, error_type)]
     return problem(kind, str(error), root_path=_root_path(request))
+
+
+def _over_quota(request: Request, error: Exception) -> Response:
+    retry = {"Retry-After": str(error.retry_seconds)} if isinstance(error, QuotaError) else {}
+    return problem(QUOTA, str(error), root_path=_root_path(request), headers=retry)
 
 
 def _not_valid(request: Request, error: Exception) -> Response:

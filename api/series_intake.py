@@ -10,10 +10,11 @@ from fastapi import Depends, Request
 from starlette.exceptions import HTTPException
 
 from crosswind.api.body_check import BodyRule, checked_json
+from crosswind.api.dependencies import asking
 from crosswind.api.problems import MALFORMED, MEDIA_TYPE, TOO_LARGE
 from crosswind.api.settings import ServerSettings
 from crosswind.api.unpack import codings, unpack
-from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.errors import ForbiddenError, MalformedError
 from crosswind.data.store.store import Store
 from crosswind.ingest.series.protobuf import varint
 from crosswind.ingest.series.receive import Received, Receiver
@@ -97,6 +98,8 @@ def _check_coding(coding: str, supported: tuple[str, ...]) -> None:
 
 async def series_intake_of(request: Request) -> SeriesIntake:
     """Return the intake of this application."""
+    if not asking(request).write_rule.changes_all:
+        raise ForbiddenError("series are of nodes, not of one user: expected a token that is bound to nobody")
     intake: SeriesIntake = request.app.state.series_intake
     return intake
 

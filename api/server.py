@@ -42,7 +42,7 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
                 ready(url_of(listening, settings))
             gc.freeze()  # scanning the loaded modules again and again took a fifth of the time
             try:
-                tidying = housekeeping(store, app.state.tokens.note_uses)
+                tidying = housekeeping(store, app.state.tokens.note_uses, audit_days=settings.audit_days)
                 with tidying, background(app.state.runner), verdict_upkeep(store):
                     server.run(sockets=[listening])
             finally:

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from crosswind.data.schema.access import AUDIT_KEPT_DAYS
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import InvalidInputError
 
@@ -39,6 +40,8 @@ class ServerSettings:
     segment_bytes: int = 64 * 1024 * 1024  # of a segment unpacked
     rejected_bytes: int = 256 * 1024 * 1024  # of segments kept in quarantine because they were understood only in part
     intensity: CarbonIntensity | None = None
+    audit_days: int = AUDIT_KEPT_DAYS  # after which entries of the audit trail are forgotten
+    quota_bytes: int | None = None  # that the tokens of one user may send in a day; None for no limit
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # NFS without lockd, Lustre without flock
 PAUSE_SECONDS = 0.02
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600  # of the store and the spool: others ask the server
 
 
 class NoLocksError(OSError):
@@ -22,11 +23,11 @@ class NoLocksError(OSError):
 def published(path: Path, *, is_durable: bool = True) -> Iterator[BinaryIO]:
     """Yield a new file that takes the name `path` at the end of the block; an error leaves what was there.
 
-    A durable one survives a power failure from then on. Raises: OSError.
+    Its owner alone may read it. A durable one survives a power failure from then on. Raises: OSError.
     """
     draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     try:
-        with draft.open("xb") as file:
+        with open(draft, "xb", opener=private) as file:
             yield file
             if is_durable:
                 file.flush()
@@ -40,6 +41,21 @@ def published(path: Path, *, is_durable: bool = True) -> Iterator[BinaryIO]:
         sync(path.parent)
 
 
+def private(path: str, flags: int) -> int:
+    """Open a file, as `opener` of `open`: a new one is its owner's alone, whatever the umask. Raises: OSError."""
+    return os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and those above it, that their owner alone may open, whatever the umask; what is there stays.
+
+    Raises: OSError.
+    """
+    if not folder.is_dir():
+        make_private(folder.parent)
+        folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+
+
 def sync(path: Path) -> None:
     """Returns when the file, or a folder's list of files, is on the disk. Raises: OSError."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -50,7 +66,7 @@ def sync(path: Path) -> None:
 
 
 @contextmanager
-def lock_file(path: Path, mode: int = 0o640) -> Iterator[int]:
+def lock_file(path: Path, mode: int = PRIVATE_FILE) -> Iterator[int]:
     """Yield a descriptor to lock the file by; the lock ends with the block. Raises: OSError."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, mode)
     try:

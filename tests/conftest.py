@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,19 @@ def postgres_server() -> Iterator[str]:
 @pytest.fixture
 def postgres_url(postgres_server: str) -> Iterator[str]:
     """The URL of an empty PostgreSQL database."""
+    with postgres_database(postgres_server) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def lasting_postgres_url(postgres_server: str) -> Iterator[str]:
+    """The URL of an empty PostgreSQL database, for all tests of a file."""
+    with postgres_database(postgres_server) as url:
+        yield url
+
+
+@contextmanager
+def postgres_database(postgres_server: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex}"
     url = f"{postgres_server}/postgres".replace("postgresql:", "postgresql+pg8000:")
     engine = create_engine(url, isolation_level="AUTOCOMMIT")

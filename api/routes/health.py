@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
-from crosswind.api.dependencies import StoreOf
+from crosswind.api.dependencies import StoreOf, WholeStoreOf
 from crosswind.api.telemetry import Family, Point, RequestCounts, exposition
 from crosswind.data.store.store import Store
 
@@ -24,7 +24,7 @@ async def health() -> Health:
 
 
 @router.get("/readyz")
-def readiness(store: StoreOf) -> Health:
+def readiness(store: WholeStoreOf) -> Health:
     """Answer once the store can be read."""
     store.catalog.check()
     store.lake.sets()

@@ -10,6 +10,7 @@ from crosswind.api.wire import Id, Name, View, refuse_unknown_query
 from crosswind.data.schema.answers.jobs import JobReport, ListedJob
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.occupancy import Source
+from crosswind.data.store.allocations import allocations_seen
 from crosswind.data.store.coverage import coverages
 from crosswind.data.store.job_usage import listed_job
 from crosswind.data.store.jobs import JobFilter
@@ -62,8 +63,8 @@ class AllocationPage(Page):
 @router.get("/{job_id}/nodes")
 def list_nodes(job_id: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> AllocationPage:
     """Return the nodes and times of a job as its nodes recorded them, and the share that was sampled."""
-    with store.catalog.read() as session:
-        allocations = session.places.page(job_id, after=place_of(query.cursor, str, str, int), limit=query.limit)
+    after = place_of(query.cursor, str, str, int)
+    allocations = allocations_seen(store, job_id, after=after, limit=query.limit)
     if not allocations and not query.cursor and not store.jobs.named(job_id):
         raise NotFoundError(f"job {job_id!r} is not in the store")
     last = allocations[-1] if len(allocations) == query.limit else None

@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from fastapi.routing import APIRoute
 
 from crosswind.api.background_answers import PendingError
-from crosswind.api.dependencies import ClientOf
+from crosswind.api.dependencies import ClientOf, PageClientOf
 from crosswind.api.paging import cursor_of, place_of
 from crosswind.api.problems import OF_ERROR
 from crosswind.client.local import Local
@@ -102,8 +102,8 @@ def _answer(page: Page, client: Local, request: Request) -> tuple[View, Address]
 
 
 def _as_html(page: Page) -> Callable[..., HTMLResponse]:
-    def show(request: Request) -> HTMLResponse:
-        view, address = _answer(page, request.app.state.page_client, request)
+    def show(request: Request, client: PageClientOf) -> HTMLResponse:
+        view, address = _answer(page, client, request)
         return HTMLResponse(render(page, view, address))
 
     return show

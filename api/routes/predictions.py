@@ -7,9 +7,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from pydantic import Field
 
-from crosswind.api.dependencies import ClientOf
+from crosswind.api.dependencies import ClientOf, client_of
 from crosswind.api.wire import Name, RequestBody, Value, Values, View, plain_json, refuse_unknown_query
-from crosswind.client.local import Local
 from crosswind.data.schema.answers.predictions import Outcome, PredictionBasis, RunPrediction
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.facts import NAMES, Facts
@@ -96,11 +95,11 @@ class BatchRequest(RequestBody):
 @router.post("", response_model=RunPrediction)
 async def predict(body: PredictionRequest, request: Request) -> Response:
     """Predict how long a run to come will take, as quantiles; stores nothing."""
-    client: Local = request.app.state.client  # a dependency costs a tenth of an answer
+    client = await client_of(request)  # a dependency costs a tenth of an answer
     question, outcome, limit = body.question, body.outcome, body.limit_seconds
     answer = None
     if isinstance(question, Question):
-        answer = client.predictor.cached(question, outcome, limit_seconds=limit)
+        answer = client.predicted(question, outcome, limit_seconds=limit)
     if answer is None:
         answer = await run_in_threadpool(client.predict, question, outcome, limit_seconds=limit)
     return plain_json(answer)
@@ -109,7 +108,7 @@ async def predict(body: PredictionRequest, request: Request) -> Response:
 @router.post(":batch", response_model=BatchView)
 def predict_many(body: BatchRequest, client: ClientOf) -> Response:
     """Predict how long many runs to come will take, in columns; stores nothing."""
-    return plain_json(client.predictor.answers(body.questions, body.outcome))
+    return plain_json(client.predict_many(body.questions, body.outcome))
 
 
 def _column(name: str, value: Parameter | list[Parameter], count: int) -> list[Parameter]:

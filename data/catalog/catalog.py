@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Engine, func, select, text
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.audit import Audit
 from crosswind.data.catalog.injections import Injections
 from crosswind.data.catalog.leases import Leases
 from crosswind.data.catalog.models import Models
@@ -21,7 +22,9 @@ from crosswind.data.catalog.requests import Requests
 from crosswind.data.catalog.runs import Runs
 from crosswind.data.catalog.studies import Studies
 from crosswind.data.catalog.tokens import Tokens
+from crosswind.data.catalog.usage import Usage
 from crosswind.data.catalog.verdicts import Verdicts
+from crosswind.data.schema.access import ALL_ROWS, RowRule
 from crosswind.data.schema.landing import Landing
 
 
@@ -35,24 +38,26 @@ class Ingested:
 
 
 class Session:
-    """Everything in the catalog, over one connection."""
+    """Everything in the catalog, over one connection; of runs and studies those that the rule lets be seen."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS) -> None:
         self._connection = connection
-        self.runs = Runs(connection)
+        self.runs = Runs(connection, rule)
         self.verdicts = Verdicts(connection)
         self.people = People(connection)
         self.read_files = ReadFiles(connection)
         self.positions = Positions(connection)
         self.places = Places(connection)
         self.injections = Injections(connection)
-        self.studies = Studies(connection)
+        self.studies = Studies(connection, rule)
         self.leases = Leases(connection)
         self.reports = Reports(connection)
         self.requests = Requests(connection)
         self.models = Models(connection)
         self.operations = Operations(connection)
         self.tokens = Tokens(connection)
+        self.audit = Audit(connection)
+        self.usage = Usage(connection)
 
     def has_batch(self, batch_id: str) -> bool:
         """Return whether this batch was ingested before."""
@@ -78,23 +83,28 @@ class Session:
 
 
 class Catalog:
-    """Sessions over one database."""
+    """Sessions over one database, for whoever the rule is of."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, rule: RowRule = ALL_ROWS) -> None:
         self._engine = engine
+        self.rule = rule
         self._reading = engine.execution_options(writes=False)
 
     @contextmanager
     def read(self) -> Iterator[Session]:
         """A session that only looks."""
         with self._reading.connect() as connection:
-            yield Session(connection)
+            yield Session(connection, self.rule)
 
     @contextmanager
     def write(self) -> Iterator[Session]:
         """A session whose changes are all kept at its end, or none when it raises."""
         with self._engine.begin() as connection:
-            yield Session(connection)
+            yield Session(connection, self.rule)
+
+    def seen_by(self, rule: RowRule) -> "Catalog":
+        """Return the same catalog, for somebody else."""
+        return Catalog(self._engine, rule)
 
     def check(self) -> None:
         """Asks the database for one answer. Raises: what database.NO_ANSWER holds."""

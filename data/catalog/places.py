@@ -46,13 +46,22 @@ class Places:
             query = query.where(table.c.system == system)
         return self._allocations(query)
 
-    def page(self, job_id: str, *, after: tuple[str, str, int] | None = None, limit: int) -> list[Allocation]:
-        """Part of the job's allocations; `after` is the (system, node, restart_count) of the last one seen."""
+    def page(
+        self,
+        job_id: str,
+        *,
+        after: tuple[str, str, int] | None = None,
+        limit: int,
+        systems: Collection[str] | None = None,
+    ) -> list[Allocation]:
+        """Part of the job's allocations, on these systems; `after` is the (system, node, restart_count) seen last."""
         table = tables.allocations
         place = tuple_(*(table.c[name] for name in ALLOCATION_ORDER))
         query = select(table).where(table.c.job_id == job_id).order_by(*place.clauses).limit(limit)
         if after is not None:
             query = query.where(place > after)
+        if systems is not None:
+            query = query.where(table.c.system.in_(sorted(systems)))
         return self._allocations(query)
 
     def allocations_on(self, nodes: Collection[str], begin_ns: int, end_ns: int) -> list[Allocation]:
@@ -64,6 +73,14 @@ class Places:
         )
         query = select(table).where(rows.among(self._connection, table.c.sampled_as, nodes), overlap)
         return self._allocations(query)
+
+    def sampled_as(self, nodes: Collection[str]) -> set[str]:
+        """Return the names by which the samples of these nodes go."""
+        names = [
+            select(table.c.sampled_as).where(rows.among(self._connection, table.c.node, nodes)).distinct()
+            for table in (tables.allocations, tables.placements)
+        ]
+        return {str(name) for query in names for name in self._connection.execute(query).scalars()}
 
     def placements_of_job(self, job_id: str, *, system: str | None = None) -> list[Placement]:
         """The processes that were ranks of this job."""

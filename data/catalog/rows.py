@@ -10,6 +10,7 @@ from sqlalchemy import (
     Connection,
     Select,
     Table,
+    TableValuedAlias,
     Text,
     and_,
     bindparam,
@@ -85,10 +86,14 @@ def change(connection: Connection, table: Table, key: Mapping[str, object], **va
 
 def among(connection: Connection, column: ColumnElement[str], values: Collection[str]) -> ColumnElement[bool]:
     """Return whether the column has one of these values, however many: they go as one parameter."""
+    return column.in_(select(unfolded(connection, literal(sorted(values), JSON)).c.value))
+
+
+def unfolded(connection: Connection, texts: ColumnElement[Any]) -> TableValuedAlias:
+    """Return a JSON list of texts as a table with the column `value`."""
     is_postgresql = connection.dialect.name == "postgresql"
     unfold = func.json_array_elements_text if is_postgresql else func.json_each
-    unfolded = unfold(literal(sorted(values), JSON)).table_valued("value")
-    return column.in_(select(unfolded.c.value))
+    return unfold(texts).table_valued("value")
 
 
 def gathered(connection: Connection, column: ColumnElement[Any]) -> ColumnElement[str]:

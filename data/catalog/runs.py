@@ -6,19 +6,40 @@ from itertools import islice
 from typing import Any
 
 from msgspec.json import decode
-from sqlalchemy import Connection, Select, and_, func, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    and_,
+    delete,
+    false,
+    func,
+    not_,
+    select,
+    true,
+    tuple_,
+    update,
+)
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.seen import is_own, is_seen, newest_seen, of_seen_runs
 from crosswind.data.catalog.verdicts import Verdicts
-from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.access import ALL_ROWS, RowRule
+from crosswind.data.schema.errors import ForbiddenError, NotFoundError
 from crosswind.data.schema.facts import Facts
+from crosswind.data.schema.redaction import shown_words
 from crosswind.data.schema.run import Rank, Run, RunState, cohort_digest
 
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.STOPPED: 3, RunState.FAILED: 4}
 COLUMNS = [tables.runs.c[field.name] for field in fields(Run)]
+NEWEST_FIRST = tables.runs.c.listed_ns.desc(), tables.runs.c.run_id.desc()  # as indexes have them
 OUTLINE = ("run_id", "workload", "system", "state", "world_size", "started_ns", "ended_ns")
 PUT_AT_ONCE = 1000
 SYSTEM_OF = 2000  # newest runs that say which system is meant where none is named
+HELD_BY_RUN = (  # tables whose rows go with their run
+    *(tables.ranks, tables.injections, tables.placements, tables.run_verdicts, tables.run_features, tables.runs),
+)
 LAST_CHARACTER = "\U0010ffff"
 PROCESS = ("node", "pid", "started_ns")  # of a rank: a process with another of these is another one
 
@@ -38,10 +59,11 @@ ANY_RUN = RunFilter()
 
 
 class Runs:
-    """Runs and their ranks, over one connection."""
+    """Runs and their ranks, over one connection; whatever is read are those that the rule lets be seen."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS) -> None:
         self._connection = connection
+        self._rule = rule
         self._verdicts = Verdicts(connection)
 
     def merge(self, run: Run) -> None:
@@ -57,7 +79,7 @@ class Runs:
         """Stores runs as they are, in place of what was stored of them; of two of one id the last one."""
         remaining = iter(runs)
         while some := {run.run_id: run for run in islice(remaining, PUT_AT_ONCE)}:
-            rows.upsert_all(self._connection, tables.runs, [_row(run) for run in some.values()])
+            rows.upsert_all(self._connection, tables.runs, [_row_unshared(run) for run in some.values()])
             self._verdicts.want(some.values())
 
     def lose(self, run_id: str) -> None:
@@ -104,28 +126,75 @@ class Runs:
 
     def stored(self, run_ids: Iterable[str]) -> list[str]:
         """Those of the runs that are in the catalog."""
-        return [run_id for run_id in run_ids if rows.fetch(self._connection, tables.runs, run_id=run_id) is not None]
+        wanted = list(run_ids)
+        among = rows.among(self._connection, tables.runs.c.run_id, wanted)
+        seen = set(self._connection.execute(self._seen(select(tables.runs.c.run_id).where(among))).scalars())
+        return [run_id for run_id in wanted if run_id in seen]
 
     def get(self, run_id: str) -> Run:
-        """One run. Raises: NotFoundError."""
-        row = rows.fetch(self._connection, tables.runs, run_id=run_id)
+        """One run. Raises: NotFoundError, also for one that may not be seen."""
+        query = self._seen(select(tables.runs).where(tables.runs.c.run_id == run_id))
+        row = self._connection.execute(query).mappings().first()
         if row is None:
             raise NotFoundError(f"run {run_id!r} is not in the catalog")
-        return _run(row)
+        return _run(dict(row))
+
+    def own(self, run_id: str) -> Run:
+        """One run that may be changed. Raises: NotFoundError; ForbiddenError for one that is merely shared."""
+        run = self.get(run_id)
+        query = select(func.count()).where(tables.runs.c.run_id == run_id, is_own(self._rule, tables.runs))
+        if not self._connection.execute(query).scalar():
+            raise ForbiddenError(f"run {run_id!r} is another user's, and shared to be read")
+        return run
+
+    def share(self, run_id: str, *, shared: bool) -> Run:
+        """Let everybody see a run, or no longer. Raises: as `own`."""
+        self.own(run_id)
+        rows.change(self._connection, tables.runs, {"run_id": run_id}, shared=shared)
+        return self.get(run_id)
+
+    def remove(self, run_id: str) -> None:
+        """Remove a run, its ranks, and what was injected into it; trials keep their objective. Raises: as `own`."""
+        self.own(run_id)
+        for table in HELD_BY_RUN:
+            self._connection.execute(delete(table).where(table.c.run_id == run_id))
+        of_run = update(tables.trials).where(tables.trials.c.run_id == run_id)
+        self._connection.execute(of_run.values(run_id=None))
+
+    def of_others(self, run_ids: Collection[str]) -> set[str]:
+        """Return those of the runs that are stored and that the rule's holder may not change."""
+        table = tables.runs
+        among = rows.among(self._connection, table.c.run_id, run_ids)
+        query = select(table.c.run_id).where(among, not_(func.coalesce(is_own(self._rule, table), false())))
+        return set(self._connection.execute(query).scalars())
+
+    def unowned(self, *, limit: int) -> set[tuple[str, str]]:
+        """System and job of the newest runs of jobs whose user is not known."""
+        table = tables.runs
+        query = select(table.c.system, table.c.job_id).where(table.c.user.is_(None), table.c.job_id.is_not(None))
+        newest = self._connection.execute(query.order_by(table.c.started_ns.desc()).limit(limit))
+        return {(str(system), str(job)) for system, job in newest}
+
+    def settle_owner(self, system: str, job_id: str, *, user: str, account: str | None) -> None:
+        """Note whose job it was on its runs whose user is not known."""
+        table = tables.runs
+        where = and_(table.c.system == system, table.c.job_id == job_id, table.c.user.is_(None))
+        values = {"user": user, "account": func.coalesce(table.c.account, account)}
+        self._connection.execute(update(table).where(where).values(**values))
 
     def find(self, wanted: RunFilter = ANY_RUN, *, before: tuple[int, str] | None = None, limit: int) -> list[Run]:
         """Runs, newest first; `before` is the (started_ns, run_id) of the last one seen."""
-        place = tuple_(tables.runs.c.listed_ns, tables.runs.c.run_id)
-        query = _listed(_filtered(wanted)).limit(limit)
+        query = _filtered(wanted)
         if before is not None:
-            query = query.where(place < tuple_(*before))
+            query = query.where(tuple_(tables.runs.c.listed_ns, tables.runs.c.run_id) < tuple_(*before))
+        query = newest_seen(self._rule, query, NEWEST_FIRST, limit)
         return [_run(dict(row)) for row in self._connection.execute(query).mappings()]
 
     def near(self, run: Run, *, limit: int) -> list[str]:
         """Return ids of the other runs of its cohort: those that began nearest to it."""
         table = tables.runs
         place, began = tuple_(table.c.listed_ns, table.c.run_id), run.started_ns or 0
-        cohort = select(table.c.run_id, table.c.listed_ns).where(table.c.cohort == cohort_digest(run))
+        cohort = self._seen(select(table.c.run_id, table.c.listed_ns).where(table.c.cohort == cohort_digest(run)))
         here = tuple_(began, run.run_id)
         earlier = _listed(cohort.where(place < here)).limit(limit)
         later = cohort.where(place > here).order_by(table.c.listed_ns, table.c.run_id).limit(limit)
@@ -134,20 +203,22 @@ class Runs:
 
     def some(self, run_ids: Collection[str]) -> list[Run]:
         """Return those of the runs that are stored, oldest first."""
-        query = select(*COLUMNS).where(rows.among(self._connection, tables.runs.c.run_id, run_ids))
+        query = self._seen(select(*COLUMNS).where(rows.among(self._connection, tables.runs.c.run_id, run_ids)))
         runs = [_run(dict(row)) for row in self._connection.execute(query).mappings()]
         return sorted(runs, key=lambda run: (run.started_ns or 0, run.run_id))
 
     def ranks(self, run_id: str) -> list[Rank]:
         """The run's ranks in order."""
-        of_run = and_(tables.ranks.c.run_id == run_id, tables.ranks.c.rank >= 0)
+        of_run = and_(tables.ranks.c.run_id == run_id, tables.ranks.c.rank >= 0, self._is_of_seen(tables.ranks))
         query = select(tables.ranks).where(of_run).order_by(tables.ranks.c.rank)
         return [Rank(**row) for row in self._connection.execute(query).mappings()]
 
     def nodes_of_ranks(self, run_ids: Collection[str]) -> tuple[list[str], list[int], list[str]]:
         """Run, rank and node of every rank of these runs, a column each: tuples would take longer."""
         table = tables.ranks
-        is_wanted = and_(rows.among(self._connection, table.c.run_id, run_ids), table.c.rank >= 0)
+        is_wanted = and_(
+            rows.among(self._connection, table.c.run_id, run_ids), table.c.rank >= 0, self._is_of_seen(table)
+        )
         ranks, nodes = (rows.gathered(self._connection, column) for column in (table.c.rank, table.c.node))
         query = select(table.c.run_id, ranks, nodes).where(is_wanted).group_by(table.c.run_id)
         columns: tuple[list[str], list[int], list[str]] = ([], [], [])
@@ -162,28 +233,30 @@ class Runs:
         """The newest runs, oldest first, without what takes time to decode: no configuration, nodes or other facts."""
         table = tables.runs
         columns = [table.c[name] for name in OUTLINE]
-        query = _listed(_filtered(wanted).with_only_columns(*columns))
-        newest = self._connection.execute(query.limit(limit)).all()
+        query = newest_seen(self._rule, _filtered(wanted).with_only_columns(*columns), NEWEST_FIRST, limit)
+        newest = self._connection.execute(query).all()
         rows_of = [dict(zip(OUTLINE, row, strict=True)) for row in newest[::-1]]
         return [Run(**{**row, "state": RunState(row["state"])}) for row in rows_of]
 
     def nodes_of_newest(self, system: str, *, limit: int) -> set[str]:
         """Return the nodes that the newest runs of a system ran on."""
-        newest = _listed(select(tables.runs.c.nodes).where(tables.runs.c.system == system)).limit(limit)
+        of_system = select(tables.runs.c.nodes).where(tables.runs.c.system == system)
+        newest = newest_seen(self._rule, of_system, NEWEST_FIRST, limit)
         return {node for nodes in self._connection.execute(newest).scalars() for node in nodes}
 
     def cohorts(self) -> list[tuple[str, int, int]]:
         """For each cohort its workload, how many runs it has, and how many of them ended well."""
         table = tables.runs
         is_ended = and_(table.c.state == RunState.COMPLETED, table.c.ended_ns > table.c.started_ns)
-        query = select(table.c.workload, func.count(), func.count().filter(is_ended))
+        query = self._seen(select(table.c.workload, func.count(), func.count().filter(is_ended)))
         by_cohort = query.group_by(table.c.cohort, table.c.workload)
         return [(str(workload), int(runs), int(ended)) for workload, runs, ended in self._connection.execute(by_cohort)]
 
     def usual_system(self, wanted: RunFilter) -> str | None:
         """The system of most of the newest runs that match; None where none does."""
         table = tables.runs
-        newest = _listed(_filtered(wanted).with_only_columns(table.c.system, table.c.listed_ns)).limit(SYSTEM_OF)
+        columns = _filtered(wanted).with_only_columns(table.c.system, table.c.listed_ns)
+        newest = newest_seen(self._rule, columns, NEWEST_FIRST, SYSTEM_OF)
         rows_of = newest.subquery().c
         query = select(rows_of.system).group_by(rows_of.system)
         first = query.order_by(func.count().desc(), func.max(rows_of.listed_ns).desc()).limit(1)
@@ -193,20 +266,50 @@ class Runs:
         """By system and job how many runs each of these jobs held."""
         table = tables.runs
         is_wanted = rows.among(self._connection, table.c.job_id, job_ids)
-        query = select(table.c.system, table.c.job_id, func.count()).where(is_wanted)
+        query = self._seen(select(table.c.system, table.c.job_id, func.count()).where(is_wanted))
         counts = self._connection.execute(query.group_by(table.c.system, table.c.job_id))
         return {(str(system), str(job_id)): int(count) for system, job_id, count in counts}
 
     def count(self) -> int:
         """Return how many runs are stored."""
-        return int(self._connection.execute(select(func.count()).select_from(tables.runs)).scalar_one())
+        return int(self._connection.execute(self._seen(select(func.count()).select_from(tables.runs))).scalar_one())
+
+    def workloads(self, wanted: RunFilter = ANY_RUN) -> set[str]:
+        """Return the workloads of the runs that match."""
+        query = self._seen(_filtered(wanted)).with_only_columns(tables.runs.c.workload).distinct()
+        return set(self._connection.execute(query).scalars())
+
+    def jobs(self, *, limit: int) -> list[tuple[str, str]]:
+        """Return system and job of the newest runs of jobs."""
+        table = tables.runs
+        query = select(table.c.system, table.c.job_id, table.c.run_id).where(table.c.job_id.is_not(None))
+        newest = self._connection.execute(newest_seen(self._rule, query, NEWEST_FIRST, limit))
+        return [(str(row.system), str(row.job_id)) for row in newest]
+
+    def systems_of_job(self, job_id: str) -> set[str]:
+        """Return the systems of the runs of jobs of this id."""
+        query = self._seen(select(tables.runs.c.system).where(tables.runs.c.job_id == job_id))
+        return set(self._connection.execute(query.distinct()).scalars())
+
+    def nodes(self) -> set[str]:
+        """Return the nodes of all runs and their ranks."""
+        listed = rows.unfolded(self._connection, tables.runs.c.nodes)
+        of_runs = self._seen(select(listed.c.value).select_from(tables.runs.join(listed, true())).distinct())
+        of_ranks = select(tables.ranks.c.node).where(self._is_of_seen(tables.ranks)).distinct()
+        return {str(node) for query in (of_runs, of_ranks) for node in self._connection.execute(query).scalars()}
 
     def stand(self, wanted: RunFilter) -> tuple[int, int]:
         """Return how many runs match and their latest end, ns UTC or 0: both stand still while nothing comes new."""
-        columns = _filtered(wanted).subquery().c
+        columns = self._seen(_filtered(wanted)).subquery().c
         query = select(func.count(), func.coalesce(func.max(columns.ended_ns), 0)).select_from(columns.run_id.table)
         count, newest = self._connection.execute(query).one()
         return int(count), int(newest)
+
+    def _seen(self, query: Select[Any]) -> Select[Any]:
+        return query if self._rule.sees_all else query.where(is_seen(self._rule, tables.runs))
+
+    def _is_of_seen(self, table: Table) -> ColumnElement[bool]:
+        return of_seen_runs(self._rule, table.c.run_id)
 
 
 def merge_runs(stored: Run, news: Run) -> Run:
@@ -220,6 +323,7 @@ def merge_runs(stored: Run, news: Run) -> Run:
     facts["tags"] = {**stored.tags, **news.tags}
     facts["software"] = {**stored.software, **news.software}
     facts["facts"] = news.facts.over(stored.facts)
+    facts["shared"] = stored.shared
     if stored.workload and news.command:
         facts["workload"] = stored.workload
     if stored.configuration and news.command:
@@ -247,8 +351,8 @@ def _filtered(wanted: RunFilter) -> Select[Any]:
 
 
 def _listed(query: Select[Any]) -> Select[Any]:
-    """Return the runs newest first, as indexes have them."""
-    return query.order_by(tables.runs.c.listed_ns.desc(), tables.runs.c.run_id.desc())
+    """Return the runs newest first."""
+    return query.order_by(*NEWEST_FIRST)
 
 
 def _row(run: Run) -> dict[str, Any]:
@@ -256,7 +360,12 @@ def _row(run: Run) -> dict[str, Any]:
     return {**asdict(run), "facts": run.facts.given, **derived}
 
 
+def _row_unshared(run: Run) -> dict[str, Any]:
+    """Return the row without what its owner decides, which stays as it is."""
+    return {name: value for name, value in _row(run).items() if name != "shared"}
+
+
 def _run(row: Mapping[str, Any]) -> Run:
-    lists = {"nodes": tuple(row["nodes"]), "command": tuple(row["command"])}
+    lists = {"nodes": tuple(row["nodes"]), "command": tuple(shown_words(row["command"]))}
     own = {column.name: row[column.name] for column in COLUMNS}
     return Run(**{**own, **lists, "state": RunState(row["state"]), "facts": Facts(**row["facts"])})

@@ -15,6 +15,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
     text,
     true,
 )
@@ -28,7 +29,15 @@ metadata = MetaData(
     }
 )
 
-LISTED_BY = ("workload", "system", "state", "job_id", "cohort")  # each with an index that serves the list's order
+LISTED_BY = (
+    "workload",
+    "system",
+    "state",
+    "job_id",
+    "cohort",
+    "user",
+    "account",
+)  # each with an index that serves the list's order
 # The end of an id is the beginning of the id reversed: a range of an index, by bytes and not by a language's order.
 REVERSED = String(64).with_variant(String(64, collation="C"), "postgresql")
 
@@ -50,10 +59,14 @@ runs = Table(
     Column("software", JSON, nullable=False),
     Column("tags", JSON, nullable=False),
     Column("facts", JSON, nullable=False, server_default="{}"),
+    Column("user", String(200)),
+    Column("account", String(200)),
+    Column("shared", Boolean, nullable=False, server_default=false()),
     Column("listed_ns", BigInteger, Computed("coalesce(started_ns, 0)")),  # by which runs are listed
     Column("cohort", String(32), nullable=False, server_default=""),
     Column("reversed_id", REVERSED, nullable=False, server_default=""),
     *(Index(None, *names, "listed_ns", "run_id") for names in ((), *zip(LISTED_BY, strict=True))),
+    Index("ix_runs_shared", "listed_ns", "run_id", sqlite_where=text("shared = 1"), postgresql_where=text("shared")),
     Index(None, "reversed_id"),
     Index(None, "state", "ended_ns"),
     Index(None, "workload", "state", "ended_ns"),
@@ -182,6 +195,9 @@ studies = Table(
     Column("trials_max", Integer),
     Column("details", JSON, nullable=False, server_default="{}"),
     Column("sources", JSON),
+    Column("owner", String(200)),
+    Column("account", String(200)),
+    Column("shared", Boolean, nullable=False, server_default=false()),
 )
 
 trials = Table(
@@ -318,4 +334,24 @@ tokens = Table(
     Column("parent_id", String(64)),
     Index(None, "parent_id"),
     Index(None, "expires_ns"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("entry_id", String(64), primary_key=True),
+    Column("at_ns", BigInteger, nullable=False),
+    Column("who", String(200), nullable=False),
+    Column("act", String(64), nullable=False),
+    Column("subject", String(255), nullable=False),
+    Column("details", JSON, nullable=False),
+    Index(None, "at_ns"),
+)
+
+usage = Table(
+    "usage",
+    metadata,
+    Column("user", String(200), primary_key=True),
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("bytes", BigInteger, nullable=False),
 )

@@ -7,6 +7,7 @@ defined: their union is what queries see.
 """
 
 import array
+import copy
 import glob
 import hashlib
 import json
@@ -114,6 +115,16 @@ class Lake:
         # cost a quarter more processor time and are no faster
         self._accepted: set[tuple[tuple[Path, ...], str]] = set()  # sets held against these definitions before
         self._defined: dict[Path, MetricSet] = {}  # what the definitions say, which never change
+        self._cut: Callable[[Lake, str, str], str] | None = None
+
+    def through(self, cut: "Callable[[Lake, str, str], str]") -> "Lake":
+        """Return the same lake for queries that see some rows of some sets only.
+
+        `cut` returns, in SQL, the rows of a set that may be seen: of the lake, the set's name, and its files in SQL.
+        """
+        lake = copy.copy(self)
+        lake._cut = cut
+        return lake
 
     def append(self, part: str, table: pa.Table) -> list[Path]:
         """Writes a set's rows as one part a day; the same part name replaces what it wrote before.
@@ -334,8 +345,9 @@ class Lake:
                 connection.execute(f'create or replace view "{name}" as {source}')
 
     def files(self, name: str, within: Span = ALWAYS) -> str:
-        """The set's files as SQL reads them, raw: those that may hold rows of that time."""
-        return self.source(name, self.parts(name, within)) or sql_files(self.parts(name)[-1:])
+        """The set's files as SQL reads them, raw: those that may hold rows of that time; and rows that may be seen."""
+        files = self.source(name, self.parts(name, within)) or sql_files(self.parts(name)[-1:])
+        return self._cut(self, name, files) if self._cut else files
 
     def parts(self, name: str, within: Span = ALWAYS, run_ids: Collection[str] | None = None) -> list[Path]:
         """The parts that may hold rows of that time and of one of those runs. Raises: MalformedError."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from crosswind.data.files import NoLocksError, lock_file, take_lock
+from crosswind.data.files import PRIVATE_FILE, NoLocksError, lock_file, make_private, take_lock
 from crosswind.data.schema.errors import UnavailableError
 
 READING, COMPACTING = ".reading.lock", ".compacting.lock"
@@ -14,8 +14,8 @@ READING, COMPACTING = ".reading.lock", ".compacting.lock"
 
 def make_lock(folder: Path) -> None:
     """Makes what readers lock, before there is anything to read. Raises: OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / READING).touch(mode=0o644)
+    make_private(folder)
+    (folder / READING).touch(mode=PRIVATE_FILE)
 
 
 def begin_reading(folder: Path) -> int | None:
@@ -46,7 +46,7 @@ def alone(path: Path, patience_seconds: float = 0.0) -> Iterator[bool]:
 
     Raises: OSError; UnavailableError where the file system keeps no locks.
     """
-    with lock_file(path, 0o644) as fd:
+    with lock_file(path) as fd:
         try:
             is_ours = take_lock(fd, patience_seconds)
         except NoLocksError as error:

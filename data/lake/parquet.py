@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from crosswind.data.files import private
 from crosswind.data.schema.metric import MetricSet
 
 LARGE_ROWS = 20_000
@@ -65,7 +66,8 @@ def write_parquet(table: pa.Table, path: Path, metric_set: MetricSet) -> None:
         row_group_size=ROWS_READ_AT_ONCE if is_large else None,
         store_schema=is_large or not len(table),  # Arrow's copy of the metadata would be a third of a minute's part
     )
-    path.write_bytes(sink.getvalue())
+    with open(path, "wb", opener=private) as file:
+        file.write(sink.getvalue())
 
 
 def _repeats(values: pa.ChunkedArray) -> bool:

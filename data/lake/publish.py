@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
-from crosswind.data.files import sync
+from crosswind.data.files import make_private, sync
 
 WRITING = ".writing"  # folder of files that are not whole yet
 Staged = tuple[Path, Path]  # where a file is, and where it shall be
@@ -13,7 +13,8 @@ Staged = tuple[Path, Path]  # where a file is, and where it shall be
 def hidden_name(root: Path, path: Path) -> Path:
     """Return a path where no query looks, for a file below `root` that shall be at `path`."""
     folder = root / WRITING
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(root)
+    make_private(folder)
     return folder / f"{'.'.join(path.relative_to(root).parts)}.{secrets.token_hex(4)}"
 
 
@@ -26,7 +27,8 @@ def drop(staged: Iterable[Staged]) -> None:
 def land(hidden: Path, path: Path) -> list[Path]:
     """Moves a file, once it is on the disk, to where queries find it; the folders that changed."""
     new_folders = [folder.parent for folder in (path.parent, *path.parents[1:3]) if not folder.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent.parent)
+    make_private(path.parent)
     try:
         sync(hidden)
         hidden.rename(path)

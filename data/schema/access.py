@@ -1,9 +1,14 @@
 """Principals: their scopes, the rows that they may see, and what is noted of them."""
 
 import hashlib
+import os
+import pwd
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+
+AUDIT_KEPT_DAYS = 365
 
 
 class Scope(StrEnum):
@@ -44,16 +49,28 @@ class TokenUse(StrEnum):
 class RowRule:
     """The rows that a principal may see: all, or those of these users, accounts and jobs besides shared ones.
 
-    A job is named by its system and id.
+    A job is named by its system and id. What is written under the rule belongs to its user. Shared rows may be seen by
+    everybody, and changed by those whose they are or who `changes_all`.
     """
 
     sees_all: bool = False
+    changes_all: bool = False
     users: frozenset[str] = frozenset()
     accounts: frozenset[str] = frozenset()
     jobs: frozenset[tuple[str, str]] = frozenset()
 
+    @property
+    def user(self) -> str | None:
+        """The one user; None without one, or with several."""
+        return next(iter(self.users)) if len(self.users) == 1 else None
 
-ALL_ROWS = RowRule(sees_all=True)
+    @property
+    def account(self) -> str | None:
+        """The one account; None without one, or with several."""
+        return next(iter(self.accounts)) if len(self.accounts) == 1 else None
+
+
+ALL_ROWS = RowRule(sees_all=True, changes_all=True)
 
 
 @dataclass(frozen=True)
@@ -100,12 +117,40 @@ class Principal:
     @property
     def row_rule(self) -> RowRule:
         """The rows that it may see."""
-        if self.role is not Role.USER:
-            return ALL_ROWS
         users = frozenset({self.user} if self.user else ())
+        if self.role is not Role.USER:
+            return RowRule(sees_all=True, changes_all=self.role is Role.ADMIN, users=users)
         jobs = {(self.system, self.name)} if self.system and self.kind is PrincipalKind.JOB else ()
         return RowRule(users=users, accounts=self.accounts, jobs=frozenset(jobs))
 
+    @property
+    def write_rule(self) -> RowRule:
+        """The rows that it may store: its own; all where it is an agent or a service that is bound to nobody."""
+        is_bound = self.user or self.accounts or self.kind in (PrincipalKind.PERSON, PrincipalKind.JOB)
+        return self.row_rule if is_bound else ALL_ROWS
 
+
+NOBODY = Principal(PrincipalKind.SERVICE, "nobody", scopes=frozenset())
+"""One who has not been identified: sees shared rows alone."""
 OWNER = Principal(PrincipalKind.PERSON, "owner", Role.ADMIN, frozenset(Scope))
 """Who runs the server, or works on the store itself."""
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """One act that is kept: by whom, when in ns UTC, what it was, and on what."""
+
+    entry_id: str
+    at_ns: int
+    who: str
+    act: str
+    subject: str
+    details: Mapping[str, str | int | bool | None]
+
+
+def login_name() -> str:
+    """Return the name of this process's user, or its number where it has none."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())

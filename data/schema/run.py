@@ -24,7 +24,10 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True)
 class Run:
-    """One execution of one workload with one configuration; times in ns UTC, None when unknown."""
+    """One execution of one workload with one configuration; times in ns UTC, None when unknown.
+
+    `user` is the login name of whoever ran it, `account` who pays; a shared run may be seen by everybody.
+    """
 
     run_id: str
     workload: str
@@ -41,6 +44,9 @@ class Run:
     software: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
     facts: Facts = field(default_factory=Facts)
+    user: str | None = None
+    account: str | None = None
+    shared: bool = False
 
     @property
     def seconds(self) -> float | None:

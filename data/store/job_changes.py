@@ -9,6 +9,7 @@ import pyarrow as pa
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.store.job_accounts import KEYS, settled
 from crosswind.data.store.jobs import FACTS, JOB
+from crosswind.data.store.run_owners import settle_owners
 from crosswind.data.store.store import Store
 
 RUNNING_ON = ("elapsed_seconds", "energy_joules", "fields")  # grow while a job runs: no news until it ends
@@ -24,6 +25,7 @@ def put_changed(store: Store, rows: pa.Table) -> int:
     news = store.lake.answer(lambda connection: _news(store, connection, hidden))
     if len(news):
         store.lake.append(f"accounts-{new_ulid()}", news)
+        settle_owners(store)
     return len(news)
 
 

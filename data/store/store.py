@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
+from crosswind.data.files import PRIVATE_FILE, make_private
+from crosswind.data.schema.access import RowRule
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.topology import switches_at
 
@@ -22,6 +24,21 @@ class Store:
 
     home: Path
     catalog: Catalog
+    origin: "Store | None" = None  # with all rows, where this one shows fewer
+
+    @property
+    def rule(self) -> RowRule:
+        """The rows that it shows."""
+        return self.catalog.rule
+
+    @property
+    def whole(self) -> "Store":
+        """The store with all rows: for what is computed of them and names none."""
+        return self.origin or self
+
+    def seen_by(self, rule: RowRule) -> "Store":
+        """Return the same store with the rows that the rule lets be seen, in the catalog and in the lake."""
+        return Store(self.home, self.whole.catalog.seen_by(rule), self.whole)
 
     @classmethod
     def open(cls, home: Path, *, database: str | None = None) -> Self:
@@ -30,7 +47,8 @@ class Store:
         Raises: UnavailableError, InvalidInputError, ConflictError.
         """
         try:
-            home.mkdir(parents=True, exist_ok=True)
+            make_private(home)
+            (home / "catalog.sqlite").touch(mode=PRIVATE_FILE) if database is None else None
         except OSError as error:
             raise UnavailableError(f"store folder {home} cannot be made: {error.strerror}") from error
         engine = open_database(database or sqlite_url(home / "catalog.sqlite"))
@@ -41,7 +59,13 @@ class Store:
         """The lake."""
         from crosswind.data.lake.lake import Lake  # noqa: PLC0415 - half a second, and studies have nothing in it
 
-        return Lake(self.home / "lake")
+        if self.origin is None:
+            return Lake(self.home / "lake")
+        if self.rule.sees_all:
+            return self.origin.lake
+        from crosswind.data.store.seen import Cut  # noqa: PLC0415 - as above
+
+        return self.origin.lake.through(Cut(self.catalog))
 
     def has_rows_of(self, name: str) -> bool:
         """Return whether the lake has rows of a set, without what reads the lake: a look at names of files."""

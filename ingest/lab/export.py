@@ -1,6 +1,7 @@
 """Export of the lab's runs from a store into small files: the sample data that ships with the package."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -60,7 +61,7 @@ def export(store: Store, folder: Path) -> dict[str, int]:
         injections = session.injections.of_runs([run.run_id for run in runs])
     sets = store.lake.sets()
     tables = {
-        "runs": table_of(Run, runs),
+        "runs": table_of(Run, [replace(run, user=None, account=None) for run in runs]),  # it may be published
         "ranks": table_of(Rank, ranks),
         "injections": table_of(Injected, injections),
         **{name: thin(_of_runs(store, name, runs)) for name in OF_RUNS if name in sets},

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,15 +13,23 @@ from sqlalchemy.exc import IntegrityError
 from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.database import NO_ANSWER
 from crosswind.data.files import NoLocksError, lock_file, take_lock
-from crosswind.data.lake.lake import set_of
+from crosswind.data.lake.lake import Lake, set_of
 from crosswind.data.lake.landings import landings_of
-from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
+from crosswind.data.schema.errors import (
+    ForbiddenError,
+    InvalidInputError,
+    MalformedError,
+    ProjectError,
+    UnavailableError,
+)
 from crosswind.data.schema.injection import Injected
 from crosswind.data.schema.occupancy import Allocation, Placement
 from crosswind.data.schema.run import Rank, Run
 from crosswind.data.schema.steps import LOOP_SETS
+from crosswind.data.store.jobs import JOB
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.batch_builder import BatchBuilder, parse_quickly
+from crosswind.ingest.load.binding import check_places, check_run_ids, own_runs
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.spool.abandoned import is_abandoned_in
@@ -70,9 +78,18 @@ class _Content:
         if not self.writer_died:
             return set()
         timed = [table for table in self.tables if set_of(table.schema).name in OF_RUNS]
-        run_ids = {run.run_id for run in self.runs} | {rank.run_id for rank in self.ranks}
-        with_runs = (table for table in timed if "run_id" in table.column_names)
-        return run_ids.union(*(pc.unique(table["run_id"]).to_pylist() for table in with_runs))
+        return {run.run_id for run in self.runs} | {rank.run_id for rank in self.ranks} | _run_ids(timed)
+
+    def run_ids(self) -> set[str]:
+        """Return every run that anything here is of."""
+        records = [*self.runs, *self.ranks, *self.injections, *self.places]
+        named = {run_id for record in records if (run_id := getattr(record, "run_id", None))}
+        return named | _run_ids(self.tables)
+
+
+def _run_ids(tables: Iterable[pa.Table]) -> set[str]:
+    columns = (table["run_id"] for table in tables if "run_id" in table.column_names)
+    return {run_id for column in columns for run_id in pc.unique(column).to_pylist() if run_id is not None}
 
 
 def load_spool(store: Store, directory: Path) -> Loaded:
@@ -156,14 +173,14 @@ def load_segment(
         if session.has_batch(identity):
             loaded.duplicates += 1
             return True
-    reader = SegmentReader(path, parse_quickly)
-    with store.lake.turn:
-        content = _content(store, reader, path)
+    reader, lake = SegmentReader(path, parse_quickly), store.whole.lake
+    with lake.turn:
+        content = _bound(store, _content(lake, reader, path))
         parts = {f"{identity[:32]}-{number}": table for number, table in enumerate(content.tables)}
-        staged = store.lake.stage(parts)
+        staged = lake.stage(parts)
     if reader.report.reason:
         content.problems.append(f"{path.name}: read up to frame {reader.report.frames}: {reader.report.reason}")
-    store.lake.publish(staged)
+    lake.publish(staged)
     is_understood = not content.refused_frames and reader.report.reason is None
     if quarantine is not None and not is_understood:
         keep_copy(path, quarantine)
@@ -195,8 +212,21 @@ def _note(store: Store, identity: str, origin: str, content: _Content) -> bool:
     return True
 
 
-def _content(store: Store, frames: Iterable[Frame | SweepRows], path: Readable) -> _Content:
-    content, reasons = _Content(BatchBuilder(store.lake.check)), []
+def _bound(store: Store, content: _Content) -> _Content:
+    """Return what a segment holds as its sender's, whom the store is for. Raises: ForbiddenError."""
+    if store.rule.changes_all:
+        return content
+    if foreign := [name for table in content.tables if (name := set_of(table.schema).name) == JOB.name]:
+        raise ForbiddenError(f"set {foreign[0]}: accounts of jobs are what the scheduler's reader stores")
+    runs = own_runs(store.rule, content.runs)
+    check_places(store.rule, content.places)
+    with store.catalog.read() as session:
+        check_run_ids(session, content.run_ids())
+    return replace(content, runs=runs)
+
+
+def _content(lake: Lake, frames: Iterable[Frame | SweepRows], path: Readable) -> _Content:
+    content, reasons = _Content(BatchBuilder(lake.check)), []
     for frame in frames:
         try:
             _take(frame, content)

@@ -16,6 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from crosswind.data.catalog.read_files import ReadFile
 from crosswind.data.devices.computing import computing_device
 from crosswind.data.devices.sheets import device_named
+from crosswind.data.files import make_private
 from crosswind.data.lake.lake import set_of
 from crosswind.data.lake.landings import landings_of
 from crosswind.data.lake.locks import alone
@@ -26,6 +27,7 @@ from crosswind.data.schema.landing import Landing
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import History
 from crosswind.data.store.jobs import JOB, job_table
+from crosswind.data.store.run_owners import settle_owners
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.digests import digests_of
 from crosswind.ingest.load.distinct import ChangedJobs, RowIdentity, distinct, without_stored
@@ -72,7 +74,7 @@ def _alone(folder: Path, what: str) -> Iterator[bool]:
     slot = hashlib.sha256(what.encode(errors="surrogateescape")).hexdigest()[:3]  # so there are never many files
     with ExitStack() as held:
         try:
-            folder.mkdir(exist_ok=True)
+            make_private(folder)
             is_ours = held.enter_context(alone(folder / f"{slot}.lock", PATIENCE_SECONDS))
         except OSError as error:
             raise UnavailableError(f"{error.filename or folder}: {error.strerror}") from error
@@ -136,6 +138,7 @@ def _load(reading: _Reading, loaded: Loaded) -> bool:
         if not taken.holds_anything:
             return False
         taken.store(ReadFile(reading.scope, digests.lines, reading.name, digests.lines_bytes, {}, ()), loaded)
+        settle_owners(reading.into)
     finally:
         drop(taken.staged)
         taken.runs.close()

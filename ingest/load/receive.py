@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from crosswind.data.files import make_private
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.load import Loaded, load_segment
@@ -48,7 +49,8 @@ def receive(store: Store, segment: Unpacked, identity: str, *, rejected_bytes: i
     """Store a segment, which its sender calls `identity`; one stored before changes nothing.
 
     A segment that was not wholly understood is kept in the folder `rejected`, which holds at most `rejected_bytes`.
-    Raises: InvalidInputError when it is another content, or none; UnavailableError when the store cannot take it.
+    Raises: InvalidInputError when it is another content, or none; ForbiddenError when the store is for somebody who may
+    not write all of it; UnavailableError when the store cannot take it.
     """
     try:
         return _receive(store, segment, identity, rejected_bytes)
@@ -67,7 +69,7 @@ def _receive(store: Store, segment: Unpacked, identity: str, rejected_bytes: int
     if next(reader, None) is None:
         raise InvalidInputError(reader.report.reason or f"{segment.name}: expected frames")
     rejected = store.home / REJECTED
-    rejected.mkdir(exist_ok=True)
+    make_private(rejected)
     quarantine = rejected / f"{identity[:32]}-{segment.name}"
     is_understood = load_segment(store, segment, loaded, quarantine=quarantine, identity=identity)
     if not is_understood:

@@ -5,9 +5,9 @@ import signal
 import time
 
 from crosswind.data.schema.failure import Failure
+from crosswind.data.schema.redaction import redacted, secrets_in
 from crosswind.data.schema.run import RunState
 from crosswind.ingest.probe.place import Place
-from crosswind.ingest.spool.redaction import redacted, secrets_in
 
 MAX_REASON = 500
 STOPPED_CODES = frozenset(128 + number for number in (signal.SIGINT, signal.SIGTERM))

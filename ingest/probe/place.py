@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from crosswind.data.schema.access import login_name
 from crosswind.data.schema.errors import InvalidInputError
 
 RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 WORLD_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 LOCAL_RANK, LOCAL_WORLD_SIZE = "LOCAL_RANK", "LOCAL_WORLD_SIZE"
 NODE_RANKS = ("GROUP_RANK", "NODE_RANK")  # torchrun's and Lightning's names of a node's number
+USER_VARIABLES = ("SLURM_JOB_USER", "PBS_O_LOGNAME", "LSFUSER")
+ACCOUNT_VARIABLES = ("SLURM_JOB_ACCOUNT", "LSB_PROJECT_NAME")
 JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
 LSF_INDEX = "LSB_JOBINDEX"  # of an element of an array; 0 in other jobs
 
@@ -67,6 +70,20 @@ def job_id(environment: Mapping[str, str] = os.environ) -> str | None:
     if name == "LSB_JOBID" and index.isascii() and index.isdigit() and index != "0":
         return f"{text}[{index}]"
     return f"ƒ{text[1:]}" if name == "FLUX_JOB_ID" and text.startswith("f") else text or None
+
+
+def owner(environment: Mapping[str, str] = os.environ, login: str | None = None) -> dict[str, str]:
+    """Return `user` and, where the job's environment says so, `account` of this process.
+
+    Its own user is whoever the kernel says; the environment counts for root, as in a container, and where a user has no
+    name. Source: sbatch(1), output environment variables; PBS Professional 2021.1, qsub; IBM Spectrum LSF 10.1,
+    environment variables.
+    """
+    name = login or login_name()
+    if name == "root" or name.isdigit():
+        name = next((environment[text] for text in USER_VARIABLES if environment.get(text)), name)
+    account = next((environment[text] for text in ACCOUNT_VARIABLES if environment.get(text)), None)
+    return {"user": name} | ({"account": account} if account else {})
 
 
 def node_name(environment: Mapping[str, str] = os.environ) -> str:

@@ -29,7 +29,7 @@ from crosswind.ingest.kernel.node_facts import node_facts
 from crosswind.ingest.probe.adapters import watch
 from crosswind.ingest.probe.crash import end_state, failure_of
 from crosswind.ingest.probe.identity import agreed_id, given_configuration, given_id, note_recorded
-from crosswind.ingest.probe.place import Place, node_name, system_name
+from crosswind.ingest.probe.place import Place, node_name, owner, system_name
 from crosswind.ingest.probe.software_facts import software_facts
 from crosswind.ingest.probe.step import MARKED_PHASES
 from crosswind.ingest.probe.step_work import COUNTED_STEP, StepWork
@@ -269,6 +269,7 @@ class RunProbe:
             "world_size": self._place.world_size,
             "configuration": self._configuration,
             "job_id": self._place.job_id,
+            **owner(),
             "software": _software(),
             "tags": _part(str(self.run_id)),
             "facts": self._facts(),

@@ -17,13 +17,14 @@ LONGEST_WAIT_SECONDS = 3600.0  # the longest wait that a server can impose
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of a server or of a proxy before it; `said` is its JSON object, if it sent one."""
+    """The answer of a server or of a proxy before it: its JSON object, `said`, or else its `content`."""
 
     status: int
     media_type: str = ""
     said: Mapping[str, object] = field(default_factory=dict)
     retry_after_seconds: float = 0.0
     codings: tuple[str, ...] = ()
+    content: bytes = b""
 
 
 class Client:
@@ -84,12 +85,14 @@ class Client:
             if response.will_close or response.length:
                 self.close()
         names = response.headers.get("Accept-Encoding", "").replace(" ", "").split(",")
+        said = _json_object(content)
         return Answer(
             response.status,
             response.headers.get_content_type(),
-            _json_object(content),
+            said,
             _wait_seconds(response.headers),
             tuple(filter(None, names)),
+            b"" if said else content,
         )
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from crosswind.data.files import PRIVATE_FILE
 from crosswind.data.lake.mounts import MOUNTS, mount_of
 
 SILENT_SECONDS = 600.0  # an agent writes at least every minute, a training loop every few steps
@@ -39,7 +40,7 @@ def _is_silent(path: Path, now: float) -> bool:
 def _clock(directory: Path) -> float:
     """Return the time by the clock that stamps the files there."""
     path = directory / CLOCK
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o640)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE_FILE)
     try:
         os.utime(fd)
         return os.fstat(fd).st_mtime

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosswind.data.files import NoLocksError, lock_file, take_lock
+from crosswind.data.files import PRIVATE_FILE, NoLocksError, lock_file, make_private, take_lock
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.paths import incoming_directory
 from crosswind.ingest.spool.abandoned import is_abandoned_in
@@ -32,7 +32,7 @@ class HandedOver:
 def collecting(spool: Path) -> Iterator[None]:
     """Say, as long as the block lasts, that this process takes the segments out of a spool; several may."""
     try:
-        fd = os.open(spool / COLLECT_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o640)
+        fd = os.open(spool / COLLECT_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, PRIVATE_FILE)
     except OSError:  # a spool that cannot be written to, or is not there yet: nobody can wait for us in it
         yield
         return
@@ -64,7 +64,7 @@ def hand_over(spool: Path, home: Path, *, node: str, seconds: float) -> HandedOv
     incoming = incoming_directory(home)
     try:
         recover(spool, is_abandoned_in(spool, node))
-        incoming.mkdir(parents=True, exist_ok=True)
+        make_private(incoming)
         segments = sealed_segments(spool)
         for segment in segments:
             if time.monotonic() > until:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from crosswind.data.files import PRIVATE_FILE
+
 MAX_LINE = 4000  # that one write appends as a whole
 MAX_BYTES = 4 * 1024 * 1024
 
@@ -20,7 +22,7 @@ def append_note(spool: Path, run_id: str, note: Mapping[str, object]) -> None:
     line = json.dumps(note).encode() + b"\n"
     if len(line) > MAX_LINE:
         return
-    fd = os.open(notes_path(spool, run_id), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
+    fd = os.open(notes_path(spool, run_id), os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE_FILE)
     try:
         os.write(fd, line)
     finally:

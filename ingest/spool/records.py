@@ -15,7 +15,7 @@ MAX_TEXT = 4096
 MAX_NS = 2**63 - 1
 TEXT_LIMITS = {  # the catalog's columns
     **dict.fromkeys(("run_id", "job_id", "array_id", "step_id"), 64),
-    **dict.fromkeys(("workload", "system"), 200),
+    **dict.fromkeys(("workload", "system", "user", "account"), 200),
     **dict.fromkeys(("node", "sampled_as"), 255),
     **dict.fromkeys(("kind", "unit"), 64),
 }
@@ -39,6 +39,8 @@ RUN_TYPES: dict[str, tuple[type, ...]] = {
     "software": (dict,),
     "tags": (dict,),
     "facts": (dict,),
+    "user": (str,),
+    "account": (str,),
 }
 RANK_TYPES: dict[str, tuple[type, ...]] = {
     "run_id": (str,),

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from crosswind.data.files import sync
+from crosswind.data.files import PRIVATE_FILE, make_private, sync
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.metric import MetricSet, Scalar, is_name
 from crosswind.ingest.spool.encoder import SweepEncoder
@@ -93,7 +93,7 @@ class SpoolWriter:
         self._pid = os.getpid()
         self._active: _OpenSegment | None = None
         with _unavailable(f"spool {directory}"):
-            directory.mkdir(parents=True, exist_ok=True)
+            make_private(directory)
 
     def append_rows(self, metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]]) -> None:
         """Append rows of a set, by column: equally long, of the set's types, None for missing.
@@ -246,7 +246,7 @@ class _OpenSegment:
             try:
                 fd = _created(path)
             except FileNotFoundError:  # somebody removed the folder
-                directory.mkdir(parents=True, exist_ok=True)
+                make_private(directory)
                 fd = _created(path)
             # Between creation and lock a recovery may take the file for a dead writer's and remove it: then once more.
             if locked_or_removed(fd, path):
@@ -346,7 +346,7 @@ def _say_recovered(fd: int, reader: SegmentReader[Frame]) -> None:
 
 
 def _created(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o640)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE_FILE)
 
 
 def _seal(fd: int, path: Path, *, is_empty: bool) -> Path | None:

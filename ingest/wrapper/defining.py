@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from crosswind.data.schema.command.arguments import Argument
-from crosswind.ingest.spool.redaction import is_secret, word_set, words_of
+from crosswind.data.schema.redaction import is_secret, word_set, words_of
 
 ANYWHERE = word_set(  # words of a name that defines nothing
     "seed seeds rng dir dirs directory directories path paths folder folders root file files filename filenames fname "

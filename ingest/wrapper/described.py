@@ -8,8 +8,8 @@ from pathlib import Path
 
 from crosswind.data.schema.command.arguments import MAX_NAME, Argument, arguments_of, value_of
 from crosswind.data.schema.command.launchers import ASSIGNMENT, Started, started_by
+from crosswind.data.schema.redaction import REDACTED, is_secret, redacted, redacted_words, secrets_in
 from crosswind.data.schema.trial import Configuration
-from crosswind.ingest.spool.redaction import REDACTED, is_secret, redacted, redacted_words, secrets_in
 from crosswind.ingest.wrapper.defining import Rule, model_named
 from crosswind.ingest.wrapper.hydra import with_hydra_file
 

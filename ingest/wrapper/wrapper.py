@@ -22,6 +22,7 @@ from crosswind.data.schema.errors import (
     UnavailableError,
 )
 from crosswind.data.schema.facts import Facts
+from crosswind.data.schema.redaction import redacted
 from crosswind.data.schema.run import RunState, new_ulid
 from crosswind.data.schema.trial import Configuration
 from crosswind.ingest.agent.agent import run_agent
@@ -29,10 +30,9 @@ from crosswind.ingest.agent.settings import AgentSettings
 from crosswind.ingest.injected import injected
 from crosswind.ingest.kernel.node_facts import node_facts
 from crosswind.ingest.probe.identity import CONFIGURATION
-from crosswind.ingest.probe.place import job_id, node_name, system_name
+from crosswind.ingest.probe.place import job_id, node_name, owner, system_name
 from crosswind.ingest.reader.step_lines import line_pattern
 from crosswind.ingest.spool.records import run_of, workload_name
-from crosswind.ingest.spool.redaction import redacted
 from crosswind.ingest.spool.spool import SpoolWriter
 from crosswind.ingest.wrapper.commit import CommitLookup
 from crosswind.ingest.wrapper.defining import Rule
@@ -141,6 +141,7 @@ def _record(wanted: Launch, run_id: str, facts: Described) -> dict[str, Any]:
         "workload": wanted.workload or workload_name(facts.name),
         "system": system_name(),
         "job_id": job_id(),
+        **owner(),
         "nodes": [node_name()],
         "command": facts.command,
         "tags": {**facts.tags, **{name: redacted(value) for name, value in wanted.tags.items()}},

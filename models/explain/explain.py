@@ -45,8 +45,10 @@ def explain_run(store: Store, run_id: str) -> Explanation:
 def explain_runs(store: Store, runs: Sequence[Run]) -> dict[str, Explanation]:
     """Explain every given run against the runs of its cohort that began nearest to it; by run id.
 
-    Explanations that are stored and hold are not computed again. Raises: MalformedError.
+    Explanations that are stored and hold are not computed again. The cohort's other runs count whether they may be
+    seen or not: an explanation names none of them. Raises: MalformedError.
     """
+    store = store.whole
     explanations = stored_explanations(store, [run.run_id for run in runs])
     missing = [run for run in runs if run.run_id not in explanations]
     for cohort in cohorts_of(store, missing) if missing else ():

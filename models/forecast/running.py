@@ -52,10 +52,10 @@ def remaining(store: Store, run_id: str, *, total_steps: int | None = None) -> R
 
 
 def _before(store: Store, run: Run) -> list[Run]:
-    """The newest runs that began before this one; without a known start, the newest others."""
+    """The newest runs that began before this one, seen or not; without a known start, the newest others."""
     wanted = RunFilter(workload=run.workload, system=run.system, state=RunState.COMPLETED)
     before = None if run.started_ns is None else (run.started_ns, run.run_id)
-    with store.catalog.read() as session:
+    with store.whole.catalog.read() as session:
         runs = session.runs.find(wanted, before=before, limit=EARLIER_RUNS)
     return [earlier for earlier in runs[::-1] if earlier.run_id != run.run_id]
 

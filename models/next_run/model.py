@@ -18,7 +18,6 @@ from crosswind.data.schema.answers.predictions import (
     QuestionKind,
     RunPrediction,
 )
-from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.data.schema.question import Question, check_degrees
 from crosswind.models.analytic.prior.corrected import CorrectedPrior
@@ -33,7 +32,7 @@ from crosswind.models.next_run.neighbours import Neighbours
 from crosswind.models.next_run.new_cohort_model import NewCohortModel
 from crosswind.models.next_run.pauses import Pauses, has_paused
 from crosswind.models.next_run.quantiles import quantiles
-from crosswind.models.next_run.unknown import device_warnings, novelties, suggestion
+from crosswind.models.next_run.unknown import NothingKnownError, device_warnings, novelties
 from crosswind.models.surrogate import LEVELS
 
 EVIDENCE_RUNS = 5
@@ -322,12 +321,7 @@ class NextRunModel:
             prediction = predicted_by_formulas(whole, self._formulas, is_step=self.outcome == Outcome.STEP)
         if prediction is None:
             workload = questions[0].workload
-            hint = suggestion(workload, self._cohorts.workloads)
-            raise InvalidInputError(
-                f"workload {workload!r}: no earlier run has {self.outcome}{hint}; for an estimate by "
-                "formulas the configuration must give the network (hidden, layers) or (flops_per_sample, parameters), "
-                "the batch, and of a whole run its steps"
-            )
+            raise NothingKnownError(workload, self.outcome, self._cohorts.workloads)
         return prediction
 
 

@@ -7,15 +7,16 @@ import pandas as pd
 
 from crosswind.data.schema.answers.checks import EarlierChecks
 from crosswind.data.schema.checks import PREFLIGHT, QUANTITIES, Measured
+from crosswind.data.store.seen import OTHERS
 from crosswind.data.store.store import Store
 from crosswind.models.preflight.history import VALUES_EACH, earlier_checks
 from crosswind.models.preflight.verdict import Verdict, judged
 
 CHECKS = 20  # the newest
-_NEWEST = """
+_NEWEST = f"""
 select check_id, any_value(job_id) as job_id, min(ts_ns) as at_ns from preflight where system = ?
-group by check_id order by at_ns desc, check_id limit ?
-"""
+and not starts_with(check_id, '{OTHERS}') group by check_id order by at_ns desc, check_id limit ?
+"""  # noqa: S608 - our own texts
 _VALUES = """
 select check_id, node, measure, value, device, peer, method, hardware from preflight
 where system = ? and check_id in (select unnest(?)) order by check_id, node, measure, device, peer

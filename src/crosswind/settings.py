@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from crosswind.data.schema.access import AUDIT_KEPT_DAYS
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.paths import spool_directory, store_home
 from crosswind.ingest.probe.place import system_name
 
 CARBON, PUE = "CROSSWIND_CARBON_GRAMS_PER_KWH", "CROSSWIND_PUE"
+QUOTA, AUDIT = "CROSSWIND_QUOTA_BYTES", "CROSSWIND_AUDIT_DAYS"
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,13 @@ class Settings:
     token: str | None = None
     carbon_grams_per_kwh: str = ""
     pue: str = ""
+    quota: str = ""
+    audit_days: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """CROSSWIND_HOME, CROSSWIND_SPOOL, CROSSWIND_SYSTEM, CROSSWIND_DATABASE, CROSSWIND_TOKEN,
-        CROSSWIND_CARBON_GRAMS_PER_KWH, CROSSWIND_PUE.
+        CROSSWIND_CARBON_GRAMS_PER_KWH, CROSSWIND_PUE, CROSSWIND_QUOTA_BYTES, CROSSWIND_AUDIT_DAYS.
         """
         return cls(
             home=store_home(environment),
@@ -40,7 +44,19 @@ class Settings:
             token=environment.get("CROSSWIND_TOKEN") or None,
             carbon_grams_per_kwh=environment.get(CARBON, ""),
             pue=environment.get(PUE, ""),
+            quota=environment.get(QUOTA, ""),
+            audit_days=environment.get(AUDIT, ""),
         )
+
+    @property
+    def quota_bytes(self) -> int | None:
+        """The bytes that the tokens of one user may send in a day; None for no limit. Raises: InvalidInputError."""
+        return int(_number(QUOTA, self.quota, least=0.0)) if self.quota else None
+
+    @property
+    def audit_kept_days(self) -> int:
+        """The days for which the audit trail is kept. Raises: InvalidInputError."""
+        return int(_number(AUDIT, self.audit_days, least=1.0)) if self.audit_days else AUDIT_KEPT_DAYS
 
     @property
     def intensity(self) -> CarbonIntensity | None:

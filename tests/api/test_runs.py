@@ -28,6 +28,9 @@ def test_a_run_is_reported_with_its_times_twice(client: TestClient) -> None:
         "software": {},
         "tags": {"branch": "main"},
         "facts": dict.fromkeys(NAMES),
+        "user": None,
+        "account": None,
+        "shared": False,
         "energy": None,
     }
 

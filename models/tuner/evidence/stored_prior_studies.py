@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.schema.access import RowRule, login_name
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import Study, TrialRecord
@@ -32,13 +33,16 @@ _log = logging.getLogger("crosswind.tuner")
 
 @dataclass(frozen=True)
 class StoredPriorStudies:
-    """Looks up in a store what a study can start from; evidence that cannot be read is left out, and that is said."""
+    """Looks up in a store what a study can start from; evidence that cannot be read is left out, and that is said.
+
+    A study of another user than this process's learns from the rows that its owner may see, whoever asks for a trial.
+    """
 
     store: Store
 
     def __call__(self, study: Study) -> PriorStudies:
         """Return runs of the study's workload first, those of its own place before others, then other studies."""
-        lookup = _Lookup(self.store, study)
+        lookup = _Lookup(self._seen_by_owner(study), study)
         own = lookup.profile(study)
         if study.sources == ():
             return PriorStudies((), own.features)
@@ -51,6 +55,17 @@ class StoredPriorStudies:
                 _log.warning("study %s: %s cannot be read", study.name, name, exc_info=True)
                 choice.leave_out(name, f"{UNREADABLE}: {error}")
         return PriorStudies(tuple(choice.sources), own.features, choice.report)
+
+    def _seen_by_owner(self, study: Study) -> Store:
+        with self.store.catalog.read() as session:
+            try:
+                owned = session.studies.ownership(study.study_id)
+            except NotFoundError:  # it is being made, by whoever this store is for
+                return self.store
+        if owned.owner in (None, login_name()):
+            return self.store
+        accounts = frozenset({owned.account} if owned.account else ())
+        return self.store.seen_by(RowRule(users=frozenset({owned.owner}), accounts=accounts))
 
 
 @dataclass

@@ -129,18 +129,18 @@ class SearchCache:
                 self._entries.popitem(last=False)
             return entry
 
-    def report(self, study: Study) -> StudySources:
+    def report(self, study: Study, find_prior_studies: FindPriorStudies | None = None) -> StudySources:
         """Return what the study's search will learn from, without making the search."""
-        return self._prior_studies(study).report
+        return self._prior_studies(study, find_prior_studies).report
 
-    def _prior_studies(self, study: Study) -> PriorStudies:
+    def _prior_studies(self, study: Study, find_prior_studies: FindPriorStudies | None = None) -> PriorStudies:
         if study.define_by_run and not parameters_of(study):
             return NO_PRIOR_STUDIES
         if study.search not in WITH_SOURCES:
             alone = SourceLeftOut("every source", f"search {study.search} learns from the study's own trials alone")
             return PriorStudies(report=StudySources(left_out=(alone,)))
         try:
-            return self._find_prior_studies(study)
+            return (find_prior_studies or self._find_prior_studies)(study)
         except Exception as error:  # noqa: BLE001 - prior studies help a study and must never stop it
             _log.warning("study %s starts from nothing: earlier trials cannot be read", study.name, exc_info=True)
             left_out = SourceLeftOut("earlier trials", f"cannot be read: {error}")

@@ -6,6 +6,7 @@ wait for a tuner: see `Plan`. A lease runs on the server's clock. Once it has ru
 request, before anything new; the outcome that its last holder sends is still taken as long as nobody else has it.
 """
 
+import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -90,9 +91,19 @@ class CatalogStudyService(TrialChanges):
     ) -> None:
         self._catalog = catalog
         self._search_cache = SearchCache.of_tuner(make_tuner, find_prior_studies)
+        self._find_for_new: FindPriorStudies | None = None
         self._clock = clock
         self._limits = limits
         self._dead_jobs = dead_jobs
+
+    def seen_by(self, catalog: Catalog, find_prior_studies: FindPriorStudies) -> "CatalogStudyService":
+        """Return a service for somebody else over the studies of the same catalog; it has the same searches.
+
+        Studies that they create say what they learn from as `find_prior_studies` sees it.
+        """
+        service = copy.copy(self)
+        service._catalog, service._find_for_new = catalog, find_prior_studies
+        return service
 
     def with_tuner(self, make_tuner: MakeTuner) -> "CatalogStudyService":
         """Return a service over the same studies whose new trials come from this tuner."""
@@ -127,7 +138,7 @@ class CatalogStudyService(TrialChanges):
         if study.sources:
             with self._catalog.read() as session:
                 rules.check_sources(study, session.studies.all())
-        return self._search_cache.report(study)
+        return self._search_cache.report(study, self._find_for_new)
 
     def extend(
         self, study: str, *, trials: int | None = None, hours: float | None = None, request: RequestKey | None = None
@@ -157,7 +168,7 @@ class CatalogStudyService(TrialChanges):
         with self._catalog.write() as session:
             if request and session.requests.claim(request, self._clock()):
                 return
-            stored = session.studies.lock(study)
+            stored = session.studies.lock_own(study)
             if not force:
                 life.expect_no_lease(stored, session.leases.records(stored.study_id, HELD), self._clock())
             session.reports.remove(stored.study_id)
@@ -281,7 +292,7 @@ class CatalogStudyService(TrialChanges):
             made = session.requests.claim(request, self._clock()) if request else None
             if made:
                 return session.studies.get(made[0])
-            stored = session.studies.lock(study)
+            stored = session.studies.lock_own(study)
             changed = rule(stored, session.leases.records(stored.study_id, HELD))
             session.studies.change(changed)
             _settle(session, request, [stored.study_id])

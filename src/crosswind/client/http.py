@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 from crosswind.data.schema.errors import (
     ConflictError,
+    ForbiddenError,
     InvalidInputError,
     MalformedError,
     NotFoundError,
@@ -19,7 +20,8 @@ from crosswind.ingest.ship.client import Client as Connection
 from crosswind.ingest.ship.token import ship_token
 
 ANSWER_BYTES = 64 * 1024 * 1024  # the trials of the largest study
-OK, CREATED, UNKNOWN, CONFLICT, TOO_MANY, SERVER_FAULT = 200, 201, 404, 409, 429, 500
+FILE_BYTES = 1024 * 1024 * 1024  # of a run of millions of steps
+OK, CREATED, FORBIDDEN, UNKNOWN, CONFLICT, TOO_MANY, SERVER_FAULT = 200, 201, 403, 404, 409, 429, 500
 
 
 class Server:
@@ -33,11 +35,18 @@ class Server:
     def get(self, path: str, query: Mapping[str, object | None] | None = None) -> Mapping[str, Any]:
         """Return the object at this path; parameters that are None are left out.
 
-        Raises: InvalidInputError, NotFoundError, ConflictError, UnavailableError, MalformedError.
+        Raises: InvalidInputError, NotFoundError, ForbiddenError, ConflictError, UnavailableError, MalformedError.
         """
         given = {name: value for name, value in (query or {}).items() if value is not None}
         whole = f"{path}?{urlencode(given)}" if given else path
         return self._object(self._answer(lambda connection: connection.get(whole)))
+
+    def content(self, path: str) -> bytes:
+        """Return what is at this path, which is no JSON. Raises: as `get`."""
+        answer = self._answer(lambda connection: connection.get(path), FILE_BYTES)
+        if answer.status != OK:
+            self._object(answer)
+        return answer.content
 
     def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Mapping[str, Any]:
         """Return the object that answers this body. Raises: as `get`."""
@@ -52,17 +61,17 @@ class Server:
         """Return the error for an answer that is not Crosswind's."""
         return MalformedError(f"{self.url}: answered something else than expected: {error!r:.200}")
 
-    def _answer(self, send: Callable[[Connection], Answer]) -> Answer:
+    def _answer(self, send: Callable[[Connection], Answer], limit_bytes: int = ANSWER_BYTES) -> Answer:
         """Return the answer; a request that got none is sent again."""
         for wait_seconds in self._again_seconds:
             try:
-                return self._once(send)
+                return self._once(send, limit_bytes)
             except UnavailableError:
                 time.sleep(wait_seconds)
-        return self._once(send)
+        return self._once(send, limit_bytes)
 
-    def _once(self, send: Callable[[Connection], Answer]) -> Answer:
-        with closing(Connection(self.url, self._token, answer_bytes=ANSWER_BYTES)) as connection:
+    def _once(self, send: Callable[[Connection], Answer], limit_bytes: int) -> Answer:
+        with closing(Connection(self.url, self._token, answer_bytes=limit_bytes)) as connection:
             return send(connection)
 
     def _object(self, answer: Answer) -> Mapping[str, Any]:
@@ -72,6 +81,8 @@ class Server:
             kind = answer.media_type
             raise MalformedError(f"{self.url}: answered {kind}, expected a JSON object; is this its address?")
         detail = f"{self.url}: {answer.said.get('detail') or f'status {answer.status}'}"
+        if answer.status == FORBIDDEN:
+            raise ForbiddenError(detail)
         if answer.status == UNKNOWN:
             raise NotFoundError(detail)
         if answer.status == CONFLICT:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from collections.abc import Iterator
     from types import TracebackType
 
+    from crosswind.client.own_rows import LocalRows
+    from crosswind.data.schema.access import RowRule
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
     from crosswind.data.schema.answers.checks import SystemChecks
     from crosswind.data.schema.answers.effects import CounterRanking, Interference
@@ -33,7 +35,9 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from crosswind.data.schema.answers.weather import Remaining, SystemWeather
     from crosswind.data.schema.carbon import CarbonIntensity
     from crosswind.models.forecast.weather_service import WeatherService
+    from crosswind.models.next_run.model import Batch
     from crosswind.models.next_run.predictor import RunPredictor
+    from crosswind.models.next_run.seen import PredictionsSeen
     from crosswind.models.shared_work import SharedWork
     from crosswind.models.tuner.service.catalog import CatalogStudyService
     from crosswind.settings import Settings
@@ -81,6 +85,7 @@ class Local:
     fresh_seconds: float = 0.0
     weather_fresh_seconds: float = 0.0
     notice: Callable[[str], None] = field(default=lambda _: None)
+    origin: Local | None = None  # that has the fitted models, where this client is for somebody else
 
     @classmethod
     def open(cls, settings: Settings, notice: Callable[[str], None] = lambda _: None) -> Self:
@@ -89,8 +94,14 @@ class Local:
         return cls(store, intensity=lambda: settings.intensity, notice=notice)
 
     def with_compute(self, compute: Compute) -> Self:
-        """Return a client of the same store with another cache."""
-        return replace(self, compute=compute)
+        """Return a client of the same store and models with another cache."""
+        return replace(self, compute=compute, origin=self.origin or self)
+
+    def seen_by(self, rule: RowRule) -> Self:
+        """Return a client with the same models whose answers show the rows alone that the rule lets be seen."""
+        if rule == self.store.rule:
+            return self
+        return replace(self, store=self.store.seen_by(rule), origin=self.origin or self)
 
     def prepare(self) -> None:
         """Import the models, so that the first request does not wait for that."""
@@ -99,6 +110,8 @@ class Local:
     @cached_property
     def predictor(self) -> RunPredictor:
         """The predictor of runs to come, with its fitted models."""
+        if self.origin:
+            return self.origin.predictor
         from crosswind.models.next_run.registered import run_predictor
 
         return run_predictor(
@@ -106,8 +119,19 @@ class Local:
         )
 
     @cached_property
+    def cut(self) -> PredictionsSeen:
+        """The cutting of predictions to the runs that may be seen."""
+        if self.origin:
+            return self.origin.cut
+        from crosswind.models.next_run.seen import PredictionsSeen
+
+        return PredictionsSeen(self.fresh_seconds)
+
+    @cached_property
     def forecaster(self) -> WeatherService:
         """The forecaster of systems' weather, with its fitted models."""
+        if self.origin:
+            return self.origin.forecaster
         from crosswind.models.forecast.weather_service import WeatherService
 
         return WeatherService(self.store, fresh_seconds=self.weather_fresh_seconds)
@@ -116,6 +140,9 @@ class Local:
     def studies(self) -> CatalogStudyService:
         """The studies in the store's catalog; the service keeps their searches."""
         from crosswind.models.tuner.evidence.stored_prior_studies import StoredPriorStudies
+
+        if self.origin:
+            return self.origin.studies.seen_by(self.store.catalog, StoredPriorStudies(self.store))
         from crosswind.models.tuner.service.catalog import CatalogStudyService
 
         return CatalogStudyService(self.store.catalog, find_prior_studies=StoredPriorStudies(self.store))
@@ -126,6 +153,13 @@ class Local:
         from crosswind.models.shared_work import SharedWork
 
         return SharedWork()
+
+    @property
+    def own(self) -> LocalRows:
+        """The acts on rows that are one's own."""
+        from crosswind.client.own_rows import LocalRows
+
+        return LocalRows.of_process(self.store)
 
     def runs(
         self,
@@ -195,7 +229,24 @@ class Local:
         self, question: Question | LikeRun, outcome: Outcome | None = None, *, limit_seconds: float | None = None
     ) -> RunPrediction:
         """As `Client.predict`."""
-        return self.predictor.answer(self._asked(question), outcome, limit_seconds=limit_seconds)
+
+        with self.cut.hints(self.store):
+            answer = self.predictor.answer(self._asked(question), outcome, limit_seconds=limit_seconds)
+        return self.cut(self.store, answer)
+
+    def predict_many(self, questions: Sequence[Question], outcome: Outcome | None = None) -> Batch:
+        """Return quantiles of many runs of one workload on one system. Raises: InvalidInputError."""
+
+        with self.cut.hints(self.store):
+            return self.predictor.answers(questions, outcome)
+
+    def predicted(
+        self, question: Question, outcome: Outcome | None = None, *, limit_seconds: float | None = None
+    ) -> RunPrediction | None:
+        """Return the answer of `predict` at once, without reading the store; None where it is not cached."""
+        return (
+            self.predictor.cached(question, outcome, limit_seconds=limit_seconds) if self.store.rule.sees_all else None
+        )
 
     def advise_walltime(
         self, question: Question | LikeRun, confidence: float, *, startup_seconds: float | None = None
@@ -203,13 +254,17 @@ class Local:
         """As `Client.advise_walltime`."""
         from crosswind.models.advice.advise import walltime_advice
 
-        return walltime_advice(self.predictor, self._asked(question), confidence, startup_seconds=startup_seconds)
+        with self.cut.hints(self.store):
+            advice = walltime_advice(self.predictor, self._asked(question), confidence, startup_seconds=startup_seconds)
+        return replace(advice, answer=self.cut(self.store, advice.answer))
 
     def advise_scaling(self, question: Question | LikeRun, scales: Scales, price: Price) -> ScalingAdvice:
         """As `Client.advise_scaling`."""
         from crosswind.models.advice.advise import scaling_advice
 
-        return scaling_advice(self.predictor, self._asked(question), scales, price)
+        with self.cut.hints(self.store):
+            advice = scaling_advice(self.predictor, self._asked(question), scales, price)
+        return replace(advice, answers=tuple(self.cut(self.store, answer) for answer in advice.answers))
 
     def remaining(self, run_id: str, *, total_steps: int | None = None) -> Remaining:
         """As `Client.remaining`."""
@@ -293,7 +348,9 @@ class Local:
         self, system: str | None = None, workload: str | None = None, *, hours: int = HOURS_MAX
     ) -> SystemWeather:
         """As `Client.weather`."""
-        return self.forecaster.answer(system, workload, hours=hours)
+        from crosswind.models.forecast.seen import weather_seen
+
+        return weather_seen(self.store, self.forecaster, system, workload, hours=hours)
 
     def counters(self, workload: str | None = None, system: str | None = None) -> CounterRanking:
         """As `Client.counters`."""

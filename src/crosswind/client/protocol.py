@@ -9,6 +9,7 @@ from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RU
 if TYPE_CHECKING:  # 70 ms that a verb does not need
     from types import TracebackType
 
+    from crosswind.client.own_rows import OwnRows
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
     from crosswind.data.schema.answers.checks import SystemChecks
     from crosswind.data.schema.answers.effects import CounterRanking, Interference
@@ -38,6 +39,11 @@ class Client(Protocol):
     @property
     def studies(self) -> StudyService:
         """The service that hands out the trials of studies."""
+        ...
+
+    @property
+    def own(self) -> OwnRows:
+        """The acts on rows that are one's own."""
         ...
 
     def runs(

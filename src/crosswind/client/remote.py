@@ -16,6 +16,7 @@ from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RU
 from crosswind.data.schema.run import RunState
 
 if TYPE_CHECKING:
+    from crosswind.client.own_rows import RemoteRows
     from crosswind.client.remote_studies import RemoteStudyService
 
 ROWS_MAX = 500  # of one part of a list
@@ -36,6 +37,13 @@ class Remote:
         from crosswind.client.remote_studies import RemoteStudyService  # noqa: PLC0415 - 30 ms that few need
 
         return RemoteStudyService(self._server.url, token=self._token)
+
+    @property
+    def own(self) -> RemoteRows:
+        """The acts there on rows that are one's own."""
+        from crosswind.client.own_rows import RemoteRows  # noqa: PLC0415 - as above
+
+        return RemoteRows(self._server)
 
     def runs(
         self,

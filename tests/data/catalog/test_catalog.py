@@ -1,15 +1,17 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import MetaData, Table, create_engine, inspect, text
 
 from crosswind.data.catalog.catalog import Catalog, Ingested, Session
 from crosswind.data.catalog.database import FIRST, HEAD, MIGRATIONS, open_database, sqlite_url
@@ -33,6 +35,18 @@ def test_a_run_comes_back_as_it_was_stored(catalog: Catalog) -> None:
         session.runs.merge(run)
     with catalog.read() as session:
         assert session.runs.get("r1") == run
+
+
+def test_a_command_from_before_secrets_were_taken_out_is_listed_without_them(catalog: Catalog) -> None:
+    words = ("python", "train.py", "--api-key", "abcd1234efgh", "--token=hf_abcdefghijklmnopqrstu", "--epochs", "3")
+    with catalog.write() as session:
+        session.runs.merge(replace(RUN, command=words))
+        stored = session._connection.execute(text("select command from runs")).scalar_one()
+    assert "abcd1234efgh" in str(stored), "it is stored as it came"
+    with catalog.read() as session:
+        [listed], single = session.runs.find(limit=1), session.runs.get("r1")
+    assert listed.command == single.command
+    assert listed.command == ("python", "train.py", "--api-key", "[redacted]", "--token=[redacted]", "--epochs", "3")
 
 
 def test_the_facts_of_a_run_are_those_of_all_its_records(catalog: Catalog) -> None:
@@ -277,30 +291,26 @@ def test_the_migrations_make_the_tables_of_this_version(tmp_path: Path, postgres
         engine.dispose()
 
 
-def take_back_0014(connection: Connection) -> None:
-    """Leave the table of runs as it was before the list had its own indexes."""
-    for index in inspect(connection).get_indexes("runs"):
-        connection.execute(text(f"drop index {index['name']}"))
-    for name in ("listed_ns", "cohort", "reversed_id"):
-        connection.execute(text(f"alter table runs drop column {name}"))
-    for name in ("run_verdicts", "run_features"):
-        connection.execute(text(f"drop table {name}"))
-    connection.execute(text("create index ix_runs_started_ns on runs (started_ns)"))
-    connection.execute(text("create index ix_runs_workload_system on runs (workload, system)"))
+def at_revision(url: str, revision: str, rows: Mapping[str, list[dict[str, object]]]) -> None:
+    """Make a database as an older version had it, with these rows by table."""
+    engine = create_engine(url.replace("postgresql:", "postgresql+pg8000:"))
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+        for name, values in rows.items():
+            connection.execute(Table(name, MetaData(), autoload_with=connection).insert(), values)
+    engine.dispose()
 
 
 def test_runs_of_before_get_their_place_in_the_list_and_their_cohort(tmp_path: Path, postgres_url: str) -> None:
-    ended = replace(RUN, run_id="r2", state=RunState.COMPLETED, ended_ns=300)
+    run = {name: value for name, value in asdict(RUN).items() if name not in ("user", "account", "shared")}
+    run |= {"facts": {}}
+    ended = {**run, "run_id": "r2", "state": "completed", "ended_ns": 300}
+    other = {**ended, "run_id": "r3", "configuration": {"batch": 9}, "started_ns": None}
     for url in (sqlite_url(tmp_path / "catalog.sqlite"), postgres_url):
-        catalog = Catalog(open_database(url))
-        with catalog.write() as session:
-            session.runs.put_all([RUN, ended, replace(ended, run_id="r3", configuration={"batch": 9}, started_ns=None)])
-        catalog.close()
-        engine = open_database(url)
-        with engine.begin() as connection:
-            take_back_0014(connection)
-            connection.execute(text("update alembic_version set version_num = '0013'"))
-        engine.dispose()
+        at_revision(url, "0013", {"runs": [run, ended, other]})
         catalog = Catalog(open_database(url))
         with catalog.read() as session:
             assert [run.run_id for run in session.runs.find(limit=9)] == ["r2", "r1", "r3"]
@@ -313,51 +323,33 @@ def test_runs_of_before_get_their_place_in_the_list_and_their_cohort(tmp_path: P
 def test_imports_of_before_keep_their_accelerator_and_nodes_as_facts(tmp_path: Path, postgres_url: str) -> None:
     of_before = {"accelerator": "NVIDIA H100 80GB HBM3", "node_count": "8", "seed": "7"}
     tags = {"a": of_before, "b": {"accelerator": "N/A", "node_count": "-1"}, "c": {"note": '"accelerator"'}, "d": {}}
+    empty = {"configuration": {}, "nodes": [], "command": [], "software": {}}
+    runs = [
+        {"run_id": run_id, "workload": "w", "system": "lab", "state": "completed", **empty, "tags": own}
+        for run_id, own in tags.items()
+    ]
     for url in (sqlite_url(tmp_path / "catalog.sqlite"), postgres_url):
-        catalog = Catalog(open_database(url))
-        with catalog.write() as session:
-            for run_id, own in tags.items():
-                session.runs.merge(replace(RUN, run_id=run_id, tags=own))
-        catalog.close()
-        engine = open_database(url)
-        with engine.begin() as connection:
-            take_back_0014(connection)
-            connection.execute(text("alter table runs drop column facts"))
-            connection.execute(text("drop table reports"))
-            connection.execute(text("alter table studies drop column sources"))
-            connection.execute(text("alter table trials drop column weights"))
-            connection.execute(text("alter table trials drop column charged"))
-            connection.execute(text("update alembic_version set version_num = '0009'"))
-        engine.dispose()
+        at_revision(url, "0009", {"runs": runs})
         catalog = Catalog(open_database(url))
         with catalog.read() as session:
-            runs = {run_id: session.runs.get(run_id) for run_id in tags}
+            stored = {run_id: session.runs.get(run_id) for run_id in tags}
         catalog.close()
-        assert {run_id: run.facts.given for run_id, run in runs.items()} == {
+        assert {run_id: run.facts.given for run_id, run in stored.items()} == {
             "a": {"accelerator": "NVIDIA H100 80GB HBM3", "node_count": 8},
             **{run_id: {} for run_id in "bcd"},
         }
-        assert {run_id: run.tags for run_id, run in runs.items()} == tags
+        assert {run_id: run.tags for run_id, run in stored.items()} == tags
+        assert {(run.user, run.account, run.shared) for run in stored.values()} == {(None, None, False)}
 
 
 def test_trials_imported_before_do_not_count_for_the_budget(tmp_path: Path, postgres_url: str) -> None:
+    trial = {"study_id": STUDY.study_id, "configuration": {"a": 1}, "state": "done", "objective": 1.0}
+    trials: list[dict[str, object]] = [
+        {**trial, "trial_id": "t1", "owner": None},
+        {**trial, "trial_id": "t2", "owner": "alice"},
+    ]
     for url in (sqlite_url(tmp_path / "catalog.sqlite"), postgres_url):
-        catalog = Catalog(open_database(url))
-        imported = Trial({"a": 1}, TrialState.DONE, 1.0, "t1")
-        with catalog.write() as session:
-            session.studies.add(STUDY)
-            session.leases.add(TrialRecord(imported, STUDY.study_id))
-            session.leases.add(TrialRecord(replace(imported, trial_id="t2"), STUDY.study_id, owner="alice"))
-        catalog.close()
-        engine = open_database(url)
-        with engine.begin() as connection:
-            take_back_0014(connection)
-            connection.execute(text("drop table reports"))
-            connection.execute(text("alter table studies drop column sources"))
-            connection.execute(text("alter table trials drop column weights"))
-            connection.execute(text("alter table trials drop column charged"))
-            connection.execute(text("update alembic_version set version_num = '0010'"))
-        engine.dispose()
+        at_revision(url, "0010", {"studies": [STUDY.as_json()], "trials": trials})
         catalog = Catalog(open_database(url))
         with catalog.read() as session:
             records = session.leases.records(STUDY.study_id)

@@ -2,12 +2,13 @@
 
 import pytest
 
-from crosswind.data.schema.access import ALL_ROWS, OWNER, Principal, PrincipalKind, Role, RowRule, Scope
+from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role, RowRule, Scope
 
 
 @pytest.mark.parametrize("role", [Role.SUPPORT, Role.ADMIN])
 def test_support_and_admins_see_all_rows(role):
-    assert Principal(PrincipalKind.PERSON, "ann", role, user="ann").row_rule == ALL_ROWS
+    rule = Principal(PrincipalKind.PERSON, "ann", role, user="ann").row_rule
+    assert (rule.sees_all, rule.user) == (True, "ann")
 
 
 def test_a_user_sees_rows_of_their_own_and_of_their_accounts():

@@ -26,7 +26,8 @@ def store(tmp_path: Path) -> Store:
 def put(store: Store, run_id: str) -> None:
     tags = {"lab": "yes", "position": "0000"}
     with store.catalog.write() as session:
-        session.runs.merge(Run(run_id, "toy", "fault-lab", RunState.COMPLETED, 1, started_ns=1, ended_ns=9, tags=tags))
+        run = Run(run_id, "toy", "fault-lab", RunState.COMPLETED, 1, started_ns=1, ended_ns=9, tags=tags, user="ada")
+        session.runs.merge(run)
 
 
 def test_an_export_takes_the_place_of_an_earlier_one_as_a_whole(store: Store, tmp_path: Path) -> None:
@@ -41,6 +42,7 @@ def test_an_export_takes_the_place_of_an_earlier_one_as_a_whole(store: Store, tm
     assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "notes.txt"])
     assert pq.read_table(folder / "runs.parquet")["run_id"].to_pylist() == ["r1", "r2"]
     assert "2 runs" in card.read_text()
+    assert not any(b"ada" in path.read_bytes() for path in folder.iterdir()), "nobody's name is published"
     with Store.open(tmp_path / "again") as again:
         assert load_lab_runs(again, folder) == 2
 

@@ -182,7 +182,7 @@ def test_an_injection_that_does_not_fit_is_refused_by_field_and_value(change: di
 
 
 def test_every_field_of_a_record_has_a_column_that_is_wide_enough() -> None:
-    assert set(RUN_TYPES) == {column.name for column in tables.runs.c}
+    assert set(RUN_TYPES) == {column.name for column in tables.runs.c} - {"shared"}  # which its owner says to the store
     assert set(RANK_TYPES) == {column.name for column in tables.ranks.c}
     assert set(ALLOCATION_TYPES) == {column.name for column in tables.allocations.c}
     assert set(PLACEMENT_TYPES) == {column.name for column in tables.placements.c}

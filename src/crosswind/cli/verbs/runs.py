@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosswind.cli.arguments import configure_server
@@ -12,6 +13,7 @@ from crosswind.cli.text.output import say, say_json, table
 from crosswind.cli.text.run_table import COLUMNS, columns_of, run_table
 from crosswind.client.connection import connect
 from crosswind.client.protocol import LISTED, Client
+from crosswind.client.run_names import run_named
 from crosswind.dashboards.wording import NONE, seconds
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import RunState
@@ -21,6 +23,7 @@ if TYPE_CHECKING:  # heavy
     from crosswind.data.store.progress_rate import ProgressRate
 
 EVERY_RUN = 100_000
+ACTS = EXPORT, _ = ("export", "delete")
 RATE_HEADINGS = (
     *("workload", "system", "ranks", "runs", "time to train", "CoV", "progress", "CoV: luck"),
     *("time per unit", "CoV: system"),
@@ -29,6 +32,14 @@ RATE_HEADINGS = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
+    parser.add_argument(
+        "act",
+        nargs="?",
+        choices=ACTS,
+        help="take runs along as ZIP files, or delete them with their rows",
+    )
+    parser.add_argument("run", nargs="*", help="ids of these runs, or the ends of their ids")
+    parser.add_argument("--to", type=Path, default=Path(), metavar="FOLDER", help="of exported files (default: here)")
     parser.add_argument("--workload", help="only runs of this workload")
     parser.add_argument("--system", help="only runs on this system")
     parser.add_argument("--state", choices=[str(state) for state in RunState], help="only runs in this state")
@@ -41,7 +52,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Lists them."""
+    """Lists them, or does it with some."""
+    if arguments.act:
+        return _act(arguments, settings)
     if arguments.limit < 1:
         raise InvalidInputError(f"--limit {arguments.limit}: expected 1 or more")
     columns = columns_of(arguments.columns) if arguments.columns is not None else None
@@ -58,6 +71,35 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     else:
         say(run_table(runs, columns) if runs else no_runs_words(settings))
     return 0
+
+
+def _act(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Export or delete runs. Raises: NotFoundError; ForbiddenError for another's."""
+    if not arguments.run:
+        raise InvalidInputError(f"runs {arguments.act}: expected the id of a run, or several")
+    done = []
+    with connect(arguments.server, settings=settings) as client:
+        run_ids = [run_named(client, name).run_id for name in arguments.run]
+        for run_id in run_ids:
+            done.append(
+                _exported(client, run_id, arguments.to) if arguments.act == EXPORT else _deleted(client, run_id)
+            )
+            if not arguments.json:
+                say(done[-1]["done"])
+    if arguments.json:
+        say_json(done)
+    return 0
+
+
+def _exported(client: Client, run_id: str, folder: Path) -> dict[str, str]:
+    path = folder / f"{run_id}.zip"
+    client.own.export_run(run_id, path)
+    return {"run": run_id, "done": f"run {run_id} is in {path}"}
+
+
+def _deleted(client: Client, run_id: str) -> dict[str, str]:
+    rows = client.own.delete_run(run_id)
+    return {"run": run_id, "done": f"run {run_id} is deleted with {rows} rows"}
 
 
 def _rates(client: Client, arguments: argparse.Namespace, state: RunState | None) -> "Sequence[ProgressRate]":

@@ -69,6 +69,8 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         trusted_proxy=arguments.trusted_proxy,
         user_header=arguments.user_header,
         intensity=settings.intensity,
+        quota_bytes=settings.quota_bytes,
+        audit_days=settings.audit_kept_days,
     )
     return serve(settings, wanted, as_json=arguments.json)
 

@@ -1,9 +1,14 @@
 """Secrets taken out of command lines, environments and messages before anything of them is written."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 REDACTED = "[redacted]"
+_LIKELY = re.compile(
+    r"token|secret|passw|pwd|passphrase|passcode|cred|key|auth|bearer|basic|cookie|jwt|pat|sas|sig|@|AKIA|ASIA"
+    r"|hf_|sk-|gh[pousr]_|glpat-|xox|AIza|ya29|nvapi-|wandb_v1|dapi[0-9a-f]|eyJ",
+    re.IGNORECASE,
+)
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -79,6 +84,11 @@ def redacted_words(words: Iterable[str], secrets: Iterable[str] = ()) -> list[st
         cleaned.append(REDACTED if is_hidden else redacted(word, values))
         option = word if is_option and "=" not in word else ""
     return cleaned
+
+
+def shown_words(words: Sequence[str]) -> Sequence[str]:
+    """Return the words of a stored command without secrets: it may be older than their redaction on the way in."""
+    return redacted_words(words) if _LIKELY.search(" ".join(words)) else words
 
 
 def _without_value(match: re.Match[str]) -> str:

@@ -1,6 +1,6 @@
 import pytest
 
-from crosswind.ingest.spool.redaction import is_secret, redacted, redacted_words, secrets_in
+from crosswind.data.schema.redaction import SECRET_WORDS, is_secret, redacted, redacted_words, secrets_in, shown_words
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,7 @@ from crosswind.ingest.spool.redaction import is_secret, redacted, redacted_words
 )
 def test_secrets_are_taken_out(text: str, expected: str) -> None:
     assert redacted(text) == expected
+    assert shown_words(["python", text]) == redacted_words(["python", text])
 
 
 @pytest.mark.parametrize(
@@ -55,3 +56,8 @@ def test_the_value_of_a_secret_variable_is_taken_out_wherever_it_stands() -> Non
 )
 def test_names_are_read_by_their_words(name: str, is_so: bool) -> None:
     assert is_secret(name, "value") is is_so
+
+
+@pytest.mark.parametrize("word", sorted(SECRET_WORDS))
+def test_every_secret_word_is_looked_for_in_stored_commands(word: str) -> None:
+    assert shown_words(["x", f"--{word}", "abcd1234efgh"]) == ["x", f"--{word}", "[redacted]"]

@@ -1,0 +1,54 @@
+"""The row rule in SQL: which runs and studies somebody may see, and so which of what belongs to these."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, FromClause, Select, Table, and_, false, or_, select, true, union
+
+from crosswind.data.catalog import tables
+from crosswind.data.schema.access import RowRule
+
+OWNER = {tables.runs.name: "user", tables.studies.name: "owner"}  # the column of whoever a row belongs to
+
+
+def is_seen(rule: RowRule, table: Table) -> ColumnElement[bool]:
+    """Return the condition on runs or studies that the rule lets its holder see."""
+    return true() if rule.sees_all else or_(*ways(rule, table))
+
+
+def is_own(rule: RowRule, table: Table) -> ColumnElement[bool]:
+    """Return the condition on runs or studies that the rule's holder may change: all that they see but shared ones."""
+    return true() if rule.changes_all else or_(false(), *ways(rule, table)[1:])
+
+
+def ways(rule: RowRule, table: Table) -> list[ColumnElement[bool]]:
+    """Return the conditions of which one is enough: it is shared, or belongs to one of these; an index serves each."""
+    conditions: list[ColumnElement[bool]] = [table.c.shared]
+    if rule.users:
+        conditions.append(table.c[OWNER[table.name]].in_(sorted(rule.users)))
+    if rule.accounts:
+        conditions.append(table.c.account.in_(sorted(rule.accounts)))
+    if table is tables.runs:
+        conditions += [and_(table.c.system == system, table.c.job_id == job) for system, job in sorted(rule.jobs)]
+    return conditions
+
+
+def of_seen_runs(rule: RowRule, run_id: ColumnElement[str]) -> ColumnElement[bool]:
+    """Return the condition that a row is of a run that may be seen."""
+    runs = tables.runs
+    return true() if rule.sees_all else run_id.in_(select(runs.c.run_id).where(is_seen(rule, runs)))
+
+
+def newest_seen(rule: RowRule, query: Select[Any], order: Sequence[ColumnElement[Any]], limit: int) -> Select[Any]:
+    """Return the first rows, in this order, of a query of runs, cut by the rule.
+
+    Each way to see a run gives its first ones, by its index, so that the cost does not grow with all that is stored.
+    """
+    first = query.order_by(*order).limit(limit)
+    if rule.sees_all:
+        return first
+    run_id = tables.runs.c.run_id
+    of_ways: list[FromClause] = [
+        first.where(way).with_only_columns(run_id).subquery() for way in ways(rule, tables.runs)
+    ]
+    return first.where(run_id.in_(union(*(select(one.c.run_id) for one in of_ways))))

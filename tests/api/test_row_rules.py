@@ -1,0 +1,268 @@
+"""The rows of ann: no answer, page, figure, export or error to her says anything of bob's, and counts are of hers."""
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+from tests.api.two_users import ANN, COHORT, MARK, NUMBER, RANKS, RUNS, SPACE, asking_as, fill
+
+from crosswind.api.app import create_app, routes_of
+from crosswind.data.schema.access import OWNER
+from crosswind.data.store.store import Store
+
+NOBODY = "zoe"  # whose things are nowhere: bob's must look the same
+RUN, JOB, STUDY, TRIAL = "WHO-run23", "WHO-job23", "WHO-study", "WHO-trial0"
+OF_RUN = ("report", "steps", "explanation", "waits", "remaining", "batch-shares", "stragglers", "replay")
+QUESTION: Mapping[str, Any] = {"workload": "gpt", "system": "lab", "configuration": COHORT, "world_size": RANKS}
+STRANGE: Mapping[str, Any] = {**QUESTION, "configuration": {"batch": 3, "flag": 1}}
+UNKNOWN: Mapping[str, Any] = {**QUESTION, "workload": "WHO-work?"}
+NAMELESS: Mapping[str, Any] = {**QUESTION, "workload": "qqq"}
+LIKE: Mapping[str, Any] = {"like": RUN}
+PAGES = ("runs", "variability", "stragglers", "regressions", "counters", "interference", "checks", "studies", "models")
+LISTS = ("run-outcomes", "nodes", "jobs", "weather", "counters", "interference", "stragglers", "regressions", "checks")
+QUERIES = {
+    "/runs": ["q=WHO", "workload=WHO-work", "q=WHO-note"],
+    "/variability": ["workload=gpt"],
+    "/checks": ["system=lab", "check=WHO-check0"],
+    "/studies": ["study=WHO-search"],
+    "/v1/runs": ["id_end=WHO-run1", "job_id=WHO-job1", "workload=WHO-work", "limit=3"],
+    "/v1/run-outcomes": ["limit=3"],
+    "/v1/jobs": ["user=WHO", "name=WHO-gpt", "limit=2"],
+    "/v1/nodes": ["since_seconds=4000000000"],
+    "/v1/checks": ["system=lab"],
+    "/v1/weather": ["system=lab&workload=gpt", "system=lab&workload=WHO-work"],
+    **{f"/v1/{noun}": ["system=lab", "workload=WHO-work"] for noun in ("counters", "interference", "stragglers")},
+}
+ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is tried, WHO for whom it is about
+    **{f"/{page}{form}": [f"/{page}{form}"] for page in PAGES for form in ("", ".json")},
+    **{f"/runs/{{run_id}}{form}": [f"/runs/{RUN}{form}"] for form in ("", ".json")},
+    **{f"/v1/{noun}": [f"/v1/{noun}"] for noun in LISTS},
+    **{f"/v1/runs/{{run_id}}/{part}": [f"/v1/runs/{RUN}/{part}"] for part in OF_RUN},
+    "/v1/runs": ["/v1/runs"],
+    "/v1/runs/{run_id}": [f"/v1/runs/{RUN}"],
+    "/v1/runs/{run_id}/remaining": [f"/v1/runs/{RUN}/remaining?total_steps=20"],
+    "/v1/runs/{run_id}/batch-shares": [f"/v1/runs/{RUN}/batch-shares?batch=64"],
+    "/v1/runs/{run_id}/comparison": [f"/v1/runs/ann-run0/comparison?with={RUN}"],
+    "/v1/runs/{run_id}/export": [f"/v1/runs/{RUN}/export"],
+    "/v1/audit": ["/v1/audit"],
+    "/v1/jobs/{job_id}": [f"/v1/jobs/{JOB}", f"/v1/jobs/{JOB}?system=lab"],
+    "/v1/jobs/{job_id}/nodes": [f"/v1/jobs/{JOB}/nodes"],
+    "/v1/studies": ["/v1/studies"],
+    "/v1/studies:status": ["/v1/studies:status"],
+    "/v1/studies/{study_id}": [f"/v1/studies/{STUDY}", "/v1/studies/WHO-search"],
+    **{f"/v1/studies/{{study_id}}/{part}": [f"/v1/studies/{STUDY}/{part}"] for part in ("trials", "reports")},
+    "/v1/studies/{study_id}/trials/{trial_id}": [f"/v1/studies/{STUDY}/trials/{TRIAL}"],
+    "/v1/studies/{study_id}/runs/{run_id}/disturbance": [f"/v1/studies/{STUDY}/runs/WHO-run1/disturbance"],
+    "/v1/models": ["/v1/models"],
+    "/v1/models/{name}": ["/v1/models/run-seconds"],
+    "/v1/models/{name}/versions/{version}": ["/v1/models/run-seconds/versions/1"],
+    "/v1/operations/{operation_id}": ["/v1/operations/none"],
+    **{path: [path] for path in ("/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/static/crosswind.css")},
+    "/problems/{name}": ["/problems/not-found"],
+}
+POSTED: Mapping[str, list[tuple[str, Mapping[str, Any]]]] = {
+    "/v1/predictions": [("/v1/predictions", body) for body in (QUESTION, STRANGE, UNKNOWN, NAMELESS, LIKE)],
+    "/v1/predictions:batch": [
+        ("/v1/predictions:batch", {**body, "world_size": [RANKS]}) for body in (QUESTION, STRANGE, UNKNOWN, NAMELESS)
+    ],
+    "/v1/walltime-advice": [("/v1/walltime-advice", body) for body in (QUESTION, STRANGE, UNKNOWN, NAMELESS, LIKE)],
+    "/v1/scaling-advice": [
+        ("/v1/scaling-advice", {**body, "node_counts": [2, 4]}) for body in (QUESTION, STRANGE, UNKNOWN, NAMELESS, LIKE)
+    ],
+    "/v1/studies": [("/v1/studies", {"name": "ann-new", "space": SPACE, "objective": "step_p50_seconds"})],
+    **{
+        f"/v1/studies/{{study_id}}:{act}": [(f"/v1/studies/{STUDY}:{act}", body)]
+        for act, body in (("extend", {"trials": 5}), ("rename", {"name": "ann-other"}), ("delete", {}))
+    },
+    "/v1/runs/{run_id}:share": [(f"/v1/runs/{RUN}:share", {"shared": False})],
+    "/v1/runs/{run_id}:delete": [("/v1/runs/WHO-run22:delete", {})],
+    "/v1/studies/{study_id}:share": [(f"/v1/studies/{STUDY}:share", {"shared": False})],
+    "/v1/pseudonyms/{pseudonym}:reveal": [("/v1/pseudonyms/u-0123456789abcdef:reveal", {})],
+    "/v1/studies/{study_id}/trials:suggest": [(f"/v1/studies/{STUDY}/trials:suggest", {"owner": "ann-host"})],
+    "/v1/studies/{study_id}/trials:enqueue": [
+        (f"/v1/studies/{STUDY}/trials:enqueue", {"configurations": [{"batch": 9}]})
+    ],
+    **{
+        f"/v1/studies/{{study_id}}/trials/{{trial_id}}:{act}": [(f"/v1/studies/{STUDY}/trials/{TRIAL}:{act}", body)]
+        for act, body in (
+            ("heartbeat", {"owner": "ann-host"}),
+            ("report", {"reports": [{"step": 2, "value": 0.25}]}),
+            ("complete", {"objective": 0.1}),
+            ("fail", {"reason": "no"}),
+            ("retry", {}),
+            ("release", {}),
+            ("define", {"configuration": {"batch": 3}}),
+        )
+    },
+}
+ELSEWHERE = {  # what says nothing of rows: bodies of its own, or for administrators, by tests of their own
+    *("/v1/models/{name}/versions/{version}:promote", "/v1/models/{name}:rollback", "/v1/models/{name}:train"),
+    *("/v1/ingest/batches", "/v1/ingest/prometheus", "/v1/ingest/otlp/v1/metrics"),
+}
+
+
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """The store of ann and bob, once in each database."""
+    url = None if request.param == "sqlite" else request.getfixturevalue("lasting_postgres_url")
+    with Store.open(tmp_path_factory.mktemp("two") / "store", database=url) as opened:
+        fill(opened)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def app(store: Store) -> FastAPI:
+    """One application, and so one set of caches, for both."""
+    return create_app(store)
+
+
+@pytest.fixture(scope="module")
+def ann(app: FastAPI) -> TestClient:
+    return asking_as(app, ANN)
+
+
+@pytest.fixture(scope="module")
+def owner(app: FastAPI) -> TestClient:
+    return asking_as(app, OWNER)
+
+
+@pytest.fixture(scope="module")
+def secret(store: Store) -> re.Pattern[str]:
+    """The words that ann may not read: bob's mark, a number of his, and his pseudonym."""
+    with store.catalog.read() as session:
+        pseudonym = session.people.pseudonym(MARK)
+    return re.compile(f"{MARK}|{int(NUMBER)}|{pseudonym}", re.IGNORECASE)
+
+
+def addresses(path: str) -> list[str]:
+    plain = ASKED.get(path, [])
+    return [*plain, *(f"{path}?{query}" for query in QUERIES.get(path.removesuffix(".json"), ()))]
+
+
+def test_every_route_is_tried(app: FastAPI) -> None:
+    """Return a route that nobody has said how to try: add it above."""
+    routes = {(method, route.path) for route in routes_of(app) for method in (route.methods or set()) - {"HEAD"}}
+    tried = (
+        {("GET", path) for path in ASKED} | {("POST", path) for path in POSTED} | {("POST", path) for path in ELSEWHERE}
+    )
+    assert {("GET", "/static/{name}")} | tried - {("GET", "/static/crosswind.css")} == routes
+
+
+def test_no_answer_to_ann_says_anything_of_bobs(ann: TestClient, owner: TestClient, secret: re.Pattern[str]) -> None:
+    said_to_owner = ""
+    for path in ASKED:
+        for address in addresses(path):
+            get(owner, address.replace("WHO", "ann"))  # what is cached of this is not for ann
+            own = get(ann, address.replace("WHO", "ann"))
+            assert_free(own, address, secret)
+            assert own.status_code < 500, (address, own.text)
+            if "WHO" in address:
+                assert_as_of_nobody(get(ann, address.replace("WHO", MARK)), get(ann, address.replace("WHO", NOBODY)))
+            said_to_owner += get(owner, address.replace("WHO", MARK)).text if "export" not in address else ""
+    for part in ("run23", "job23", "node0", "train.py", "note", "work", "search", "study", "trial0", "value", "check0"):
+        assert f"{MARK}-{part}" in said_to_owner, f"the owner is told of no {MARK}-{part}: the test looks nowhere"
+    assert str(int(NUMBER)) in said_to_owner
+    assert len(set(secret.findall(said_to_owner))) >= 3, "the owner is told of no pseudonym"
+
+
+def test_no_question_of_anns_is_answered_with_anything_of_bobs(
+    ann: TestClient, owner: TestClient, secret: re.Pattern[str]
+) -> None:
+    said_to_owner = ""
+    for address, body in [pair for pairs in POSTED.values() for pair in pairs if not pair[0].endswith(":delete")]:
+        if "prediction" in address or "advice" in address:
+            owner.post(address, json=for_whom(body, "ann"))
+        own = ann.post(address.replace("WHO", "ann"), json=for_whom(body, "ann"))
+        assert_free(own, address, secret)
+        assert own.status_code < 500, (address, own.text)
+        if "WHO" in address or body is LIKE:
+            theirs, nobodys = (
+                ann.post(address.replace("WHO", who), json=for_whom(body, who)) for who in (MARK, NOBODY)
+            )
+            assert_as_of_nobody(theirs, nobodys)
+        elif "prediction" in address or "advice" in address:
+            said_to_owner += owner.post(address, json=for_whom(body, MARK)).text
+    for part in ("run", "work"):
+        assert f"{MARK}-{part}" in said_to_owner, f"the owner is told of no {MARK}-{part}: the test looks nowhere"
+
+
+def test_counts_are_of_anns_rows(ann: TestClient, owner: TestClient) -> None:
+    runs = 2 + RUNS
+    assert len(ann.get("/v1/runs?limit=100").json()["runs"]) == runs
+    assert len(owner.get("/v1/runs?limit=100").json()["runs"]) == 2 * runs
+    assert ann.get("/runs.json").json()["stored"] == runs
+    assert ann.get("/v1/jobs?limit=100").json()["jobs"] != []
+    assert len(ann.get("/v1/jobs?limit=100").json()["jobs"]) == RUNS
+    assert len(owner.get("/v1/jobs?limit=100").json()["jobs"]) == 2 * RUNS
+    assert [node["node"] for node in ann.get("/v1/nodes").json()["nodes"]] == [
+        "ann-node0",
+        "ann-node0.lab",
+        "ann-node1",
+    ]
+    assert {study["name"][:3] for study in ann.get("/v1/studies").json()["studies"]} == {"ann"}
+    assert f"crosswind_runs {runs}" in ann.get("/metrics").text
+    assert ann.get("/v1/stragglers?system=lab").json()["runs"] <= runs
+    assert ann.get("/v1/counters?system=lab").json()["runs"] == runs
+    effects = {who: client.get("/v1/interference?system=lab").json() for who, client in (("ann", ann), ("all", owner))}
+    assert (effects["ann"]["seen"]["job"], effects["all"]["seen"]["job"]) == (0, 2 * RUNS)
+
+
+def test_pages_lead_through_all_of_anns_runs_and_no_others(ann: TestClient) -> None:
+    seen, address = [], "/v1/runs?limit=3"
+    while address:
+        page = ann.get(address).json()
+        seen += [run["run_id"] for run in page["runs"]]
+        address = page["next_url"]
+    assert sorted(seen) == sorted(f"ann-run{number}" for number in range(RUNS + 2))
+
+
+def test_the_cohort_of_both_explains_anns_run_without_naming_bobs(ann: TestClient) -> None:
+    explanation = ann.get("/v1/runs/ann-run23/explanation").json()
+    assert explanation["cohort_runs"] == 2 * RUNS - 1
+    prediction = ann.post("/v1/predictions", json=QUESTION).json()
+    assert prediction["cohort_runs"] == 2 * RUNS
+    assert all(run["run_id"].startswith("ann-") for run in prediction["evidence"])
+
+
+def test_checks_of_other_nodes_are_there_to_compare_with_under_other_names(ann: TestClient) -> None:
+    earlier = ann.get("/v1/checks?system=lab").json()["earlier"]
+    nodes = {series["node"] for series in earlier}
+    assert "ann-node0" in nodes
+    assert any(node.startswith("another-") for node in nodes)
+
+
+def get(client: TestClient, address: str) -> Any:
+    """Return the answer, after waiting for a page that is being computed."""
+    for _ in range(100):
+        answer = client.get(address)
+        if answer.status_code not in (202, 503):
+            break
+        time.sleep(0.1)
+    return answer
+
+
+def for_whom(body: Any, who: str) -> Any:
+    if isinstance(body, Mapping):
+        return {name: for_whom(value, who) for name, value in body.items()}
+    return body.replace("WHO", who) if isinstance(body, str) else body
+
+
+def assert_free(answer: Any, address: str, secret: re.Pattern[str]) -> None:
+    said = f"{answer.headers} {answer.text}"
+    place = secret.search(said)
+    assert place is None, f"{address} says {said[max(0, place.start() - 100) : place.end() + 100]!r}"
+
+
+def assert_as_of_nobody(theirs: Any, nobodys: Any) -> None:
+    """Check that what is bob's looks as if it did not exist, but for the name that was asked for."""
+    plain = re.sub(MARK, NOBODY, unlike(theirs), flags=re.IGNORECASE)
+    assert (theirs.status_code, plain) == (nobodys.status_code, unlike(nobodys)), theirs.request.url
+
+
+def unlike(answer: Any) -> str:
+    """Return an answer without what differs from one request to the next."""
+    return re.sub(r'"(now_ns|now_at|at_ns|at)": ?("[^"]*"|[0-9]+)|content-length[^,]*,|etag[^,]*,', "", answer.text)
