@@ -11,8 +11,11 @@ from crosswind.api.answer_cache import AnswerCache, ExplanationCache
 from crosswind.api.auth import Authentication
 from crosswind.api.background_answers import BackgroundAnswers
 from crosswind.api.body_check import BodyCheck
+from crosswind.api.edge.edge import Edge
+from crosswind.api.edge.spool import Spool
 from crosswind.api.intake import Intake, segment_rule
 from crosswind.api.prefix import Prefix
+from crosswind.api.readiness import Readiness
 from crosswind.api.routes import (
     advice,
     batches,
@@ -84,6 +87,8 @@ def create_app(
     )
     client.prepare()
     app.state.page_client = client.with_compute(BackgroundAnswers(client.compute))
+    app.state.edge = Edge(settings.limits.within_files(), settings.root_path)
+    app.state.readiness = Readiness(store)
     app.state.request_counts = RequestCounts()
     app.state.intake = Intake(store, settings)
     app.state.series_intake = SeriesIntake(store, settings)
@@ -92,7 +97,9 @@ def create_app(
     problems.add_handlers(app)
     # The last one added sees a request first.
     rules = {batches.PATH: segment_rule(settings)} | series_rules(settings)
-    app.add_middleware(BodyCheck, limit_bytes=settings.body_bytes, rules=rules)
+    app.add_middleware(
+        BodyCheck, limit_bytes=settings.body_bytes, spool=Spool(settings.limits.spooled_bytes), rules=rules
+    )
     app.add_middleware(FailureHandler)
     app.add_middleware(Validators)
     app.add_middleware(GZipMiddleware, minimum_size=1000)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from crosswind.data.lake.compaction import compact
+from crosswind.data.lake.removal import remove_abandoned
 from crosswind.data.schema.errors import ConflictError, ProjectError
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.incoming import take_incoming
@@ -42,11 +43,16 @@ def _keep(store: Store, pause_seconds: float, ending: threading.Event) -> None:
         problems = _problems(lambda: take_incoming(store), "storing what runs left failed")
         if time.monotonic() >= due:
             due = time.monotonic() + pause_seconds
-            problems += _problems(lambda: compact(store.lake, is_over=ending.is_set).problems, "compaction failed")
+            problems += _problems(lambda: _tidy(store, ending), "compaction failed")
         for problem in problems:
             if problem not in logged:  # once, not every time
                 logged.add(problem)
                 _log.warning("%s", problem)
+
+
+def _tidy(store: Store, ending: threading.Event) -> list[str]:
+    remove_abandoned(store.home / "lake")
+    return compact(store.lake, is_over=ending.is_set).problems
 
 
 def _problems(work: Callable[[], list[str]], failure: str) -> list[str]:

@@ -28,12 +28,13 @@ SHOWN_ERRORS = 20
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of refusal: its name in the type URI, its status, and its remedy."""
+    """One kind of refusal: its name in the type URI, its status, its remedy, and when to try again."""
 
     name: str
     status: int
     title: str
     remedy: str
+    retry_seconds: int | None = None
 
 
 MALFORMED = Kind("malformed", 400, "The request cannot be read", "Send UTF-8 JSON as docs/api.md describes it.")
@@ -41,16 +42,22 @@ UNAUTHORIZED = Kind("unauthorized", 401, "A token is needed", "Send `Authorizati
 FORBIDDEN = Kind("forbidden", 403, "Wrong host or site", "Use a host name of the server, and its own pages.")
 NOT_FOUND = Kind("not-found", 404, "Not found", "Check the id or path against the list above it.")
 METHOD = Kind("method-not-allowed", 405, "Method not allowed", "Use a method that the Allow header names.")
-SLOW = Kind("too-slow", 408, "The request took too long to arrive", "Send it again.")
+SLOW = Kind("too-slow", 408, "The request took too long to arrive", "Send it again, over a faster connection.", 5)
 CONFLICT = Kind("conflict", 409, "Conflict with what is stored", "Read the present state, then decide again.")
 TOO_LARGE = Kind("too-large", 413, "The request is too large", "Send less at once.")
+ADDRESS = Kind("address-too-long", 414, "The address is too long", "Send a shorter path and query.")
 MEDIA_TYPE = Kind("unsupported-media-type", 415, "Unsupported format", "Send a format that `detail` names.")
 INVALID = Kind("invalid-input", 422, "A value is invalid", "Change the values that `detail` and `errors` name.")
+TOO_MANY = Kind("too-many-connections", 429, "Too many connections", "Use fewer connections at once, and keep them.", 5)
+HEAD = Kind(
+    "head-too-large", 431, "The header fields are too large", "Send fewer or shorter header fields and cookies."
+)
 INTERNAL = Kind("internal", 500, "The server failed", "Look for the reference in the server's log, and report it.")
-UNAVAILABLE = Kind("unavailable", 503, "Temporarily unavailable", "Try again; nothing was changed.")
+UNAVAILABLE = Kind("unavailable", 503, "Temporarily unavailable", "Try again; nothing was changed.", 5)
+BUSY = Kind("busy", 503, "The server is busy", "Try again; nothing was changed.", 2)
 KINDS = (
     *(MALFORMED, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, METHOD, SLOW, CONFLICT),
-    *(TOO_LARGE, MEDIA_TYPE, INVALID, INTERNAL, UNAVAILABLE),
+    *(TOO_LARGE, ADDRESS, MEDIA_TYPE, INVALID, TOO_MANY, HEAD, INTERNAL, UNAVAILABLE, BUSY),
 )
 # Without MalformedError: body_check.py parses requests, so a route meets a malformed file of the store, whose name is
 # private.
@@ -73,7 +80,7 @@ def problem(
 ) -> Response:
     """Return the refusal as a response; `further` members are added to those of RFC 9457."""
     facts = {"type": f"{root_path}/problems/{kind.name}", "title": kind.title, "status": kind.status, "detail": detail}
-    retry = {"Retry-After": "5"} if kind is UNAVAILABLE else {}
+    retry = {} if kind.retry_seconds is None else {"Retry-After": str(kind.retry_seconds)}
     return JSONResponse(
         {**facts, **further}, kind.status, headers={**retry, **headers}, media_type="application/problem+json"
     )

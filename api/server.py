@@ -1,5 +1,6 @@
 """Service of the application on a socket."""
 
+import asyncio
 import errno
 import gc
 import os
@@ -8,21 +9,24 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
 
 from crosswind.api.app import LOOPBACK, create_app
 from crosswind.api.background import background
+from crosswind.api.edge.connection import Connection
+from crosswind.api.edge.edge import Edge
 from crosswind.api.housekeeping import housekeeping
 from crosswind.api.settings import ServerSettings
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.store.store import Store
 
 GRACE_SECONDS = 5
-CONNECTIONS_MAX = 500
 
 
 def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[[str], None] | None = None) -> None:
@@ -48,13 +52,17 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
 
 def server_of(app: FastAPI) -> uvicorn.Server:
     """Return the server of an application, for sockets that are passed to its `run`."""
+    edge: Edge = app.state.edge
     config = uvicorn.Config(
         app,
-        access_log=False,  # /metrics counts requests; the log keeps what went wrong
-        log_level="warning",
+        http=cast(type[asyncio.Protocol], partial(Connection, edge=edge)),
+        ws="none",
+        access_log=False,  # /metrics counts requests; the log keeps what went wrong here, and not what clients send
+        log_level="error",
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=CONNECTIONS_MAX,
+        callback_notify=edge.sweep,
+        timeout_notify=0,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     return uvicorn.Server(config)

@@ -1,9 +1,10 @@
 """Settings of the server."""
 
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from crosswind.api.edge.limits import Limits
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import InvalidInputError
 
@@ -32,6 +33,7 @@ class ServerSettings:
     segment_bytes: int = 64 * 1024 * 1024  # of a segment unpacked
     rejected_bytes: int = 256 * 1024 * 1024  # of segments kept in quarantine because they were understood only in part
     intensity: CarbonIntensity | None = None
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

@@ -5,6 +5,8 @@ from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
 from crosswind.api.dependencies import StoreOf
+from crosswind.api.edge.edge import Edge
+from crosswind.api.readiness import Readiness
 from crosswind.api.telemetry import Family, Point, RequestCounts, exposition
 from crosswind.data.store.store import Store
 
@@ -24,10 +26,10 @@ async def health() -> Health:
 
 
 @router.get("/readyz")
-def readiness(store: StoreOf) -> Health:
-    """Answer once the store can be read."""
-    store.catalog.check()
-    store.lake.sets()
+def readiness(request: Request) -> Health:
+    """Answer while the store can be read and written."""
+    ready: Readiness = request.app.state.readiness
+    ready.check()
     return Health(status="ready")
 
 
@@ -35,8 +37,17 @@ def readiness(store: StoreOf) -> Health:
 def metrics(request: Request, store: StoreOf) -> PlainTextResponse:
     """Return the server's metrics, in Prometheus' text format 0.0.4."""
     counts: RequestCounts = request.app.state.request_counts
-    families = [*counts.families(), *stored_families(store)]
+    families = [*counts.families(), *edge_families(request.app.state.edge), *stored_families(store)]
     return PlainTextResponse(exposition(families), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def edge_families(edge: Edge) -> list[Family]:
+    """Return the connections, and those that were refused before any route saw a request, as metrics."""
+    refused = [Point(count, {"kind": kind}) for kind, count in edge.refusals.items()]
+    return [
+        Family("crosswind_http_connections", "gauge", "Connections within the limits.", [Point(edge.connection_count)]),
+        Family("crosswind_http_refused_total", "counter", "Refusals before any route, by kind.", refused),
+    ]
 
 
 def stored_families(store: Store) -> list[Family]:

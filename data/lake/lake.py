@@ -143,7 +143,7 @@ class Lake:
     def publish(self, staged: Sequence[Staged]) -> list[Path]:
         """The other half, which waits for the disk: the files stand where queries find them. Raises: OSError."""
         try:
-            touched = {folder for hidden, path in staged for folder in land(hidden, path)}
+            touched = land(staged)
         finally:
             drop(staged)
         for folder in touched:

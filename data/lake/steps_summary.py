@@ -158,7 +158,7 @@ def summarise(lake: Lake, problems: list[str]) -> int:
     if damaged:  # all of it is looked at again the next time
         begun.unlink()
     else:
-        land(begun, lake.root / SUMMARISED)
+        land([(begun, lake.root / SUMMARISED)])
     problems += damaged
     return written
 

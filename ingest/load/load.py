@@ -21,6 +21,7 @@ from crosswind.data.schema.run import Rank, Run
 from crosswind.data.schema.steps import LOOP_SETS
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.batch_builder import BatchBuilder, parse_quickly
+from crosswind.ingest.load.extent import believed, check_extent
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.spool.abandoned import is_abandoned_in
@@ -198,8 +199,10 @@ def _content(store: Store, frames: Iterable[Frame | SweepRows], path: Readable) 
             _take(frame, content)
         except ProjectError as error:
             reasons.append(str(error))
-    content.tables = content.builder.tables()
-    reasons += content.builder.refused
+    believable = [believed(table) for table in content.builder.tables()]
+    content.tables = [table for table, _ in believable]
+    check_extent(content.tables)
+    reasons += [*content.builder.refused, *(reason for _, reason in believable if reason)]
     content.refused_frames = len(reasons)
     content.problems += [f"{path.name}: {reason}" for reason in reasons[:QUOTED]]
     if len(reasons) > QUOTED:
