@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from crosswind.client.local import explain_anew
 from crosswind.data.catalog.catalog import Ingested
 from crosswind.data.catalog.runs import ANY_RUN
 from crosswind.data.schema.answers.explanations import Explanation
 from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
-from crosswind.models.explain.explain import explain_runs
-from crosswind.models.next_run.cases import jobs_revision
 
 EXPLANATIONS_MAX = 5000  # each is some kilobytes
 ANSWERS_MAX = 64  # one about thousands of nodes is some megabytes
@@ -39,7 +38,7 @@ class ExplanationCache:
         cached = self._cached(revision)
         explanations = {run.run_id: cached[run.run_id] for run in runs if run.run_id in cached}
         missing = [run for run in runs if run.run_id not in explanations]
-        fresh = explain_runs(store, missing) if missing else {}
+        fresh = explain_anew(store, missing) if missing else {}
         self._keep(revision, fresh)
         return {**explanations, **fresh}
 
@@ -82,6 +81,8 @@ class AnswerCache:
         self, store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Return the answer. Raises: as the question, whose errors are not cached."""
+        from crosswind.models.next_run.cases import jobs_revision  # noqa: PLC0415 - heavy
+
         key = key_of_question(question, *args, **kwargs)
         with self._question_locks[hash(key) % LOCKS]:
             revision, cached = (_revision(store), jobs_revision(store)), self._cached(key)

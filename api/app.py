@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from importlib.metadata import version
 
+from anyio import CapacityLimiter
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
@@ -14,6 +15,7 @@ from crosswind.api.body_check import BodyCheck
 from crosswind.api.edge.edge import Edge
 from crosswind.api.edge.spool import Spool
 from crosswind.api.intake import Intake, segment_rule
+from crosswind.api.late_pages import add_pages_later
 from crosswind.api.prefix import Prefix
 from crosswind.api.readiness import Readiness
 from crosswind.api.routes import (
@@ -28,7 +30,6 @@ from crosswind.api.routes import (
     models,
     nodes,
     operations,
-    pages,
     parameters,
     predictions,
     remaining,
@@ -46,6 +47,7 @@ from crosswind.api.security_headers import FailureHandler, SecurityHeaders, Vali
 from crosswind.api.series_intake import SeriesIntake, series_rules
 from crosswind.api.settings import ServerSettings
 from crosswind.api.telemetry import RequestCounts, Telemetry
+from crosswind.api.workers import AT_ONCE, Workers
 from crosswind.client.local import Local
 from crosswind.data.store.store import Store
 from crosswind.models.registry.trainer import Trainer
@@ -56,7 +58,7 @@ ROUTERS = (  # matched one after the other: the most frequent requests first
     *(predictions, batches, trials, parameters, health),
     *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations),
     *(counters, interference),
-    *(stragglers, studies, disturbances, series, checks, problems, pages),
+    *(stragglers, studies, disturbances, series, checks, problems),
 )
 LOOPBACK = ServerSettings()
 FRESH_SECONDS = 1.0  # after which a prediction takes in runs that have ended since
@@ -85,18 +87,20 @@ def create_app(
         fresh_seconds=FRESH_SECONDS,
         weather_fresh_seconds=WEATHER_FRESH_SECONDS,
     )
-    client.prepare()
     app.state.page_client = client.with_compute(BackgroundAnswers(client.compute))
     app.state.edge = Edge(settings.limits.within_files(), settings.root_path)
     app.state.readiness = Readiness(store)
+    app.state.prediction_places = CapacityLimiter(AT_ONCE)
     app.state.request_counts = RequestCounts()
     app.state.intake = Intake(store, settings)
     app.state.series_intake = SeriesIntake(store, settings)
     for module in ROUTERS:
         app.include_router(module.router)
+    add_pages_later(app)
     problems.add_handlers(app)
     # The last one added sees a request first.
     rules = {batches.PATH: segment_rule(settings)} | series_rules(settings)
+    app.add_middleware(Workers)
     app.add_middleware(
         BodyCheck, limit_bytes=settings.body_bytes, spool=Spool(settings.limits.spooled_bytes), rules=rules
     )

@@ -11,7 +11,7 @@ from anyio.to_thread import run_sync
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from crosswind.api.auth import SAFE_METHODS
+from crosswind.api.cross_site import SAFE_METHODS
 from crosswind.api.edge.spool import MEMORY_BYTES, Body, Spool
 from crosswind.api.prefix import inner_path
 from crosswind.api.problems import BUSY, MALFORMED, MEDIA_TYPE, TOO_LARGE, Kind, problem, shown

@@ -23,6 +23,7 @@ from crosswind.api.edge.connection import Connection
 from crosswind.api.edge.edge import Edge
 from crosswind.api.housekeeping import housekeeping
 from crosswind.api.settings import ServerSettings
+from crosswind.api.workers import prompt_threads
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.store.store import Store
 
@@ -42,7 +43,7 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
                 ready(url_of(listening, settings))
             gc.freeze()  # scanning the loaded modules again and again took a fifth of the time
             try:
-                with housekeeping(store), background(app.state.runner):
+                with prompt_threads(), housekeeping(store), background(app.state.runner):
                     server.run(sockets=[listening])
             finally:
                 gc.unfreeze()

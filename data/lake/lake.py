@@ -17,11 +17,10 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -35,6 +34,9 @@ from crosswind.data.schema.errors import InvalidInputError, MalformedError, NotF
 from crosswind.data.schema.metric import Column, Kind, MetricSet, Scalar, is_name
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.steps import LOOP_SETS
+
+if TYPE_CHECKING:  # heavy, and needed by the frames alone
+    import pandas as pd
 
 ARROW_TYPES = {
     "int64": pa.int64(),
@@ -237,7 +239,7 @@ class Lake:
         folders = [folder for folder in self.root.glob("set=*") if next(folder.glob("date=*/part-*.parquet"), None)]
         return sorted(name for folder in folders if is_name(name := folder.name.removeprefix("set=")))
 
-    def frame(self, sql: str, parameters: Sequence[object] = (), *, within: Span = ALWAYS) -> pd.DataFrame:
+    def frame(self, sql: str, parameters: Sequence[object] = (), *, within: Span = ALWAYS) -> "pd.DataFrame":
         """The answer to a query in which every set is a view of its name, converted to base units.
 
         Files that hold nothing of the time `within` are not opened; the query says itself which rows it wants. Sets

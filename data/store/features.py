@@ -3,9 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from crosswind.data.catalog.runs import ANY_RUN, RunFilter
 from crosswind.data.lake.steps_summary import time_of
@@ -13,6 +11,9 @@ from crosswind.data.schema.answers.runs import ListedRun, RunOutcome
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.steps import COLLECTIVES, NOT_SEEN, PHASES
 from crosswind.data.store.store import Store
+
+if TYPE_CHECKING:  # heavy
+    import pandas as pd
 
 WARM_UP_STEPS = 3  # the first steps allocate, compile and connect; they are measured but not compared
 EVERY_RUN = 100_000
@@ -37,7 +38,7 @@ def cohort_key(run: Run) -> str:
     return json.dumps([run.system, run.workload, dict(run.configuration), run.world_size], sort_keys=True)
 
 
-def summaries(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
+def summaries(store: Store, runs: Sequence[Run]) -> "pd.DataFrame":
     """One row a run in the order given: identity, times, and step outcomes (null where a run recorded no steps).
 
     Columns: run_id workload system cohort state world_size started_ns run_seconds steps step_p05_seconds
@@ -45,6 +46,8 @@ def summaries(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
     steps and ranks; null for `comm` if no collective was seen). A step's duration is that of its slowest rank; warm-up
     steps are left out.
     """
+    import pandas as pd  # noqa: PLC0415
+
     rows = pd.DataFrame([_identity(run) for run in runs], columns=list(_identity_columns()), dtype=object)
     types = {"world_size": "Int64", "started_ns": "Int64", "run_seconds": "float64"}  # a float would round the time
     identity = rows.astype(types).infer_objects()
@@ -78,7 +81,7 @@ def all_runs(store: Store, wanted: RunFilter = ANY_RUN, *, limit: int = EVERY_RU
         return session.runs.find(wanted, limit=limit)[::-1]
 
 
-def steps_of(store: Store, run_id: str) -> pd.DataFrame:
+def steps_of(store: Store, run_id: str) -> "pd.DataFrame":
     """Every step of every rank of a run, in seconds, ordered by step and rank. Raises: NotFoundError."""
     with store.catalog.read() as session:
         run = session.runs.get(run_id)

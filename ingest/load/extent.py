@@ -1,6 +1,5 @@
 """The extent of a batch: a small one could otherwise name so many days that each of its rows made a file."""
 
-import time
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -29,12 +28,20 @@ def check_extent(tables: Sequence[pa.Table]) -> None:
             raise InvalidInputError(f"batch of {count} {name}: expected at most {most}")
 
 
-def believed(table: pa.Table, now_ns: int | None = None) -> tuple[pa.Table, str | None]:
-    """Return the rows from 1970 until tomorrow, and a sentence on the others if there are any."""
-    last = (time.time_ns() if now_ns is None else now_ns) + AHEAD_NS
+def believed(tables: Sequence[pa.Table], now_ns: int) -> tuple[list[pa.Table], list[str]]:
+    """Return the rows from 1970 until tomorrow, and a sentence for each set that has others."""
+    kept = [_believed(table, now_ns + AHEAD_NS) for table in tables]
+    reasons = [
+        f"rows of {set_of(table.schema).name}: {len(table) - len(rest)} before 1970 or more than a day ahead of this "
+        "clock are left out"
+        for table, rest in zip(tables, kept, strict=True)
+        if len(rest) < len(table)
+    ]
+    return kept, reasons
+
+
+def _believed(table: pa.Table, last_ns: int) -> pa.Table:
     limits = pc.min_max(table["ts_ns"]).as_py()
-    if not len(table) or (limits["min"] >= 0 and limits["max"] <= last):
-        return table, None
-    kept = table.filter(pc.and_(pc.greater_equal(table["ts_ns"], 0), pc.less_equal(table["ts_ns"], last)))
-    name, count = set_of(table.schema).name, len(table) - len(kept)
-    return kept, f"rows of {name}: {count} before 1970 or more than a day ahead of this clock are left out"
+    if not len(table) or (limits["min"] >= 0 and limits["max"] <= last_ns):
+        return table
+    return table.filter(pc.and_(pc.greater_equal(table["ts_ns"], 0), pc.less_equal(table["ts_ns"], last_ns)))

@@ -142,23 +142,31 @@ def _move_in(store: Store, path: Path, loaded: Loaded) -> None:
         loaded.problems.append(f"{path} was stored as far as it is understood, and cannot be {where}: {error.strerror}")
 
 
+@dataclass(frozen=True)
+class Sent:
+    """A segment that came over the network: what its sender calls it, and the time here."""
+
+    identity: str
+    came_ns: int
+
+
 def load_segment(
-    store: Store, path: Readable, loaded: Loaded, *, quarantine: Path | None = None, identity: str | None = None
+    store: Store, path: Readable, loaded: Loaded, *, quarantine: Path | None = None, sent: Sent | None = None
 ) -> bool:
     """Store one sealed segment. Return whether all of it was understood; one stored before changes nothing.
 
-    A segment of which not everything was understood is copied to `quarantine` before it counts as stored; `identity`
-    is its `batch_id`, where the caller knows it.
+    A segment of which not everything was understood is copied to `quarantine` before it counts as stored. Of one
+    that was `sent` the extent is checked.
     Raises: MalformedError, InvalidInputError, UnavailableError.
     """
-    identity = identity or batch_id(path)
+    identity = sent.identity if sent else batch_id(path)
     with store.catalog.read() as session:
         if session.has_batch(identity):
             loaded.duplicates += 1
             return True
     reader = SegmentReader(path, parse_quickly)
     with store.lake.turn:
-        content = _content(store, reader, path)
+        content = _content(store, reader, path, sent)
         parts = {f"{identity[:32]}-{number}": table for number, table in enumerate(content.tables)}
         staged = store.lake.stage(parts)
     if reader.report.reason:
@@ -192,17 +200,19 @@ def _note(store: Store, identity: str, origin: str, content: _Content) -> bool:
     return True
 
 
-def _content(store: Store, frames: Iterable[Frame | SweepRows], path: Readable) -> _Content:
+def _content(store: Store, frames: Iterable[Frame | SweepRows], path: Readable, sent: Sent | None) -> _Content:
     content, reasons = _Content(BatchBuilder(store.lake.check)), []
     for frame in frames:
         try:
             _take(frame, content)
         except ProjectError as error:
             reasons.append(str(error))
-    believable = [believed(table) for table in content.builder.tables()]
-    content.tables = [table for table, _ in believable]
-    check_extent(content.tables)
-    reasons += [*content.builder.refused, *(reason for _, reason in believable if reason)]
+    content.tables = content.builder.tables()
+    reasons += content.builder.refused
+    if sent is not None:
+        content.tables, unbelievable = believed(content.tables, sent.came_ns)
+        reasons += unbelievable
+        check_extent(content.tables)
     content.refused_frames = len(reasons)
     content.problems += [f"{path.name}: {reason}" for reason in reasons[:QUOTED]]
     if len(reasons) > QUOTED:

@@ -51,6 +51,14 @@ class Batch:
     model: str | None = None
     unit: str = "s"
 
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.seconds).all():
+            place = int(np.flatnonzero(~np.isfinite(self.seconds).all(axis=1))[0])
+            raise InvalidInputError(
+                f"run {place} of {len(self.seconds)}: no finite {self.outcome} follows from what is recorded, expected "
+                "one that is closer to that"
+            )
+
 
 @dataclass
 class NextRunModel:

@@ -8,8 +8,8 @@ from starlette.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
 from crosswind.api.app import create_app
-from crosswind.api.auth import host_name
 from crosswind.api.body_check import BodyCheck, BodyRule
+from crosswind.api.cross_site import host_name
 from crosswind.api.edge.spool import Spool
 from crosswind.api.problems import KINDS
 from crosswind.api.settings import ServerSettings

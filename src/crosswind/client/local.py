@@ -91,10 +91,6 @@ class Local:
         """Return a client of the same store with another cache."""
         return replace(self, compute=compute)
 
-    def prepare(self) -> None:
-        """Import the models, so that the first request does not wait for that."""
-        _ = self.predictor, self.forecaster, self.studies
-
     @cached_property
     def predictor(self) -> RunPredictor:
         """The predictor of runs to come, with its fitted models."""
