@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from crosswind.data.catalog.database import NO_ANSWER
+from crosswind.data.catalog.database import NO_ANSWER, DamagedCatalogError
 from crosswind.data.schema.errors import (
     ConflictError,
     InvalidInputError,
@@ -92,6 +92,7 @@ def add_handlers(app: FastAPI) -> None:
         app.add_exception_handler(refusal, _refused)
     app.add_exception_handler(RequestValidationError, _not_valid)
     app.add_exception_handler(HTTPException, _by_status)
+    app.add_exception_handler(DamagedCatalogError, _damaged)
     for error in NO_ANSWER:
         app.add_exception_handler(error, _no_database)
 
@@ -153,6 +154,13 @@ def _first(kinds: Iterable[Kind], status: int) -> Kind:
 def _no_database(request: Request, error: Exception) -> Response:
     log.error("the catalog does not answer %s %r", request.method, request.url.path, exc_info=error)
     return problem(UNAVAILABLE, "the catalog does not answer", root_path=_root_path(request))
+
+
+def _damaged(request: Request, error: Exception) -> Response:
+    log.error("%s", error)
+    return problem(
+        UNAVAILABLE, "the catalog is damaged; the server's log says what to do", root_path=_root_path(request)
+    )
 
 
 def _root_path(request: Request) -> str:

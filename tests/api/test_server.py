@@ -19,6 +19,7 @@ from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.store.store import Store
 
 SERVE = """
+import os
 import sys
 from pathlib import Path
 from crosswind.api.server import serve
@@ -27,6 +28,7 @@ from crosswind.data.store.store import Store
 with Store.open(Path(sys.argv[1])) as store:
     serve(store, ServerSettings(port=0), ready=lambda url: print(url, flush=True))
 print("ended", flush=True)
+os._exit(0)  # as the verb does where a training goes on
 """
 STUDY = {"name": "n", "space": {"batch": {"kind": "int", "low": 1, "high": 64}}, "objective": "o"}
 
