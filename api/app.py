@@ -49,6 +49,7 @@ from crosswind.api.settings import ServerSettings
 from crosswind.api.telemetry import RequestCounts, Telemetry
 from crosswind.api.workers import AT_ONCE, Workers
 from crosswind.client.local import Local
+from crosswind.data.lake.skipped import Skipped
 from crosswind.data.store.store import Store
 from crosswind.models.registry.trainer import Trainer
 from crosswind.models.training.operations import Runner
@@ -88,6 +89,7 @@ def create_app(
         weather_fresh_seconds=WEATHER_FRESH_SECONDS,
     )
     app.state.page_client = client.with_compute(BackgroundAnswers(client.compute))
+    store.lake.skipped = Skipped(store.lake.root)
     app.state.edge = Edge(settings.limits.within_files(), settings.root_path)
     app.state.readiness = Readiness(store)
     app.state.prediction_places = CapacityLimiter(AT_ONCE)

@@ -12,7 +12,7 @@ LINE = re.compile(r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+')
 
 def test_the_server_lives_and_is_ready(client: TestClient) -> None:
     assert client.get("/healthz").json() == {"status": "ok"}
-    assert client.get("/readyz").json() == {"status": "ready"}
+    assert client.get("/readyz").json() == {"status": "ready", "coverage": {"damaged": 0, "files": []}}
 
 
 def test_without_its_database_the_server_lives_but_is_not_ready(client: TestClient, store: Store) -> None:
