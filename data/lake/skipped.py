@@ -72,10 +72,10 @@ class Skipped:
 
 def _state(path: Path) -> tuple[int, int]:
     try:
-        found = path.stat()
+        facts = path.stat()
     except OSError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    return facts.st_mtime_ns, facts.st_size
 
 
 def _has_ends(path: Path) -> bool:
