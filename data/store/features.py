@@ -43,8 +43,8 @@ def summaries(store: Store, runs: Sequence[Run]) -> "pd.DataFrame":
 
     Columns: run_id workload system cohort state world_size started_ns run_seconds steps step_p05_seconds
     step_p50_seconds step_p95_seconds step_mean_seconds step_cov_ratio and one `<phase>_seconds` a phase (mean over
-    steps and ranks; null for `comm` if no collective was seen). A step's duration is that of its slowest rank; warm-up
-    steps are left out.
+    steps and ranks; null for `comm` if no wait for a collective was seen). A step's duration is that of its slowest
+    rank; warm-up steps are left out.
     """
     import pandas as pd  # noqa: PLC0415
 
