@@ -17,6 +17,7 @@ from crosswind.ingest.ship.zstd import zstd_module
 from crosswind.ingest.spool.spool import SpoolWriter, sealed_segments
 
 MEMORY_MB = 600
+PROMPT_SECONDS = 10.0  # on a busy machine; held up, it would be a minute
 Server = tuple[str, "subprocess.Popen[str]"]
 
 
@@ -45,16 +46,29 @@ def test_idle_connections_lock_nobody_out(server: Server, attacker: Attacker) ->
         attacker.send(b"")
     for path in ("/healthz", "/v1/runs", "/readyz"):
         status, seconds = attacker.get(path)
-        assert (status, seconds < 2) == (200, True)
+        assert (status, seconds < PROMPT_SECONDS) == (200, True)
 
 
 def test_slow_senders_hold_up_nobody(server: Server, attacker: Attacker, tmp_path: Path) -> None:
+    before = unnamed_files(server[1].pid)  # what it has from pytest
     for _ in range(450):
         attacker.send(SEGMENT_HEAD + b"Content-Length: 2000001\r\n\r\n" + b"x" * 2_000_000)
     status, seconds = sent(server[0], segment(tmp_path))
-    assert (status, seconds < 2) == (201, True)
-    assert attacker.get("/healthz")[1] < 0.5
+    assert (status, seconds < PROMPT_SECONDS) == (201, True)
+    assert attacker.get("/healthz")[1] < PROMPT_SECONDS
     assert resident_mb(server[1].pid, "VmHWM") < MEMORY_MB
+    assert len(unnamed_files(server[1].pid)) > 400
+    attacker.close()
+    deadline = time.monotonic() + 10
+    while unnamed_files(server[1].pid) != before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert unnamed_files(server[1].pid) == before
+
+
+def unnamed_files(pid: int) -> list[str]:
+    """Return the files that a process holds open and nobody else can see."""
+    opened = [path.readlink() for path in Path(f"/proc/{pid}/fd").iterdir() if path.is_symlink()]
+    return [str(path) for path in opened if str(path).startswith("/tmp/") and "(deleted)" in str(path)]
 
 
 def test_a_small_segment_cannot_make_thousands_of_files(server: Server, tmp_path: Path) -> None:
@@ -62,7 +76,7 @@ def test_a_small_segment_cannot_make_thousands_of_files(server: Server, tmp_path
         writer.append_rows(HEAT, {"ts_ns": [day * DAY_NS for day in range(4001)]})
     [path] = sealed_segments(tmp_path)
     status, seconds = sent(server[0], path)
-    assert (status, seconds < 2) == (422, True)
+    assert (status, seconds < PROMPT_SECONDS) == (422, True)
 
 
 @pytest.mark.thorough
