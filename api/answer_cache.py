@@ -11,7 +11,6 @@ from crosswind.data.catalog.catalog import Ingested
 from crosswind.data.catalog.runs import ANY_RUN
 from crosswind.data.schema.access import ALL_ROWS
 from crosswind.data.store.store import Store
-from crosswind.models.next_run.cases import jobs_revision
 
 ANSWERS_MAX = 64  # one about thousands of nodes is some megabytes
 LOCKS = 16  # questions that are computed at the same time; some of more wait for others
@@ -49,6 +48,8 @@ class AnswerCache:
         self, store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Return the answer. Raises: as the question, whose errors are not cached."""
+        from crosswind.models.next_run.cases import jobs_revision  # noqa: PLC0415 - heavy
+
         key = key_of_question(store, question, *args, **kwargs)
         with self._question_locks[hash(key) % LOCKS]:
             revision, cached = (_revision(store), jobs_revision(store.whole)), self._cached(key)

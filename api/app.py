@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from importlib.metadata import version
 
+from anyio import CapacityLimiter
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route
@@ -16,8 +17,12 @@ from crosswind.api.answer_cache import AnswerCache
 from crosswind.api.auth import Authentication
 from crosswind.api.background_answers import BackgroundAnswers
 from crosswind.api.body_check import BodyCheck
+from crosswind.api.edge.edge import Edge
+from crosswind.api.edge.spool import Spool
 from crosswind.api.intake import Intake, segment_rule
+from crosswind.api.late_pages import add_pages_later
 from crosswind.api.prefix import Prefix
+from crosswind.api.readiness import Readiness
 from crosswind.api.routes import (
     advice,
     batches,
@@ -32,7 +37,6 @@ from crosswind.api.routes import (
     nodes,
     operations,
     own_rows,
-    pages,
     parameters,
     predictions,
     remaining,
@@ -51,7 +55,9 @@ from crosswind.api.security_headers import FailureHandler, SecurityHeaders, Vali
 from crosswind.api.series_intake import SeriesIntake, series_rules
 from crosswind.api.settings import ServerSettings
 from crosswind.api.telemetry import RequestCounts, Telemetry
+from crosswind.api.workers import AT_ONCE, Workers
 from crosswind.client.local import Local
+from crosswind.data.lake.skipped import Skipped
 from crosswind.data.store.store import Store
 from crosswind.models.registry.trainer import Trainer
 from crosswind.models.training.operations import Runner
@@ -61,7 +67,7 @@ ROUTERS = (  # matched one after the other: the most frequent requests first
     *(predictions, batches, trials, parameters, health),
     *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations, own_rows),
     *(counters, interference),
-    *(stragglers, studies, disturbances, series, checks, tokens, problems, login, pages),
+    *(stragglers, studies, disturbances, series, checks, tokens, problems, login),
 )
 LOOPBACK = ServerSettings()
 FRESH_SECONDS = 1.0  # after which a prediction takes in runs that have ended since
@@ -89,8 +95,11 @@ def create_app(
         fresh_seconds=FRESH_SECONDS,
         weather_fresh_seconds=WEATHER_FRESH_SECONDS,
     )
-    client.prepare()
     app.state.page_client = client.with_compute(BackgroundAnswers(client.compute))
+    store.lake.skipped = Skipped(store.lake.root)
+    app.state.edge = Edge(settings.limits.within_files(), settings.root_path)
+    app.state.readiness = Readiness(store)
+    app.state.prediction_places = CapacityLimiter(AT_ONCE)
     app.state.request_counts = RequestCounts()
     app.state.intake = Intake(store, settings)
     app.state.series_intake = SeriesIntake(store, settings)
@@ -100,10 +109,14 @@ def create_app(
     app.state.callers = Callers(settings, app.state.tokens)
     for module in ROUTERS:
         app.include_router(module.router)
+    add_pages_later(app)
     problems.add_handlers(app)
     # The last one added sees a request first.
     rules = {batches.PATH: segment_rule(settings)} | series_rules(settings) | dict.fromkeys(login.PATHS, login.FORM)
-    app.add_middleware(BodyCheck, limit_bytes=settings.body_bytes, rules=rules)
+    app.add_middleware(Workers)
+    app.add_middleware(
+        BodyCheck, limit_bytes=settings.body_bytes, spool=Spool(settings.limits.spooled_bytes), rules=rules
+    )
     app.add_middleware(FailureHandler)
     app.add_middleware(Validators)
     app.add_middleware(GZipMiddleware, minimum_size=1000)
@@ -115,6 +128,6 @@ def create_app(
 
 
 def routes_of(app: FastAPI) -> list[Route]:
-    """Return every route of the application, in the order in which they are tried."""
+    """Return every route of the application but the pages', in the order in which they are tried."""
     routes = [*app.routes, *(route for module in ROUTERS for route in module.router.routes)]
     return [route for route in routes if isinstance(route, Route)]

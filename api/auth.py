@@ -1,7 +1,7 @@
 """Checks of a request's host, origin and caller, before anything of its body is read."""
 
 import logging
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
@@ -9,13 +9,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crosswind.api.access.caller import PRINCIPAL, TOKEN_ID, Callers, UnauthorizedError
 from crosswind.api.access.scopes import Needs
+from crosswind.api.cross_site import CrossSite
 from crosswind.api.paging import CALLER_MARK
 from crosswind.api.prefix import inner_path
-from crosswind.api.problems import FORBIDDEN, OUT_OF_SCOPE, UNAUTHORIZED, UNAVAILABLE, problem, shown
+from crosswind.api.problems import FORBIDDEN, OUT_OF_SCOPE, UNAUTHORIZED, UNAVAILABLE, problem
 from crosswind.api.settings import ServerSettings
 from crosswind.data.catalog.database import NO_ANSWER
 
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 CHALLENGE = 'Bearer realm="crosswind", Basic realm="crosswind"'
 LOGIN = "login"
 log = logging.getLogger("crosswind.api")
@@ -29,7 +29,7 @@ class Authentication:
         self.settings = settings
         self._callers = callers
         self._needs = needs
-        self._host_names = settings.host_names
+        self._cross_site = CrossSite(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with its caller in its state, or answer with a problem."""
@@ -40,7 +40,7 @@ class Authentication:
 
     async def _refusal(self, scope: Scope) -> Response | None:
         root_path, headers = scope.get("root_path", ""), Headers(scope=scope)
-        if reason := self._cross_site(scope["method"], headers):
+        if reason := self._cross_site.refusal(scope["method"], headers):
             return problem(FORBIDDEN, reason, root_path=root_path)
         need = self._needs.of(scope["method"], inner_path(scope["path"], root_path))
         if need is None:
@@ -59,22 +59,6 @@ class Authentication:
         CALLER_MARK.set(caller.principal.mark)
         return None
 
-    def _cross_site(self, method: str, headers: Headers) -> str | None:
-        """Return why the request seems to come from another site, or None.
-
-        A page elsewhere may have its own name resolve to our address (DNS rebinding), or send a form here.
-        """
-        host = host_name(headers.get("host", ""))
-        if self._host_names is not None and host not in self._host_names:
-            return f"host {shown(host)} is not one of {', '.join(sorted(self._host_names))}"
-        origin = headers.get("origin")
-        if origin is None or method in SAFE_METHODS:
-            return None
-        caller = host_name(urlsplit(origin).netloc) if origin != "null" else origin
-        if caller == host or caller in {name.lower() for name in self.settings.hosts}:
-            return None
-        return f"origin {shown(origin)} is another site than {shown(host)}"
-
 
 def _unauthorized(scope: Scope, headers: Headers, detail: str) -> Response:
     """Return the way to the login page for a browser that opens a page, and a challenge for everybody else."""
@@ -85,9 +69,3 @@ def _unauthorized(scope: Scope, headers: Headers, detail: str) -> Response:
         way = "../" * max(0, path.count("/") - 1) + LOGIN
         return RedirectResponse(f"{way}?next={quote(wanted, safe='')}", 303)
     return problem(UNAUTHORIZED, detail, root_path=root_path, headers={"WWW-Authenticate": CHALLENGE})
-
-
-def host_name(host: str) -> str:
-    """Return the name in a Host header: lower case, no port; an IPv6 address keeps its brackets."""
-    name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
-    return name.lower().rstrip(".")

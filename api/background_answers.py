@@ -3,16 +3,17 @@
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, wait
 from functools import partial
-from threading import Lock, Thread
+from threading import Lock, Semaphore, Thread
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from crosswind.api.answer_cache import key_of_question
+from crosswind.api.workers import AT_ONCE
 from crosswind.client.local import Compute
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.store.store import Store
 
 WAIT_SECONDS = 2.0
-QUESTIONS_MAX = 8  # computed at the same time
+QUESTIONS_MAX = 8  # computed, or next in turn
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -28,6 +29,7 @@ class BackgroundAnswers:
         self._compute = compute
         self._wait_seconds = wait_seconds
         self._lock = Lock()
+        self._turn = Semaphore(AT_ONCE)
         self._futures: dict[Hashable, Future[Any]] = {}
 
     def __call__(
@@ -53,7 +55,8 @@ class BackgroundAnswers:
 
     def _work(self, key: Hashable, task: Callable[[], object]) -> None:
         try:
-            answer = task()
+            with self._turn:
+                answer = task()
         except BaseException as error:  # noqa: BLE001 - the waiting callers raise it
             self._ended(key).set_exception(error)
         else:

@@ -1,4 +1,4 @@
-"""Checks of a request's body: media type, size, time to arrive, and shape of JSON."""
+"""Checks of a request's body: media type, size, and shape of JSON."""
 
 import json
 import math
@@ -6,116 +6,102 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from anyio import CapacityLimiter, fail_after
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from crosswind.api.auth import SAFE_METHODS
+from crosswind.api.cross_site import SAFE_METHODS
+from crosswind.api.edge.spool import MEMORY_BYTES, Body, Spool
 from crosswind.api.prefix import inner_path
-from crosswind.api.problems import MALFORMED, MEDIA_TYPE, SLOW, TOO_LARGE, Kind, problem, shown
+from crosswind.api.problems import BUSY, MALFORMED, MEDIA_TYPE, TOO_LARGE, Kind, problem, shown
 from crosswind.api.wire import is_storable
-from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
 
 DEPTH = 32
-DRAINED = 8  # times the limit that is read at most
-CUT_OFF = (TOO_LARGE, SLOW)
+Check = Callable[[bytes], None]
+AT_ONCE = 4  # large bodies in memory and checked: in threads, as a check may take some time
 
 
 @dataclass(frozen=True)
 class BodyRule:
-    """Limits on a route's body: media types, size, a `check` of its content, and how many at once."""
+    """Limits on a route's body: media types, size, a `check` of its content, and how many are in memory at once."""
 
     media_type: str  # or several: with commas between them
     limit_bytes: int
-    check: Callable[[bytes], None]
-    at_once: float = math.inf
-    seconds: float = math.inf  # for the whole body to arrive
+    check: Check | None = None
+    at_once: int = AT_ONCE
 
 
 NO_RULES: Mapping[str, BodyRule] = MappingProxyType({})
+Refusal = tuple[Kind, str] | None
 
 
 class BodyCheck:
     """Reads the body of a request by the rule of its path, and refuses a body that breaks it.
 
-    The default rule is plain, finite, shallow JSON of at most `limit_bytes`; `rules` are those of other paths.
+    The default rule is plain, finite, shallow JSON of at most `limit_bytes`; `rules` are those of other paths. A body
+    counts as one of those at once when it is whole, so that slow senders hold up nobody.
     """
 
-    def __init__(self, app: ASGIApp, limit_bytes: int, rules: Mapping[str, BodyRule] = NO_RULES) -> None:
+    def __init__(self, app: ASGIApp, limit_bytes: int, spool: Spool, rules: Mapping[str, BodyRule] = NO_RULES) -> None:
         self.app = app
+        self.spool = spool
         json_rule = BodyRule("application/json", limit_bytes, check_json)
-        self._default = json_rule, _limiter(json_rule)
-        self._rules = {path: (rule, _limiter(rule)) for path, rule in rules.items()}
+        self._default = json_rule, CapacityLimiter(AT_ONCE)
+        self._rules = {path: (rule, CapacityLimiter(rule.at_once)) for path, rule in rules.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with its whole body, or answer with a problem."""
         if scope["type"] != "http" or scope["method"] in SAFE_METHODS:
             await self.app(scope, receive, send)
             return
-        root_path = scope.get("root_path", "")
-        rule, limiter = self._rules.get(inner_path(scope["path"], root_path), self._default)
-        if limiter is None:
-            await self._pass(rule, scope, receive, send)
-            return
-        async with limiter:
-            await self._pass(rule, scope, receive, send)
-
-    async def _pass(self, rule: BodyRule, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            body = await _read_in_time(receive, rule)
-            if body is None:
+        rule, limiter = self._rules.get(inner_path(scope["path"], scope.get("root_path", "")), self._default)
+        with Body(self.spool) as body:
+            try:
+                await self.spool.read(body, receive, rule.limit_bytes)
+            except UnavailableError as error:
+                await _refuse((BUSY, str(error)), scope, receive, send)
+                return
+            if not body.is_whole:
                 return
             refusal = _refusal(body, Headers(scope=scope).get("content-type", ""), rule)
-        except TimeoutError:
-            body, refusal = b"", (SLOW, f"body: expected all of it within {rule.seconds:g} s")
+            if refusal:
+                await _refuse(refusal, scope, receive, send)
+            elif body.size <= MEMORY_BYTES and rule.check is not None:
+                await self._pass(scope, receive, send, content=body.content(), check=rule.check)
+            else:
+                async with limiter:
+                    content = await run_sync(body.content)
+                    await self._pass(scope, receive, send, content=content, check=rule.check)
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send, *, content: bytes, check: Check | None) -> None:
+        refusal = None
+        if content and check is not None:
+            is_large = len(content) > MEMORY_BYTES
+            refusal = await run_sync(_broken, check, content) if is_large else _broken(check, content)
         if refusal:
-            headers = {"Connection": "close"} if refusal[0] in CUT_OFF else {}  # the rest is not read any more
-            answer = problem(*refusal, root_path=scope.get("root_path", ""), headers=headers)
-            await answer(scope, receive, send)
-            return
-        await self.app(scope, _Replay(body, receive), send)
+            await _refuse(refusal, scope, receive, send)
+        else:
+            await self.app(scope, _Replay(content, receive), send)
 
 
-def _limiter(rule: BodyRule) -> CapacityLimiter | None:
-    """Return the rule's limiter; None, which costs a request less, if it has no limit."""
-    return None if math.isinf(rule.at_once) else CapacityLimiter(rule.at_once)
+async def _refuse(refusal: tuple[Kind, str], scope: Scope, receive: Receive, send: Send) -> None:
+    headers = {"Connection": "close"} if refusal[0] in (TOO_LARGE, BUSY) else {}  # the rest is not read any more
+    await problem(*refusal, root_path=scope.get("root_path", ""), headers=headers)(scope, receive, send)
 
 
-async def _read_in_time(receive: Receive, rule: BodyRule) -> bytes | None:
-    """Return the body as `_read` does. Raises: TimeoutError."""
-    if math.isinf(rule.seconds):
-        return await _read(receive, rule)
-    with fail_after(rule.seconds):
-        return await _read(receive, rule)
-
-
-async def _read(receive: Receive, rule: BodyRule) -> bytes | None:
-    """Return the body, of a too large one a bit more than the limit, or None when the client disconnected.
-
-    More of a too large body is read and thrown away, because many clients read an answer only after sending all.
-    """
-    body, seen = bytearray(), 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        chunk = message.get("body", b"")
-        seen += len(chunk)
-        if len(body) <= rule.limit_bytes:
-            body += chunk
-        if not message.get("more_body") or seen > DRAINED * rule.limit_bytes:
-            return bytes(body)
-
-
-def _refusal(body: bytes, content_type: str, rule: BodyRule) -> tuple[Kind, str] | None:
-    if len(body) > rule.limit_bytes:
+def _refusal(body: Body, content_type: str, rule: BodyRule) -> Refusal:
+    if body.size > rule.limit_bytes:
         return TOO_LARGE, f"body: expected at most {rule.limit_bytes} bytes"
-    if not body:
-        return None
-    if content_type.partition(";")[0].strip().lower() not in rule.media_type.split(", "):
+    if body.size and content_type.partition(";")[0].strip().lower() not in rule.media_type.split(", "):
         return MEDIA_TYPE, f"content type {shown(content_type)}: expected {rule.media_type}"
+    return None
+
+
+def _broken(check: Check, content: bytes) -> Refusal:
     try:
-        rule.check(body)
+        check(content)
     except MalformedError as error:
         return MALFORMED, str(error)
     return None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from crosswind.data.lake.compaction import compact
+from crosswind.data.lake.removal import remove_abandoned
 from crosswind.data.schema.access import AUDIT_KEPT_DAYS
 from crosswind.data.schema.errors import ConflictError, ProjectError
 from crosswind.data.store.run_owners import settle_owners
@@ -36,7 +37,7 @@ def housekeeping(
     chores = (
         (note_uses, "noting uses of tokens failed"),
         (lambda: _settle(store, audit_days), "settling owners failed"),
-        (lambda: compact(store.lake, is_over=ending.is_set).problems, "compaction failed"),
+        (lambda: _tidy(store, ending), "compaction failed"),
     )
     arguments = (store, chores, pause_seconds, ending)
     thread = threading.Thread(target=_keep, args=arguments, name="housekeeping", daemon=True)
@@ -70,6 +71,11 @@ def _settle(store: Store, audit_days: int) -> list[str]:
     with store.catalog.write() as session:
         session.audit.forget(time.time_ns(), audit_days)
     return []
+
+
+def _tidy(store: Store, ending: threading.Event) -> list[str]:
+    remove_abandoned(store.home / "lake")
+    return compact(store.lake, is_over=ending.is_set).problems
 
 
 def _problems(work: Callable[[], list[str]], failure: str) -> list[str]:

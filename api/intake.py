@@ -22,14 +22,12 @@ from crosswind.ingest.load.receive import Received, check_name, receive
 from crosswind.ingest.spool.segment_reader import Unpacked
 
 MEDIA = "application/vnd.crosswind.segment"
-BODIES_AT_ONCE = 32  # in memory; further senders wait, held back by TCP
-BODY_SECONDS = 60.0
 WORKERS = 4  # storing: one computes while others wait for the disk; each holds one unpacked segment
 
 
 def segment_rule(settings: ServerSettings) -> BodyRule:
     """Return the rule for the body of a request that sends a segment."""
-    return BodyRule(MEDIA, settings.batch_bytes, lambda _: None, at_once=BODIES_AT_ONCE, seconds=BODY_SECONDS)
+    return BodyRule(MEDIA, settings.batch_bytes, at_once=WORKERS)
 
 
 class Intake:

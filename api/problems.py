@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from crosswind.api.quota import QuotaError
-from crosswind.data.catalog.database import NO_ANSWER
+from crosswind.data.catalog.database import NO_ANSWER, DamagedCatalogError
 from crosswind.data.schema.errors import (
     ConflictError,
     ForbiddenError,
@@ -30,12 +30,13 @@ SHOWN_ERRORS = 20
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of refusal: its name in the type URI, its status, and its remedy."""
+    """One kind of refusal: its name in the type URI, its status, its remedy, and when to try again."""
 
     name: str
     status: int
     title: str
     remedy: str
+    retry_seconds: int | None = None
 
 
 MALFORMED = Kind("malformed", 400, "The request cannot be read", "Send UTF-8 JSON as docs/api.md describes it.")
@@ -51,17 +52,23 @@ OUT_OF_SCOPE = Kind(
 NOT_FOUND = Kind("not-found", 404, "Not found", "Check the id or path against the list above it.")
 METHOD = Kind("method-not-allowed", 405, "Method not allowed", "Use a method that the Allow header names.")
 LOGINS = Kind("too-many-logins", 429, "Too many failed logins", "Wait as long as Retry-After says.")
-SLOW = Kind("too-slow", 408, "The request took too long to arrive", "Send it again.")
+SLOW = Kind("too-slow", 408, "The request took too long to arrive", "Send it again, over a faster connection.", 5)
 CONFLICT = Kind("conflict", 409, "Conflict with what is stored", "Read the present state, then decide again.")
 QUOTA = Kind("quota", 429, "A day's quota is used up", "Send the rest once Retry-After is over.")
 TOO_LARGE = Kind("too-large", 413, "The request is too large", "Send less at once.")
+ADDRESS = Kind("address-too-long", 414, "The address is too long", "Send a shorter path and query.")
 MEDIA_TYPE = Kind("unsupported-media-type", 415, "Unsupported format", "Send a format that `detail` names.")
 INVALID = Kind("invalid-input", 422, "A value is invalid", "Change the values that `detail` and `errors` name.")
+TOO_MANY = Kind("too-many-connections", 429, "Too many connections", "Use fewer connections at once, and keep them.", 5)
+HEAD = Kind(
+    "head-too-large", 431, "The header fields are too large", "Send fewer or shorter header fields and cookies."
+)
 INTERNAL = Kind("internal", 500, "The server failed", "Look for the reference in the server's log, and report it.")
-UNAVAILABLE = Kind("unavailable", 503, "Temporarily unavailable", "Try again; nothing was changed.")
+UNAVAILABLE = Kind("unavailable", 503, "Temporarily unavailable", "Try again; nothing was changed.", 5)
+BUSY = Kind("busy", 503, "The server is busy", "Try again; nothing was changed.", 2)
 KINDS = (
-    *(MALFORMED, UNAUTHORIZED, FORBIDDEN, OUT_OF_SCOPE, NOT_FOUND, METHOD, LOGINS, SLOW, CONFLICT),
-    *(QUOTA, TOO_LARGE, MEDIA_TYPE, INVALID, INTERNAL, UNAVAILABLE),
+    *(MALFORMED, UNAUTHORIZED, FORBIDDEN, OUT_OF_SCOPE, NOT_FOUND, METHOD, LOGINS, SLOW, CONFLICT, QUOTA),
+    *(TOO_LARGE, ADDRESS, MEDIA_TYPE, INVALID, TOO_MANY, HEAD, INTERNAL, UNAVAILABLE, BUSY),
 )
 # Without MalformedError: body_check.py parses requests, so a route meets a malformed file of the store, whose name is
 # private.
@@ -85,7 +92,7 @@ def problem(
 ) -> Response:
     """Return the refusal as a response; `further` members are added to those of RFC 9457."""
     facts = {"type": f"{root_path}/problems/{kind.name}", "title": kind.title, "status": kind.status, "detail": detail}
-    retry = {"Retry-After": "5"} if kind is UNAVAILABLE else {}
+    retry = {} if kind.retry_seconds is None else {"Retry-After": str(kind.retry_seconds)}
     return JSONResponse(
         {**facts, **further}, kind.status, headers={**retry, **headers}, media_type="application/problem+json"
     )
@@ -98,6 +105,7 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(QuotaError, _over_quota)
     app.add_exception_handler(RequestValidationError, _not_valid)
     app.add_exception_handler(HTTPException, _by_status)
+    app.add_exception_handler(DamagedCatalogError, _damaged)
     for error in NO_ANSWER:
         app.add_exception_handler(error, _no_database)
 
@@ -164,6 +172,13 @@ def _first(kinds: Iterable[Kind], status: int) -> Kind:
 def _no_database(request: Request, error: Exception) -> Response:
     log.error("the catalog does not answer %s %r", request.method, request.url.path, exc_info=error)
     return problem(UNAVAILABLE, "the catalog does not answer", root_path=_root_path(request))
+
+
+def _damaged(request: Request, error: Exception) -> Response:
+    log.error("%s", error)
+    return problem(
+        UNAVAILABLE, "the catalog is damaged; the server's log says what to do", root_path=_root_path(request)
+    )
 
 
 def _root_path(request: Request) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+from collections.abc import Iterable
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -36,6 +37,16 @@ HEADERS = {
 }
 RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
+HSTS = (b"strict-transport-security", b"max-age=31536000")
+
+
+def is_over_tls(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Return whether a proxy says that the browser speaks TLS to it.
+
+    A client that says so itself gets nothing but a header that browsers ignore where there is no TLS.
+    """
+    return any(name == b"x-forwarded-proto" and value.strip().lower() == b"https" for name, value in headers)
+
 
 class SecurityHeaders:
     """Adds the security headers that an answer does not set itself."""
@@ -45,12 +56,15 @@ class SecurityHeaders:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
+        further = RAW_HEADERS
+        if scope["type"] == "http" and is_over_tls(scope["headers"]):
+            further = [*RAW_HEADERS, HSTS]
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 own = list(message.get("headers", ()))
                 names = {name for name, _ in own}  # lower case, as ASGI has them
-                message["headers"] = [*own, *(header for header in RAW_HEADERS if header[0] not in names)]
+                message["headers"] = [*own, *(header for header in further if header[0] not in names)]
             await send(message)
 
         await self.app(scope, receive, send_with_headers)

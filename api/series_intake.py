@@ -22,8 +22,6 @@ from crosswind.ingest.series.sizes import TooLargeError
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 REMOTE_WRITE, OTLP = "/v1/ingest/prometheus", "/v1/ingest/otlp/v1/metrics"
-BODIES_AT_ONCE = 32  # in memory; further senders wait, held back by TCP
-BODY_SECONDS = 60.0
 JSON_BYTES = 1 << 23  # unpacked; in memory it takes up to thirty times as much
 WORKERS = 4  # storing: one computes while others wait for the disk
 
@@ -31,10 +29,7 @@ WORKERS = 4  # storing: one computes while others wait for the disk
 def series_rules(settings: ServerSettings) -> dict[str, BodyRule]:
     """Return the rules for the bodies of requests of both protocols."""
     types = {REMOTE_WRITE: PROTOBUF, OTLP: f"{PROTOBUF}, {JSON}"}
-    return {
-        path: BodyRule(media, settings.batch_bytes, lambda _: None, at_once=BODIES_AT_ONCE, seconds=BODY_SECONDS)
-        for path, media in types.items()
-    }
+    return {path: BodyRule(media, settings.batch_bytes, at_once=WORKERS) for path, media in types.items()}
 
 
 class SeriesIntake:

@@ -9,24 +9,26 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from crosswind.api.access.peer import PEER, Peer
 from crosswind.api.app import LOOPBACK, create_app
 from crosswind.api.background import background
+from crosswind.api.edge.connection import Connection
+from crosswind.api.edge.edge import Edge
 from crosswind.api.housekeeping import housekeeping
 from crosswind.api.settings import ServerSettings
 from crosswind.api.verdict_upkeep import verdict_upkeep
+from crosswind.api.workers import prompt_threads
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.store.store import Store
 
 GRACE_SECONDS = 5
-CONNECTIONS_MAX = 500
 
 
 def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[[str], None] | None = None) -> None:
@@ -43,7 +45,7 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
             gc.freeze()  # scanning the loaded modules again and again took a fifth of the time
             try:
                 tidying = housekeeping(store, app.state.tokens.note_uses, audit_days=settings.audit_days)
-                with tidying, background(app.state.runner), verdict_upkeep(store):
+                with prompt_threads(), tidying, background(app.state.runner), verdict_upkeep(store):
                     server.run(sockets=[listening])
             finally:
                 gc.unfreeze()
@@ -51,25 +53,19 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
                     settings.uds.unlink(missing_ok=True)
 
 
-class Connection(HttpToolsProtocol):
-    """A connection that notes its peer in the state of its requests."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin."""
-        super().connection_made(transport)
-        self.app_state = {**self.app_state, PEER: Peer.of(transport)}
-
-
 def server_of(app: FastAPI) -> uvicorn.Server:
     """Return the server of an application, for sockets that are passed to its `run`."""
+    edge: Edge = app.state.edge
     config = uvicorn.Config(
         app,
-        http=Connection,
-        access_log=False,  # /metrics counts requests; the log keeps what went wrong
-        log_level="warning",
+        http=cast(type[asyncio.Protocol], partial(Connection, edge=edge)),
+        ws="none",
+        access_log=False,  # /metrics counts requests; the log keeps what went wrong here, and not what clients send
+        log_level="error",
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=CONNECTIONS_MAX,
+        callback_notify=edge.sweep,
+        timeout_notify=0,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     return uvicorn.Server(config)

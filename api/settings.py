@@ -2,9 +2,10 @@
 
 import ipaddress
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from crosswind.api.edge.limits import Limits
 from crosswind.data.schema.access import AUDIT_KEPT_DAYS
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import InvalidInputError
@@ -42,6 +43,7 @@ class ServerSettings:
     intensity: CarbonIntensity | None = None
     audit_days: int = AUDIT_KEPT_DAYS  # after which entries of the audit trail are forgotten
     quota_bytes: int | None = None  # that the tokens of one user may send in a day; None for no limit
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

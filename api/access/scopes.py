@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from starlette.routing import Route
+from starlette.routing import Route, compile_path
 
 from crosswind.data.schema.access import Principal, Role, Scope
 
@@ -72,14 +72,18 @@ class Needs:
     """Finds what the route of a request requires, before anything of the request's body is read."""
 
     def __init__(self, routes: Iterable[Route], needs: Mapping[str, Need | None] = NEEDS) -> None:
-        """Raises: LookupError for a route whose need is declared nowhere."""
+        """Raises: LookupError for a route whose need is declared nowhere.
+
+        What is declared and has no route yet, as the pages are loaded late, comes last.
+        """
+        patterns = {f"{method} {route.path}": route.path_regex.pattern for route in routes for method in methods(route)}
+        if undeclared := sorted(patterns.keys() - needs.keys()):
+            raise LookupError(f"{undeclared[0]}: declare the scope that it requires in {__name__}.NEEDS")
         by_method: dict[str, list[tuple[str, Need | None]]] = {}
-        for route in routes:
-            for method in sorted((route.methods or set()) - {"HEAD"}):
-                if f"{method} {route.path}" not in needs:
-                    raise LookupError(f"{method} {route.path}: declare the scope that it requires in {__name__}.NEEDS")
-                pattern = _without_groups(route.path_regex.pattern)
-                by_method.setdefault(method, []).append((pattern, needs[f"{method} {route.path}"]))
+        for name in (*patterns, *(name for name in needs if name not in patterns)):
+            method, _, path = name.partition(" ")
+            pattern = patterns.get(name) or compile_path(path)[0].pattern
+            by_method.setdefault(method, []).append((_without_groups(pattern), needs[name]))
         self._by_method = {method: (_any_of(pairs), [need for _, need in pairs]) for method, pairs in by_method.items()}
 
     def of(self, method: str, path: str) -> Need | None:
@@ -87,6 +91,11 @@ class Needs:
         pattern, needs = self._by_method.get("GET" if method == "HEAD" else method, (None, []))
         match = pattern.match(path) if pattern else None
         return READ if match is None or match.lastindex is None else needs[match.lastindex - 1]
+
+
+def methods(route: Route) -> list[str]:
+    """Return the methods that a route declares; whoever may GET may ask for the HEAD."""
+    return sorted((route.methods or set()) - {"HEAD"})
 
 
 def _without_groups(pattern: str) -> str:

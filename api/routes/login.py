@@ -12,8 +12,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from crosswind.api.access.attempts import Attempts
 from crosswind.api.access.caller import Caller, Callers, UnauthorizedError
 from crosswind.api.access.credentials import COOKIE, Credentials
-from crosswind.api.access.peer import PEER, Peer
 from crosswind.api.body_check import BodyRule
+from crosswind.api.edge.peer import PEER, Peer
 from crosswind.api.problems import LOGINS, UNAUTHORIZED
 from crosswind.api.settings import ServerSettings
 from crosswind.dashboards.pages.render import Login, render_login

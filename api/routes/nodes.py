@@ -10,7 +10,6 @@ from crosswind.api.dependencies import StoreOf
 from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
 from crosswind.api.wire import refuse_unknown_query
 from crosswind.data.schema.answers.nodes import NodeState
-from crosswind.data.store.fleet import fleet
 
 router = APIRouter(prefix="/v1/nodes", tags=["nodes"], dependencies=[Depends(refuse_unknown_query)])
 MOST_SECONDS = 2**32  # since before 1970, which is everything
@@ -31,6 +30,8 @@ class NodeQuery(ListQuery):
 @router.get("")
 def list_nodes(query: Annotated[NodeQuery, Query()], request: Request, store: StoreOf) -> NodePage:
     """Nodes with samples of the last hour, or of `since_seconds`, by name."""
+    from crosswind.data.store.fleet import fleet  # noqa: PLC0415 - heavy
+
     [after] = place_of(query.cursor, str) or [""]
     states = fleet(store, max(0, time.time_ns() - query.since_seconds * 1_000_000_000), after=after, limit=query.limit)
     cursor = cursor_of(states[-1].node) if len(states) == query.limit else None

@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from anyio import CapacityLimiter
 from fastapi import APIRouter, Depends, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
@@ -101,7 +102,8 @@ async def predict(body: PredictionRequest, request: Request) -> Response:
     if isinstance(question, Question):
         answer = client.predicted(question, outcome, limit_seconds=limit)
     if answer is None:
-        answer = await run_in_threadpool(client.predict, question, outcome, limit_seconds=limit)
+        async with _places(request):
+            answer = await run_in_threadpool(client.predict, question, outcome, limit_seconds=limit)
     return plain_json(answer)
 
 
@@ -109,6 +111,12 @@ async def predict(body: PredictionRequest, request: Request) -> Response:
 def predict_many(body: BatchRequest, client: ClientOf) -> Response:
     """Predict how long many runs to come will take, in columns; stores nothing."""
     return plain_json(client.predict_many(body.questions, body.outcome))
+
+
+def _places(request: Request) -> CapacityLimiter:
+    """Return the places of those whose answer is not cached: few are computed at once."""
+    places: CapacityLimiter = request.app.state.prediction_places
+    return places
 
 
 def _column(name: str, value: Parameter | list[Parameter], count: int) -> list[Parameter]:

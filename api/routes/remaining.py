@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from crosswind.api.dependencies import ClientOf
 from crosswind.api.wire import Id, refuse_unknown_query
 from crosswind.data.schema.answers.weather import Remaining
-from crosswind.models.forecast.running import STEPS_MAX
+from crosswind.data.schema.question import STEPS_MAX
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], dependencies=[Depends(refuse_unknown_query)])
 

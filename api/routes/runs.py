@@ -15,7 +15,6 @@ from crosswind.data.schema.answers.runs import ListedRun, MeasuredRun, RunReport
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import listed
 from crosswind.data.store.store import Store
-from crosswind.models.energy.measured import energy_of_run
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], dependencies=[Depends(refuse_unknown_query)])
 
@@ -66,6 +65,8 @@ def part_of(query: RunQuery, store: Store) -> tuple[list[Run], str | None]:
 @router.get("/{run_id}")
 def get_run(run_id: Id, client: ClientOf) -> MeasuredRun:
     """Return one run and its energy."""
+    from crosswind.models.energy.measured import energy_of_run  # noqa: PLC0415 - heavy
+
     with client.store.catalog.read() as session:
         run = session.runs.get(run_id)
     energy = energy_of_run(client.store, run, client.intensity())

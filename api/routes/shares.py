@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from crosswind.api.dependencies import ClientOf
 from crosswind.api.wire import Id, refuse_unknown_query
 from crosswind.data.schema.answers.advice import BatchShares
-from crosswind.models.advice.shares_of_run import BATCH_MAX
+from crosswind.data.schema.question import BATCH_MAX
 
 router = APIRouter(prefix="/v1/runs", tags=["advice"], dependencies=[Depends(refuse_unknown_query)])
 

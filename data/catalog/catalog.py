@@ -107,9 +107,12 @@ class Catalog:
         return Catalog(self._engine, rule)
 
     def check(self) -> None:
-        """Asks the database for one answer. Raises: what database.NO_ANSWER holds."""
-        with self._reading.connect() as connection:
-            connection.execute(text("select 1"))
+        """Writes a row as it is, which shows that the database answers and takes more.
+
+        Raises: what database.NO_ANSWER holds.
+        """
+        with self._engine.begin() as connection:
+            connection.execute(text("update alembic_version set version_num = version_num"))
 
     def close(self) -> None:
         """Gives back every connection."""

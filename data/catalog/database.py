@@ -1,9 +1,10 @@
 """Opening the catalog's database: SQLite in WAL mode by default, PostgreSQL when several servers share it."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -17,12 +18,20 @@ MIGRATION_LOCK = 0x43524F5357494E44  # "CROSWIND", for PostgreSQL's advisory loc
 DRIVERS = {"sqlite": ("", "pysqlite"), "postgresql": ("", "pg8000")}
 BUSY_MILLISECONDS = 30_000
 NO_ANSWER = (OperationalError, InterfaceError)  # what the drivers raise when the database is not there
+# SQLSTATE: it starts or ends, has no connection left, has no room, or the connection broke (PostgreSQL, appendix A)
+AWAY = ("57P", "533", "531", "08")
+DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+
+
+class DamagedCatalogError(UnavailableError):
+    """The catalog's file is damaged: nothing can be stored until somebody has looked after it."""
 
 
 def open_database(url: str) -> Engine:
     """An engine whose tables are those of this version.
 
     Raises: InvalidInputError for a URL that is none or of another database, UnavailableError when it does not answer,
+        DamagedCatalogError when SQLite's file is damaged,
         ConflictError when a newer version of Crosswind wrote it, or one before the first release.
     """
     engine = _engine(url)
@@ -48,8 +57,11 @@ def _engine(url: str) -> Engine:
         raise InvalidInputError(f"catalog {parsed!r}: expected sqlite or postgresql, not {parsed.drivername}")
     if backend == "postgresql":
         password = parsed.password or os.environ.get("PGPASSWORD")  # libpq's name; the driver reads no environment
-        return create_engine(parsed.set(drivername="postgresql+pg8000", password=password), pool_pre_ping=True)
+        engine = create_engine(parsed.set(drivername="postgresql+pg8000", password=password), pool_pre_ping=True)
+        event.listen(engine, "handle_error", _say_away)
+        return engine
     engine = create_engine(parsed, connect_args={"timeout": BUSY_MILLISECONDS / 1000})
+    event.listen(engine, "handle_error", _say_damaged)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
@@ -58,6 +70,27 @@ def _engine(url: str) -> Engine:
 def sqlite_url(path: Path) -> str:
     """The URL of a SQLite file."""
     return f"sqlite:///{path}"
+
+
+def _say_away(context: ExceptionContext) -> Exception | None:
+    """Return one of NO_ANSWER for what PostgreSQL says while it starts, ends or is full."""
+    error = context.original_exception
+    said = error.args[0] if error.args else None
+    if isinstance(said, Mapping) and str(said.get("C", "")).startswith(AWAY):
+        return OperationalError(context.statement, None, error)
+    return None
+
+
+def _say_damaged(context: ExceptionContext) -> Exception | None:
+    """Return what to do about a damaged file of SQLite."""
+    error = context.original_exception
+    if not getattr(error, "sqlite_errorname", "").startswith(DAMAGED):
+        return None
+    path = context.engine.url.database if context.engine is not None else "of SQLite"
+    return DamagedCatalogError(
+        f"catalog {path} is damaged ({error}): stop what uses it, move it aside with its -wal and -shm, and put back a "
+        f"backup or what `sqlite3 {path} .recover | sqlite3 NEW` saves; the lake beside it is untouched"
+    )
 
 
 def _prepare_sqlite(connection: object, _entry: ConnectionPoolEntry) -> None:

@@ -18,24 +18,26 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import numpy as np
-import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from crosswind.data.files import sync
 from crosswind.data.lake.locks import begin_reading, make_lock, reading
-from crosswind.data.lake.parquet import sorted_rows, write_parquet
-from crosswind.data.lake.parts import ALWAYS, COMPACTED, DAY_NS, Span, date_of, live_parts
+from crosswind.data.lake.parquet import by_date, sorted_rows, write_parquet
+from crosswind.data.lake.parts import ALWAYS, COMPACTED, Span, live_parts
 from crosswind.data.lake.publish import Staged, drop, hidden_name, land
+from crosswind.data.lake.skipped import Skipped, is_gone
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, NotFoundError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, Scalar, is_name
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.steps import LOOP_SETS
+
+if TYPE_CHECKING:  # heavy, and needed by the frames alone
+    import pandas as pd
 
 ARROW_TYPES = {
     "int64": pa.int64(),
@@ -48,6 +50,7 @@ PLAIN = {"int64": (int, "q"), "uint64": (int, "Q"), "float64": (float, "d")}  # 
 BUILT_IN = LOOP_SETS  # queries may name these before anything was stored
 PART_NAME = re.compile(r"[0-9a-zA-Z_-]{1,80}")
 IN_MEMORY = {"threads": 2, "autoinstall_known_extensions": False, "parquet_metadata_cache": True}
+UNREADABLE = (duckdb.IOException, duckdb.InvalidInputException, FileNotFoundError)
 LOOKS = 5  # at a folder while its files are replaced by others
 DEFINITION = re.compile(r"_schema-.*\.parquet")
 ACCEPTED = 1000
@@ -111,6 +114,7 @@ class Lake:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.skipped: Skipped | None = None  # damaged files; without it they end a query
         self.turn = threading.Lock()  # held while computing what to store: threads that compete for the interpreter
         # cost a quarter more processor time and are no faster
         self._accepted: set[tuple[tuple[Path, ...], str]] = set()  # sets held against these definitions before
@@ -154,7 +158,7 @@ class Lake:
     def publish(self, staged: Sequence[Staged]) -> list[Path]:
         """The other half, which waits for the disk: the files stand where queries find them. Raises: OSError."""
         try:
-            touched = {folder for hidden, path in staged for folder in land(hidden, path)}
+            touched = land(staged)
         finally:
             drop(staged)
         for folder in touched:
@@ -179,7 +183,7 @@ class Lake:
             if definition not in self._defined and not definition.exists():
                 make_lock(self.root)
                 yield self._hidden(definition, arrow_schema(declared).empty_table(), declared)
-        for date, rows in _by_date(table):
+        for date, rows in by_date(table):
             yield self._hidden(folder / f"date={date}" / f"part-{part}.parquet", sorted_rows(rows), metric_set)
 
     def _hidden(self, path: Path, table: pa.Table, metric_set: MetricSet) -> Staged:
@@ -219,7 +223,9 @@ class Lake:
         Sets that we know have theirs before anything is stored.
         """
         sets = [metric_set for metric_set in BUILT_IN if metric_set.name == name]
-        paths = self._definitions(name) or sorted(self._folder(name).glob("date=*/part-*.parquet"))[-1:]
+        paths = self._definitions(name)
+        if not paths and not sets:
+            paths = sorted(self._folder(name).glob("date=*/part-*.parquet"))[-1:]
         aged = sorted(paths, key=lambda path: (self._defined_in(path).version, path.stat().st_mtime_ns))
         sets += [self._defined_in(path) for path in aged]
         return {column.name: column for metric_set in sets for column in metric_set.columns}
@@ -236,9 +242,10 @@ class Lake:
         folder = self._folder(name)
         try:
             with os.scandir(folder) as entries:
-                return sorted(folder / entry.name for entry in entries if DEFINITION.fullmatch(entry.name))
+                paths = sorted(folder / entry.name for entry in entries if DEFINITION.fullmatch(entry.name))
         except FileNotFoundError:
             return []
+        return paths if self.skipped is None else self.skipped.whole(paths)
 
     def _folder(self, name: str) -> Path:
         return self.root / f"set={name}"
@@ -248,7 +255,7 @@ class Lake:
         folders = [folder for folder in self.root.glob("set=*") if next(folder.glob("date=*/part-*.parquet"), None)]
         return sorted(name for folder in folders if is_name(name := folder.name.removeprefix("set=")))
 
-    def frame(self, sql: str, parameters: Sequence[object] = (), *, within: Span = ALWAYS) -> pd.DataFrame:
+    def frame(self, sql: str, parameters: Sequence[object] = (), *, within: Span = ALWAYS) -> "pd.DataFrame":
         """The answer to a query in which every set is a view of its name, converted to base units.
 
         Files that hold nothing of the time `within` are not opened; the query says itself which rows it wants. Sets
@@ -280,16 +287,25 @@ class Lake:
     def answer(self, ask: Callable[[duckdb.DuckDBPyConnection], Answer]) -> Answer:
         """Return what is answered to a connection without views; asked again when files were replaced meanwhile.
 
-        Raises: MalformedError naming the file that is damaged.
+        Raises: MalformedError naming the file that is damaged, unless it is passed over.
         """
         for look in range(1, LOOKS + 1):
             try:
                 with reading(self.root), duckdb.connect(":memory:", config=IN_MEMORY) as connection:
                     return ask(connection)
-            except (duckdb.IOException, duckdb.InvalidInputException, FileNotFoundError) as error:
-                if look == LOOKS or not _is_gone(error):
+            except (duckdb.Error, FileNotFoundError) as error:
+                if look < LOOKS and (is_gone(error) or self._has_skipped_more()):
+                    continue
+                if isinstance(error, UNREADABLE):
                     raise MalformedError(f"lake {self.root} cannot be read: {error!s:.400}") from error
+                raise
         raise AssertionError("the last look returns or raises")
+
+    def _has_skipped_more(self) -> bool:
+        """Return whether damaged files were found that nobody passed over before."""
+        return self.skipped is not None and self.skipped.look_into(
+            path for name in self.sets() for path in self.parts(name)
+        )
 
     def counters(
         self,
@@ -351,7 +367,8 @@ class Lake:
 
     def parts(self, name: str, within: Span = ALWAYS, run_ids: Collection[str] | None = None) -> list[Path]:
         """The parts that may hold rows of that time and of one of those runs. Raises: MalformedError."""
-        return live_parts(self._folder(name), within, run_ids)
+        paths = live_parts(self._folder(name), within, run_ids)
+        return paths if self.skipped is None else self.skipped.whole(paths)
 
     def source(self, name: str, paths: Iterable[Path]) -> str:
         """Some parts of a set as SQL reads them, raw, with every column that the set has; empty where it has none."""
@@ -364,11 +381,6 @@ def sql_files(paths: Iterable[Path]) -> str:
     names = [glob.escape(str(path)).replace("'", "''") for path in paths]
     files = ", ".join(f"'{name}'" for name in names)
     return f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
-
-
-def _is_gone(error: Exception) -> bool:
-    """Return whether a file was not there, rather than damaged."""
-    return isinstance(error, FileNotFoundError) or "No files found" in str(error) or "No such file" in str(error)
 
 
 def is_compatible(stored: Column, column: Column) -> bool:
@@ -398,14 +410,3 @@ def converted(column: Column) -> str:
     """A column of a set in its base unit, as SQL reads it."""
     quoted = f'"{column.name}"'
     return quoted if column.scale == 1.0 else f"{quoted} * {column.scale!r}::double as {quoted}"
-
-
-def _by_date(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    first, last = pc.min_max(table["ts_ns"]).as_py().values() if len(table) else (0, 0)
-    if first // DAY_NS == last // DAY_NS:
-        if len(table):
-            yield date_of(first // DAY_NS), table
-        return
-    days = pc.divide(table["ts_ns"], DAY_NS)
-    for day in pc.unique(days).to_pylist():
-        yield date_of(day), table.filter(pc.equal(days, day))

@@ -1,5 +1,6 @@
 """Tables written as Parquet: parts of minutes quickly, large ones small."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -9,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from crosswind.data.files import private
+from crosswind.data.lake.parts import DAY_NS, date_of
 from crosswind.data.schema.metric import MetricSet
 
 LARGE_ROWS = 20_000
@@ -73,3 +75,15 @@ def write_parquet(table: pa.Table, path: Path, metric_set: MetricSet) -> None:
 def _repeats(values: pa.ChunkedArray) -> bool:
     """Return whether values come again, by the first ones."""
     return bool(pc.count_distinct(values.slice(0, SAMPLE_ROWS)).as_py() < DIFFERENT * min(SAMPLE_ROWS, len(values)))
+
+
+def by_date(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the rows of each day, with its date."""
+    first, last = pc.min_max(table["ts_ns"]).as_py().values() if len(table) else (0, 0)
+    if first // DAY_NS == last // DAY_NS:
+        if len(table):
+            yield date_of(first // DAY_NS), table
+        return
+    days = pc.divide(table["ts_ns"], DAY_NS)
+    for day in pc.unique(days).to_pylist():
+        yield date_of(day), table.filter(pc.equal(days, day))

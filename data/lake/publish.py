@@ -24,17 +24,27 @@ def drop(staged: Iterable[Staged]) -> None:
         hidden.unlink(missing_ok=True)
 
 
-def land(hidden: Path, path: Path) -> list[Path]:
-    """Moves a file, once it is on the disk, to where queries find it; the folders that changed."""
+def land(staged: Iterable[Staged]) -> set[Path]:
+    """Move files, once they are on the disk, to where queries find them. Return the folders that changed.
+
+    What killed writers of the same parts left is removed, after one look at the folder for all files together.
+    Raises: OSError.
+    """
+    staged = list(staged)
+    folders = {folder for hidden, path in staged for folder in _landed(hidden, path)}
+    stems = {hidden.stem for hidden, _ in staged}
+    for writing in {hidden.parent for hidden, _ in staged}:
+        drop((other, other) for other in writing.iterdir() if other.stem in stems)
+    return folders
+
+
+def _landed(hidden: Path, path: Path) -> list[Path]:
     new_folders = [folder.parent for folder in (path.parent, *path.parents[1:3]) if not folder.exists()]
     make_private(path.parent.parent)
     make_private(path.parent)
     try:
         sync(hidden)
         hidden.rename(path)
-        for other in hidden.parent.iterdir():
-            if other.stem == hidden.stem:  # abandoned by a writer of the same part that was killed
-                other.unlink(missing_ok=True)
     except FileNotFoundError:  # another writer of the same part was faster, and cleared ours away
         if not path.exists():
             raise
@@ -43,5 +53,5 @@ def land(hidden: Path, path: Path) -> list[Path]:
 
 def publish(hidden: Path, path: Path) -> None:
     """Moves a file to where queries find it, to stay there after a power failure. Raises: OSError."""
-    for folder in land(hidden, path):
+    for folder in land([(hidden, path)]):
         sync(folder)

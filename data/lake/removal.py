@@ -1,12 +1,16 @@
 """Removal of parts that count no more: readers from before they were replaced may still open them."""
 
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from crosswind.data.files import sync
 from crosswind.data.lake.locks import READING, alone
 from crosswind.data.lake.parts import compacted_span, manifest_of
 from crosswind.data.lake.publish import WRITING
+
+ABANDONED_SECONDS = 6 * 3600.0
 
 
 def remove_replaced(root: Path, paths: Sequence[Path], patience_seconds: float = 0.0) -> list[Path]:
@@ -30,6 +34,15 @@ def remove_lone_manifests(day: Path) -> None:
     for manifest in day.glob("_held-*.json"):
         if not (day / f"{manifest.stem.removeprefix('_held-')}.parquet").exists():
             manifest.unlink(missing_ok=True)
+
+
+def remove_abandoned(root: Path, older_seconds: float = ABANDONED_SECONDS) -> None:
+    """Remove what killed writers left that was written so long ago that nobody can be at it. Raises: OSError."""
+    limit = time.time() - older_seconds
+    for draft in (root / WRITING).glob("*"):
+        with suppress(FileNotFoundError):  # it was published just now
+            if draft.stat().st_mtime < limit:
+                draft.unlink()
 
 
 def remove_drafts(root: Path) -> None:

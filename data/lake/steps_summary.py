@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -23,6 +23,9 @@ from crosswind.data.lake.publish import hidden_name, land, publish
 from crosswind.data.lake.rollups import rollup_place
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.steps import PHASES, STEP
+
+if TYPE_CHECKING:  # heavy, and needed by the frames alone
+    import pandas as pd
 
 POINTS = 2000
 ROWS_READ_AT_ONCE = 65_536
@@ -89,7 +92,7 @@ def time_of(runs: Iterable[Run]) -> Span:
     return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else ALWAYS
 
 
-def per_step(lake: Lake, run_id: str, window: Window = EVERY_STEP) -> pd.DataFrame:
+def per_step(lake: Lake, run_id: str, window: Window = EVERY_STEP) -> "pd.DataFrame":
     """One row a step over its ranks, in order.
 
     Columns: step began_ns ranks slowest_seconds fastest_seconds median_seconds slowest_rank last_rank spread_seconds
@@ -100,7 +103,7 @@ def per_step(lake: Lake, run_id: str, window: Window = EVERY_STEP) -> pd.DataFra
     return lake.answer(lambda connection: _query(connection, _steps(connection, lake, run_id, window), _seconds()))
 
 
-def ribbon(lake: Lake, run_id: str, window: Window = EVERY_STEP, *, points: int = POINTS) -> pd.DataFrame:
+def ribbon(lake: Lake, run_id: str, window: Window = EVERY_STEP, *, points: int = POINTS) -> "pd.DataFrame":
     """At most `points` rows, each of equally many steps in order: what the slowest ranks' durations were.
 
     Columns: first_step last_step began_ns steps fastest_seconds median_seconds slowest_seconds slowest_step
@@ -108,7 +111,7 @@ def ribbon(lake: Lake, run_id: str, window: Window = EVERY_STEP, *, points: int 
     """
     phases = ", ".join(f"avg({phase}_ns) * 1e-9 as {phase}_seconds" for phase in PHASES)
 
-    def ask(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    def ask(connection: duckdb.DuckDBPyConnection) -> "pd.DataFrame":
         steps = _steps(connection, lake, run_id, window)
         numbers = steps["step"]
         extent = numbers[-1].as_py() - numbers[0].as_py() + 1 if len(steps) else 1
@@ -120,7 +123,7 @@ def ribbon(lake: Lake, run_id: str, window: Window = EVERY_STEP, *, points: int 
 
 def rank_steps(
     lake: Lake, run_id: str, ranks: Sequence[int] = (), window: Window = EVERY_STEP, *, columns: Sequence[str] = ()
-) -> pd.DataFrame:
+) -> "pd.DataFrame":
     """Rows of some ranks' steps, or of all ranks', in order of rank and step; times in seconds; all columns or some.
 
     Raises: MalformedError.
@@ -128,7 +131,7 @@ def rank_steps(
     wanted = ", ".join(converted(column) for column in STEP.columns if not columns or column.name in columns)
     of_ranks = f" and rank in ({', '.join(str(int(rank)) for rank in ranks)})" if ranks else ""
 
-    def ask(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    def ask(connection: duckdb.DuckDBPyConnection) -> "pd.DataFrame":
         files = _source(connection, lake, _with_rows(connection, lake, run_id, window))
         rows = _ROWS.format(files=files)
         sql = f"select {wanted} {rows}{of_ranks} order by rank, step"
@@ -158,7 +161,7 @@ def summarise(lake: Lake, problems: list[str]) -> int:
     if damaged:  # all of it is looked at again the next time
         begun.unlink()
     else:
-        land(begun, lake.root / SUMMARISED)
+        land([(begun, lake.root / SUMMARISED)])
     problems += damaged
     return written
 
@@ -282,7 +285,7 @@ def _source(connection: duckdb.DuckDBPyConnection, lake: Lake, files: Sequence[P
 
 def _query(
     connection: duckdb.DuckDBPyConnection, steps: pa.Table, sql: str, parameters: Mapping[str, object] | None = None
-) -> pd.DataFrame:
+) -> "pd.DataFrame":
     connection.register("steps", steps)
     frame: pd.DataFrame = connection.execute(sql, parameters or {}).df()
     return frame

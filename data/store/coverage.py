@@ -3,8 +3,6 @@
 import time
 from collections.abc import Sequence
 
-import pandas as pd
-
 from crosswind.data.schema.occupancy import Allocation
 from crosswind.data.store.store import Store
 
@@ -53,6 +51,8 @@ def _span(place: int, allocation: Allocation, now_ns: int) -> tuple[int, str, in
 
 
 def _covered(store: Store, spans: Sequence[tuple[int, str, int, int]]) -> dict[int, float | None]:
+    import pandas as pd  # noqa: PLC0415 - heavy
+
     with store.lake.connect({SWEEPS}) as connection:
         connection.register("spans", pd.DataFrame(spans, columns=["place", "node", "begin_ns", "end_ns"]))
         limits = min(span[2] for span in spans), max(span[3] for span in spans)

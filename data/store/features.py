@@ -2,9 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from crosswind.data.catalog.runs import ANY_RUN, RunFilter
 from crosswind.data.lake.steps_summary import time_of
@@ -12,6 +10,9 @@ from crosswind.data.schema.answers.runs import ListedRun, RunOutcome
 from crosswind.data.schema.run import Run, cohort_key
 from crosswind.data.schema.steps import COLLECTIVES, NOT_SEEN, PHASES
 from crosswind.data.store.store import Store
+
+if TYPE_CHECKING:  # heavy
+    import pandas as pd
 
 WARM_UP_STEPS = 3  # the first steps allocate, compile and connect; they are measured but not compared
 EVERY_RUN = 100_000
@@ -31,7 +32,7 @@ from per_step group by run_id
 _STEPS = "select * from step where run_id = ? order by step, rank"
 
 
-def summaries(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
+def summaries(store: Store, runs: Sequence[Run]) -> "pd.DataFrame":
     """One row a run in the order given: identity, times, and step outcomes (null where a run recorded no steps).
 
     Columns: run_id workload system cohort state world_size started_ns run_seconds steps step_p05_seconds
@@ -39,6 +40,8 @@ def summaries(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
     steps and ranks; null for `comm` if no wait for a collective was seen). A step's duration is that of its slowest
     rank; warm-up steps are left out.
     """
+    import pandas as pd  # noqa: PLC0415
+
     rows = pd.DataFrame([_identity(run) for run in runs], columns=list(_identity_columns()), dtype=object)
     types = {"world_size": "Int64", "started_ns": "Int64", "run_seconds": "float64"}  # a float would round the time
     identity = rows.astype(types).infer_objects()
@@ -72,7 +75,7 @@ def all_runs(store: Store, wanted: RunFilter = ANY_RUN, *, limit: int = EVERY_RU
         return session.runs.find(wanted, limit=limit)[::-1]
 
 
-def steps_of(store: Store, run_id: str) -> pd.DataFrame:
+def steps_of(store: Store, run_id: str) -> "pd.DataFrame":
     """Every step of every rank of a run, in seconds, ordered by step and rank. Raises: NotFoundError."""
     with store.catalog.read() as session:
         run = session.runs.get(run_id)

@@ -30,6 +30,7 @@ from crosswind.data.store.jobs import JOB
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.batch_builder import BatchBuilder, parse_quickly
 from crosswind.ingest.load.binding import check_places, check_run_ids, own_runs
+from crosswind.ingest.load.extent import believed, check_extent
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.spool.abandoned import is_abandoned_in
@@ -159,23 +160,31 @@ def _move_in(store: Store, path: Path, loaded: Loaded) -> None:
         loaded.problems.append(f"{path} was stored as far as it is understood, and cannot be {where}: {error.strerror}")
 
 
+@dataclass(frozen=True)
+class Sent:
+    """A segment that came over the network: what its sender calls it, and the time here."""
+
+    identity: str
+    came_ns: int
+
+
 def load_segment(
-    store: Store, path: Readable, loaded: Loaded, *, quarantine: Path | None = None, identity: str | None = None
+    store: Store, path: Readable, loaded: Loaded, *, quarantine: Path | None = None, sent: Sent | None = None
 ) -> bool:
     """Store one sealed segment. Return whether all of it was understood; one stored before changes nothing.
 
-    A segment of which not everything was understood is copied to `quarantine` before it counts as stored; `identity`
-    is its `batch_id`, where the caller knows it.
+    A segment of which not everything was understood is copied to `quarantine` before it counts as stored. Of one
+    that was `sent` the extent is checked.
     Raises: MalformedError, InvalidInputError, UnavailableError.
     """
-    identity = identity or batch_id(path)
+    identity = sent.identity if sent else batch_id(path)
     with store.catalog.read() as session:
         if session.has_batch(identity):
             loaded.duplicates += 1
             return True
     reader, lake = SegmentReader(path, parse_quickly), store.whole.lake
     with lake.turn:
-        content = _bound(store, _content(lake, reader, path))
+        content = _bound(store, _content(lake, reader, path, sent))
         parts = {f"{identity[:32]}-{number}": table for number, table in enumerate(content.tables)}
         staged = lake.stage(parts)
     if reader.report.reason:
@@ -225,7 +234,7 @@ def _bound(store: Store, content: _Content) -> _Content:
     return replace(content, runs=runs)
 
 
-def _content(lake: Lake, frames: Iterable[Frame | SweepRows], path: Readable) -> _Content:
+def _content(lake: Lake, frames: Iterable[Frame | SweepRows], path: Readable, sent: Sent | None) -> _Content:
     content, reasons = _Content(BatchBuilder(lake.check)), []
     for frame in frames:
         try:
@@ -234,6 +243,10 @@ def _content(lake: Lake, frames: Iterable[Frame | SweepRows], path: Readable) ->
             reasons.append(str(error))
     content.tables = content.builder.tables()
     reasons += content.builder.refused
+    if sent is not None:
+        content.tables, unbelievable = believed(content.tables, sent.came_ns)
+        reasons += unbelievable
+        check_extent(content.tables)
     content.refused_frames = len(reasons)
     content.problems += [f"{path.name}: {reason}" for reason in reasons[:QUOTED]]
     if len(reasons) > QUOTED:

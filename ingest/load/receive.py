@@ -2,13 +2,14 @@
 
 import logging
 import re
+import time
 from dataclasses import dataclass
 from enum import StrEnum
 
 from crosswind.data.files import make_private
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.store.store import Store
-from crosswind.ingest.load.load import Loaded, load_segment
+from crosswind.ingest.load.load import Loaded, Sent, load_segment
 from crosswind.ingest.spool.quarantine import keep_within
 from crosswind.ingest.spool.segment_reader import Unpacked, read_segment
 from crosswind.ingest.spool.spool import ORIGIN, batch_id
@@ -71,7 +72,8 @@ def _receive(store: Store, segment: Unpacked, identity: str, rejected_bytes: int
     rejected = store.home / REJECTED
     make_private(rejected)
     quarantine = rejected / f"{identity[:32]}-{segment.name}"
-    is_understood = load_segment(store, segment, loaded, quarantine=quarantine, identity=identity)
+    sent = Sent(identity, time.time_ns())
+    is_understood = load_segment(store, segment, loaded, quarantine=quarantine, sent=sent)
     if not is_understood:
         keep_within(rejected.iterdir(), rejected_bytes)
     fate = Fate.DUPLICATE if loaded.duplicates else Fate.STORED if is_understood else Fate.PARTIAL

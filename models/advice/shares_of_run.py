@@ -9,7 +9,7 @@ from crosswind.data.lake.steps_summary import rank_steps, time_of, window_of
 from crosswind.data.schema.answers.advice import BatchShares, RankShare
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
-from crosswind.data.schema.question import DEGREES
+from crosswind.data.schema.question import BATCH_MAX, DEGREES
 from crosswind.data.schema.run import Run
 from crosswind.data.store.features import WARM_UP_STEPS
 from crosswind.data.store.store import Store
@@ -18,7 +18,6 @@ from crosswind.models.analytic.shares import Pace, batch_shares
 STEPS_MIN = 20
 STEPS_READ = 500  # the newest of the run
 BLOCKS = 5  # of time: each is judged with shares from the others
-BATCH_MAX = 1_000_000_000
 GLOBAL = ("global_batch", "global_batch_size")
 A_RANK = ("batch", "batch_size")
 MICRO = ("micro_batch", "micro_batch_size")

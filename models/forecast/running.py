@@ -7,6 +7,7 @@ import numpy as np
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.weather import Remaining
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.question import STEPS_MAX
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.models.forecast.in_run import InRunForecaster
@@ -15,7 +16,6 @@ from crosswind.models.forecast.stored_runs import past_runs, steps_so_far
 from crosswind.models.next_run.quantiles import quantiles
 
 EARLIER_RUNS = 100  # of the workload on the system, the newest
-STEPS_MAX = 10_000_000
 STEPS = "steps"  # the parameter for the number of steps
 
 

@@ -18,6 +18,7 @@ from crosswind.data.schema.answers.predictions import (
     QuestionKind,
     RunPrediction,
 )
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.data.schema.question import Question, check_degrees
 from crosswind.models.analytic.prior.corrected import CorrectedPrior
@@ -49,6 +50,14 @@ class Batch:
     is_outside: tuple[bool, ...]
     model: str | None = None
     unit: str = "s"
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.seconds).all():
+            place = int(np.flatnonzero(~np.isfinite(self.seconds).all(axis=1))[0])
+            raise InvalidInputError(
+                f"run {place} of {len(self.seconds)}: no finite {self.outcome} follows from what is recorded, expected "
+                "one that is closer to that"
+            )
 
 
 @dataclass

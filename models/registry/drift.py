@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betainc, betaln
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.model import Evidence
@@ -141,6 +140,8 @@ def undercoverage_odds(held: "np.ndarray[tuple[int], np.dtype[np.bool_]]", expec
     looks: the test may be made after every run. Source: Ville 1939; Robbins 1970, "Statistical methods related to the
     law of the iterated logarithm" (mixtures).
     """
+    from scipy.special import betainc, betaln  # noqa: PLC0415 - heavy, and most who import this module test nothing
+
     runs = np.arange(1, len(held) + 1)
     hits = np.cumsum(held)
     misses = runs - hits

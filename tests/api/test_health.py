@@ -12,7 +12,7 @@ LINE = re.compile(r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+')
 
 def test_the_server_lives_and_is_ready(client: TestClient) -> None:
     assert client.get("/healthz").json() == {"status": "ok"}
-    assert client.get("/readyz").json() == {"status": "ready"}
+    assert client.get("/readyz").json() == {"status": "ready", "coverage": {"damaged": 0, "files": []}}
 
 
 def test_without_its_database_the_server_lives_but_is_not_ready(client: TestClient, store: Store) -> None:
@@ -25,6 +25,24 @@ def test_without_its_database_the_server_lives_but_is_not_ready(client: TestClie
         answer = client.get(path)
         assert (answer.status_code, answer.json()["detail"]) == (503, "the catalog does not answer")
         assert answer.headers["retry-after"] == "5"
+
+
+def test_a_store_that_takes_nothing_is_not_ready(client: TestClient, store: Store) -> None:
+    store.home.joinpath("lake", ".writing").rmdir()
+    store.home.joinpath("lake", ".writing").write_text("in the way")
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert answer.json()["detail"].startswith("the lake takes no files: ")
+
+
+def test_readiness_writes_to_the_catalog_and_not_more_often_than_said(client: TestClient, store: Store) -> None:
+    assert client.get("/readyz").status_code == 200
+    before = store.home.joinpath("catalog.sqlite-wal").stat().st_mtime_ns
+    assert client.get("/readyz").status_code == 200
+    assert store.home.joinpath("catalog.sqlite-wal").stat().st_mtime_ns == before
+    store.catalog.check()
+    assert store.home.joinpath("catalog.sqlite-wal").stat().st_mtime_ns > before
+    assert list(store.home.glob("lake/.writing/.ready*")) == []
 
 
 def test_metrics_count_requests_by_route_and_never_by_id(client: TestClient) -> None:

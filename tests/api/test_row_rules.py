@@ -10,7 +10,9 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 from tests.api.two_users import ANN, COHORT, MARK, NUMBER, RANKS, RUNS, SPACE, asking_as, fill
 
+from crosswind.api.access.scopes import methods
 from crosswind.api.app import create_app, routes_of
+from crosswind.api.late_pages import page_routes
 from crosswind.data.schema.access import OWNER
 from crosswind.data.store.store import Store
 
@@ -145,7 +147,7 @@ def addresses(path: str) -> list[str]:
 
 def test_every_route_is_tried(app: FastAPI) -> None:
     """Return a route that nobody has said how to try: add it above."""
-    routes = {(method, route.path) for route in routes_of(app) for method in (route.methods or set()) - {"HEAD"}}
+    routes = {(method, route.path) for route in (*routes_of(app), *page_routes()) for method in methods(route)}
     tried = (
         {("GET", path) for path in ASKED} | {("POST", path) for path in POSTED} | {("POST", path) for path in ELSEWHERE}
     )

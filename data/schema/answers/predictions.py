@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import isfinite
 
 from crosswind.data.schema.answers.energy import EnergyForecast
 from crosswind.data.schema.answers.fields import about
+from crosswind.data.schema.errors import InvalidInputError
 
 
 class Outcome(StrEnum):
@@ -110,3 +112,10 @@ class RunPrediction:
     limit_seconds: float | None = None
     exceedance: float | None = field(default=None, metadata=about("probability of taking longer than limit_seconds"))
     unit: str = "s"
+
+    def __post_init__(self) -> None:
+        if not all(isfinite(quantile.seconds) for quantile in self.quantiles):
+            raise InvalidInputError(
+                f"world_size {self.world_size}: no finite {self.outcome} follows from what is recorded of "
+                f"{self.workload!r:.80}, expected a run that is closer to those"
+            )

@@ -103,10 +103,6 @@ class Local:
             return self
         return replace(self, store=self.store.seen_by(rule), origin=self.origin or self)
 
-    def prepare(self) -> None:
-        """Import the models, so that the first request does not wait for that."""
-        _ = self.predictor, self.forecaster, self.studies, self._shared
-
     @cached_property
     def predictor(self) -> RunPredictor:
         """The predictor of runs to come, with its fitted models."""

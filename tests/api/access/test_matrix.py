@@ -29,8 +29,10 @@ from tests.needs import ROOT, needs
 from tests.serving import answering
 
 from crosswind.api.access.credentials import COOKIE
-from crosswind.api.access.peer import Peer
+from crosswind.api.access.scopes import methods
 from crosswind.api.app import create_app, routes_of
+from crosswind.api.edge.peer import Peer
+from crosswind.api.late_pages import page_routes
 from crosswind.data.schema.access import Principal, Role, Scope, TokenUse
 from crosswind.data.store.store import Store
 
@@ -228,7 +230,7 @@ def path_of(route: str) -> str:
 
 
 def test_every_route_has_an_entry(app: FastAPI) -> None:
-    routes = {f"{method} {route.path}" for route in routes_of(app) for method in (route.methods or set()) - {"HEAD"}}
+    routes = {f"{method} {route.path}" for route in (*routes_of(app), *page_routes()) for method in methods(route)}
     assert routes - set(ENTRIES) == set()
     assert set(ENTRIES) - routes == set()
 

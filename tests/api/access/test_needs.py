@@ -5,8 +5,9 @@ from fastapi import FastAPI
 from starlette.routing import Route
 from tests.api.access.issuing import ANNA, EVERY_DAY, bearer, issued, stranger
 
-from crosswind.api.access.scopes import ADMIN, NEEDS, READ, Needs
+from crosswind.api.access.scopes import ADMIN, NEEDS, READ, Needs, methods
 from crosswind.api.app import create_app, routes_of
+from crosswind.api.late_pages import page_routes
 from crosswind.data.store.store import Store
 
 
@@ -18,7 +19,8 @@ def test_a_route_whose_scope_is_declared_nowhere_is_refused_at_once() -> None:
 
 
 def test_no_declaration_is_of_a_route_that_is_gone(store: Store) -> None:
-    routes = {f"{method} {route.path}" for route in routes_of(create_app(store)) for method in route.methods or ()}
+    every = *routes_of(create_app(store)), *page_routes()
+    routes = {f"{method} {route.path}" for route in every for method in methods(route)}
     assert set(NEEDS) - routes == set()
 
 

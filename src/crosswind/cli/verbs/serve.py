@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -44,6 +45,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME", help="a further name of this server"
     )
+    parser.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="NAME=NUMBER",
+        help="a limit on what clients may hold, such as connections=500: docs/operations.md",
+    )
+    parser.add_argument("--check", action="store_true", help="check settings, store and address, and serve nothing")
 
 
 def _mode(text: str) -> int:
@@ -55,7 +64,8 @@ def _mode(text: str) -> int:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Serve until stopped."""
-    from crosswind.api.settings import ServerSettings  # noqa: PLC0415 - heavy
+    from crosswind.api.edge.limits import Limits  # noqa: PLC0415 - heavy
+    from crosswind.api.settings import ServerSettings  # noqa: PLC0415
 
     wanted = ServerSettings(
         host=arguments.host,
@@ -71,8 +81,13 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         intensity=settings.intensity,
         quota_bytes=settings.quota_bytes,
         audit_days=settings.audit_kept_days,
+        limits=Limits.of(arguments.limit),
     )
-    return serve(settings, wanted, as_json=arguments.json)
+    return (
+        check(settings, wanted, as_json=arguments.json)
+        if arguments.check
+        else serve(settings, wanted, as_json=arguments.json)
+    )
 
 
 def serve(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False) -> int:
@@ -92,6 +107,28 @@ def serve(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False
         server.serve(store, wanted, ready=ready)
     if set(threading.enumerate()) - before:
         _leave_at_once()
+    return 0
+
+
+def check(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False) -> int:
+    """Check what `serve` needs, and print what it would serve and within which limits; nothing is served.
+
+    Raises: UnavailableError, ConflictError, MalformedError naming what is wrong.
+    """
+    from crosswind.api.readiness import check_store  # noqa: PLC0415 - heavy
+    from crosswind.api.server import listen, url_of  # noqa: PLC0415
+    from crosswind.data.store.store import Store  # noqa: PLC0415
+
+    with Store.open(settings.home, database=settings.database) as store, listen(wanted) as listening:
+        check_store(store)
+        url, limits = url_of(listening, wanted), asdict(wanted.limits.within_files())
+    if wanted.uds is not None:
+        wanted.uds.unlink(missing_ok=True)
+    if as_json:
+        say_json({"url": url, "store": str(settings.home), "token": wanted.token is not None, "limits": limits})
+    else:
+        say(f"The store {settings.home} can be read and written, and {url} is free.")
+        say("\n".join(f"{name}={value}" for name, value in limits.items()))
     return 0
 
 

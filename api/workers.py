@@ -1,0 +1,61 @@
+"""Bounds on what is computed at the same time, so that health and ingest are answered beside it."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from anyio import CapacityLimiter
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from crosswind.api.prefix import inner_path
+from crosswind.api.problems import BUSY, problem
+
+AT_ONCE = max(2, min(4, len(os.sched_getaffinity(0)) - 1))  # computations of each kind; more are no faster in sum
+WAITING_MAX = 200  # of each kind
+SWITCH_SECONDS = 0.0005  # after which a thread that computes gives the interpreter to one that waits for it
+CHEAP = ("/healthz", "/readyz", "/metrics", "/problems/", "/static/", "/openapi.json", "/v1/ingest/", "/v1/operations/")
+CHEAP_PATHS = frozenset({"/", "/v1/runs", "/v1/predictions"})  # the last bounds itself: most of its answers are cached
+STUDIES, ANSWERS = "/v1/studies", "answers"
+
+
+class Workers:
+    """Lets few computations begin at once; the others wait in order, and too many are refused.
+
+    Every path is taken for costly that is not listed as cheap. Studies have their own places, so that jobs that wait
+    for a trial do not wait for explanations. A client that leaves gives up its place.
+    """
+
+    def __init__(self, app: ASGIApp, at_once: int = AT_ONCE, waiting_max: int = WAITING_MAX) -> None:
+        self.app = app
+        self._limiters = {kind: CapacityLimiter(at_once) for kind in (STUDIES, ANSWERS)}
+        self._waiting_max = waiting_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on when it is its turn, or answer with a problem."""
+        limiter = self._limiter_of(scope) if scope["type"] == "http" else None
+        if limiter is None:
+            await self.app(scope, receive, send)
+        elif limiter.statistics().tasks_waiting >= self._waiting_max:
+            detail = f"{self._waiting_max} requests wait to be computed"
+            await problem(BUSY, detail, root_path=scope.get("root_path", ""))(scope, receive, send)
+        else:
+            async with limiter:
+                await self.app(scope, receive, send)
+
+    def _limiter_of(self, scope: Scope) -> CapacityLimiter | None:
+        path = inner_path(scope["path"], scope.get("root_path", ""))
+        if path in CHEAP_PATHS or path.startswith(CHEAP):
+            return None
+        return self._limiters[STUDIES if path.startswith(STUDIES) else ANSWERS]
+
+
+@contextmanager
+def prompt_threads() -> Iterator[None]:
+    """Within the context, threads that answer need not wait long for those that compute."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)

@@ -1,0 +1,40 @@
+"""`crosswind serve --check` of a configuration."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from crosswind.cli.main import main
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("CROSSWIND_DATABASE", "CROSSWIND_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def test_check_says_what_would_be_served_within_which_limits(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--check", "--json", "--port", "0", "--limit", "headers=7"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["store"], said["token"], said["limits"]["headers"]) == (str(home), False, 7)
+    assert said["url"].startswith("http://127.0.0.1:")
+    assert main(["serve", "--check", "--uds", str(home / "socket")]) == 0
+    assert "head_seconds=10" in capsys.readouterr().out
+    assert not (home / "socket").exists()
+
+
+def test_check_names_what_is_wrong(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "--check", "--port", str(port)]) == 75
+    assert f"cannot listen on 127.0.0.1:{port}, Address already in use" in capsys.readouterr().err
+    assert main(["serve", "--check", "--limit", "headers=none"]) == 2
+    assert "limit headers: 'none', expected a whole number" in capsys.readouterr().err
+    home.joinpath("lake").mkdir()
+    home.joinpath("lake", ".writing").write_text("in the way")
+    assert main(["serve", "--check", "--port", "0"]) == 75
+    assert "the lake takes no files: " in capsys.readouterr().err
