@@ -315,7 +315,7 @@ def test_runs_of_before_get_their_place_in_the_list_and_their_cohort(tmp_path: P
         with catalog.read() as session:
             assert [run.run_id for run in session.runs.find(limit=9)] == ["r2", "r1", "r3"]
             assert [run.run_id for run in session.runs.find(RunFilter(id_end="3"), limit=9)] == ["r3"]
-            assert [run.run_id for run in session.runs.near(RUN, limit=9)] == ["r2"]
+            assert session.runs.near(RUN, limit=9) == ["r2"]
             assert session.verdicts.due_features(limit=9) == ["r3", "r2"]
         catalog.close()
 
