@@ -34,10 +34,10 @@ def verdict_of(number: int, run_id: str) -> RunVerdict:
 def test_the_largest_excess_comes_first_and_the_unknown_last(judged: Catalog) -> None:
     with judged.read() as session:
         rows = session.judged_runs.find(limit=MANY)
-    known = [row.excess_seconds for row in rows if row.excess_seconds is not None]
-    assert known == sorted(known, reverse=True)
-    assert [row.excess_seconds for row in rows] == known + [None] * (MANY - len(known))
-    assert len(known) == sum(bool(number % 5 and number % 3) for number in range(MANY))
+    valued = [row.excess_seconds for row in rows if row.excess_seconds is not None]
+    assert valued == sorted(valued, reverse=True)
+    assert [row.excess_seconds for row in rows] == valued + [None] * (MANY - len(valued))
+    assert len(valued) == sum(bool(number % 5 and number % 3) for number in range(MANY))
 
 
 @pytest.mark.parametrize("by", ["verdict", "cause", "excess_seconds"])
