@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine, func, select, text
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.audit import Audit
 from crosswind.data.catalog.injections import Injections
+from crosswind.data.catalog.judged_runs import JudgedRuns
 from crosswind.data.catalog.leases import Leases
 from crosswind.data.catalog.models import Models
 from crosswind.data.catalog.operations import Operations
@@ -44,6 +45,7 @@ class Session:
         self._connection = connection
         self.runs = Runs(connection, rule)
         self.verdicts = Verdicts(connection)
+        self.judged_runs = JudgedRuns(connection)
         self.people = People(connection)
         self.read_files = ReadFiles(connection)
         self.positions = Positions(connection)

@@ -340,7 +340,11 @@ def _certainty(run: Run) -> tuple[bool, int]:
 
 
 def _filtered(wanted: RunFilter) -> Select[Any]:
-    query = select(*COLUMNS)
+    return filtered(select(*COLUMNS), wanted)
+
+
+def filtered(query: Select[Any], wanted: RunFilter) -> Select[Any]:
+    """Return a query of the table of runs for those that match."""
     for name, value in vars(wanted).items():
         if value is not None and name != "id_end":
             query = query.where(tables.runs.c[name] == value)

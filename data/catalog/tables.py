@@ -90,6 +90,7 @@ run_verdicts = Table(
     Column("cause", String(64)),
     *(Column(f"{name}_seconds", Float) for name in ("measured", "expected", "excess", "excess_low", "excess_high")),
     Index(None, "last_ns"),
+    *(Index(None, name, "run_id") for name in ("verdict", "cause", "excess_seconds")),
     Index("ix_run_verdicts_due", "due", "run_id", sqlite_where=IS_DUE, postgresql_where=IS_DUE),
 )
 

@@ -8,6 +8,7 @@ same in `made`. Runs of its cohort that come or change later are counted in `cha
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, func, select, update
@@ -44,15 +45,25 @@ class Verdicts:
 
     def want(self, runs: Iterable[Run]) -> None:
         """Note that these runs came or changed; those that have not ended wait for that."""
-        ended = [_due(run) for run in runs if run.state is not RunState.RUNNING]
+        ended = sorted(map(_due, (run for run in runs if run.state is not RunState.RUNNING)), key=itemgetter("run_id"))
         if ended:
             self._connection.execute(rows.upsert_with(self._connection, TABLE, tuple(ended[0]), AGAIN), ended)
 
     def want_again(self, run_ids: Collection[str]) -> None:
         """Note that more of these runs is stored; those that nothing is known of yet are left out."""
         if run_ids:
+            self._hold(run_ids)
             among = rows.among(self._connection, TABLE.c.run_id, run_ids)
             self._connection.execute(update(TABLE).where(among).values(**AGAIN))
+
+    def _hold(self, run_ids: Collection[str]) -> None:
+        """Lock the rows in the order of their ids, so that nobody who locks some of them waits for us, and we for them.
+
+        SQLite has one writer anyway.
+        """
+        if self._connection.dialect.name == "postgresql":
+            among = rows.among(self._connection, TABLE.c.run_id, run_ids)
+            self._connection.execute(select(TABLE.c.run_id).where(among).order_by(TABLE.c.run_id).with_for_update())
 
     def landed(self, landings: Iterable[Landing]) -> None:
         """Note that rows were stored: runs that they are of, or on whose nodes they were sampled meanwhile, are due."""
@@ -106,12 +117,13 @@ class Verdicts:
         stored = self._connection.execute(query.join(TABLE, TABLE.c.run_id == FEATURES.c.run_id).where(is_wanted))
         return {row.run_id: row.features for row in stored}
 
-    def put_features(self, made: Iterable[StoredFeatures], near: Mapping[str, Collection[str]]) -> None:
+    def put_features(self, made: Collection[StoredFeatures], near: Mapping[str, Collection[str]]) -> None:
         """Store features of those runs that did not change meanwhile.
 
         `near` are, by run, those to whose verdicts its features matter.
         """
         changed: Counter[str] = Counter()
+        self._hold({features.outcome.run_id for features in made}.union(*near.values()))
         for features in made:
             if self._is_taken(features):
                 run_id = features.outcome.run_id

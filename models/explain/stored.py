@@ -31,7 +31,7 @@ def store_explanations(store: Store, cohort: Cohort, explanations: Mapping[str, 
     if not kept:
         return
     with suppress(*NO_ANSWER), store.catalog.write() as session:
-        for run_id, explanation in kept.items():
+        for run_id, explanation in sorted(kept.items()):  # in one order, as whoever locks several rows
             text, revision = json.dumps(asdict(explanation)), cohort.revisions[run_id]
             session.verdicts.put_verdict(
                 verdict_of(explanation), text, revision=revision, allowed=allowed_changes(explanation.cohort_runs)

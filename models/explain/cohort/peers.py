@@ -106,6 +106,7 @@ def _store(store: Store, runs: Sequence[Run], read: _Read, revisions: Mapping[st
         verdict = RunVerdict(run.run_id, **{name: getattr(outcome, name) for name in OF_STEPS})
         last_ns = int(read.last_ns.get(run.run_id, 0))
         made.append(StoredFeatures(verdict, revisions[run.run_id][0], FORM, content, last_ns))
-    with store.catalog.write() as session:
+    with store.catalog.read() as session:
         near = {run.run_id: session.runs.near(run, limit=PEERS) for run in runs}
+    with store.catalog.write() as session:
         session.verdicts.put_features(made, near)

@@ -53,12 +53,16 @@ def statements(engine: Engine) -> Iterator[list[Statement]]:
 
 def plan_of(catalog: Catalog, ask: Callable[[Session], object]) -> str:
     """The database's plan of the one query that is asked, in lower case."""
+    [plan] = plans_of(catalog, ask)
+    return plan
+
+
+def plans_of(catalog: Catalog, ask: Callable[[Session], object]) -> list[str]:
     engine = catalog._engine
     with statements(engine) as seen, catalog.read() as session:
         ask(session)
-    [(statement, parameters)] = [one for one in seen if one[0].lower().startswith("select")]
     with engine.connect() as connection:
-        return _explained(connection, statement, parameters)
+        return [_explained(connection, *one) for one in seen if one[0].lower().startswith("select")]
 
 
 def _explained(connection: Connection, statement: str, parameters: Any) -> str:
@@ -95,16 +99,24 @@ def test_the_end_of_an_id_is_a_range_of_an_index(filled: Catalog) -> None:
     assert "ix_runs_reversed_id" in plan
 
 
-def test_peers_are_found_on_both_sides_by_the_index_of_their_cohort(filled: Catalog) -> None:
+def test_peers_are_read_from_the_index_of_their_cohort_on_either_side(filled: Catalog) -> None:
     with filled.read() as session:
         run = session.runs.get("r0201")
-        near = session.runs.near(run, limit=20)
+    for plan in plans_of(filled, lambda session: session.runs.near(run, limit=5)):
+        assert "ix_runs_cohort_listed_ns_run_id" in plan
+        assert_served(plan)
+
+
+def test_peers_are_those_that_began_nearest_on_both_sides(filled: Catalog) -> None:
+    with filled.read() as session:
+        run = session.runs.get("r0201")
+        near = session.runs.some(session.runs.near(run, limit=20))
     assert len(near) == 20
     assert {(peer.workload, peer.system) for peer in near} == {("w1", "s1")}
     assert "r0201" not in {peer.run_id for peer in near}
     farthest = max(abs((peer.started_ns or 0) - 67_000) for peer in near)
     with filled.read() as session:
-        everyone = session.runs.near(run, limit=MANY)
+        everyone = session.runs.some(session.runs.near(run, limit=MANY))
     assert sorted(abs((peer.started_ns or 0) - 67_000) for peer in everyone)[19] == farthest
 
 

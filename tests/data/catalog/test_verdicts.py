@@ -1,5 +1,6 @@
 """Verdicts are due, hold and are voided in the same way in both databases."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -118,6 +119,30 @@ def test_who_is_given_up_is_due_again_when_more_is_stored(judged: Catalog) -> No
     with judged.write() as session:
         session.verdicts.landed([Landing(0, 1, run_ids=frozenset({"r1"}))])
     assert due(judged) == ["r1"]
+
+
+def test_batches_and_features_of_the_same_runs_do_not_wait_for_each_other(catalog: Catalog) -> None:
+    names = [f"r{number:02}" for number in range(30)]
+    with catalog.write() as session:
+        session.runs.put_all(replace(RUN, run_id=name) for name in names)
+
+    def land(number: int) -> None:
+        with catalog.write() as session:
+            landing = Landing(150, 160, nodes=frozenset({"a"}))
+            session.add_batch(f"b{number}", "test", row_count=1, skipped=0, landings=[landing])
+
+    def compute(number: int) -> None:
+        some = names[::-1] if number % 2 else names[number:] + names[:number]
+        with catalog.write() as session:
+            revisions = session.verdicts.revisions(some)
+            made = [features_of(name, revisions[name][0]) for name in some]
+            session.verdicts.put_features(made, dict.fromkeys(some, names))
+
+    with ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(task, number) for number in range(8) for task in (land, compute)]:
+            future.result()
+    make(catalog, *names)
+    assert due(catalog) == []
 
 
 def test_whether_runs_have_steps_is_known_without_reading_them(judged: Catalog) -> None:

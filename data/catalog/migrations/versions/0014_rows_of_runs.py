@@ -72,6 +72,8 @@ def upgrade() -> None:
     for name, columns in INDEXES.items():
         op.create_index(op.f(name), "runs", list(columns))
     op.create_index(op.f("ix_run_verdicts_last_ns"), "run_verdicts", ["last_ns"])
+    for name in ("verdict", "cause", "excess_seconds"):
+        op.create_index(op.f(f"ix_run_verdicts_{name}_run_id"), "run_verdicts", [name, "run_id"])
     is_due = sa.text("due > 0")
     op.create_index(
         "ix_run_verdicts_due", "run_verdicts", ["due", "run_id"], sqlite_where=is_due, postgresql_where=is_due
