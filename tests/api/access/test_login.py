@@ -53,7 +53,7 @@ def test_a_browser_without_a_session_is_led_to_the_login_page_and_back(browser: 
     assert 'value="/runs/r1?tab=steps"' in page.text
     began = browser.post("/login", data={"token": f" {issued(store, ANNA).secret} ", "next": "/runs/r1?tab=steps"})
     assert (began.status_code, began.headers["location"]) == (303, "./runs/r1?tab=steps")
-    assert browser.get("/runs/r1").status_code == 200
+    assert browser.get("/models").status_code == 200
     assert "You are anna." in browser.get("/login").text
 
 

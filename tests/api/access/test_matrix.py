@@ -149,7 +149,9 @@ ENTRIES: Mapping[str, Scope | None] = {
 }
 PARTS = {"run_id": "none", "job_id": "none", "study_id": "none", "trial_id": "none", "operation_id": "none"}
 PARTS |= {"name": "forbidden", "version": "1", "token_id": "none"}
-OF_FORBIDDEN_ACTS = {"POST /v1/tokens": "job", "POST /v1/tokens:link": "job", "POST /v1/tokens:job": "person"}
+OF_FORBIDDEN_ACTS = {  # routes that also look at who asks, and at what for
+    *("POST /v1/tokens", "POST /v1/tokens:link", "POST /v1/tokens:job"),
+}
 
 
 @dataclass(frozen=True)

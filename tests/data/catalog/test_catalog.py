@@ -289,6 +289,7 @@ def test_imports_of_before_keep_their_accelerator_and_nodes_as_facts(tmp_path: P
         engine = open_database(url)
         with engine.begin() as connection:
             connection.execute(text("alter table runs drop column facts"))
+            connection.execute(text("drop table tokens"))
             connection.execute(text("drop table reports"))
             connection.execute(text("alter table studies drop column sources"))
             connection.execute(text("alter table trials drop column weights"))
@@ -317,6 +318,7 @@ def test_trials_imported_before_do_not_count_for_the_budget(tmp_path: Path, post
         catalog.close()
         engine = open_database(url)
         with engine.begin() as connection:
+            connection.execute(text("drop table tokens"))
             connection.execute(text("drop table reports"))
             connection.execute(text("alter table studies drop column sources"))
             connection.execute(text("alter table trials drop column weights"))
