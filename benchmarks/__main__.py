@@ -12,6 +12,7 @@ SPEED = (
     "ingest",
     "remote_write",
     "probe",
+    "gpu",
     "lake",
     "readers",
     "predict",

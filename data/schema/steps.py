@@ -7,7 +7,7 @@ still for other ranks. What overlaps with computation is not in it.
 from crosswind.data.schema.metric import Column, Kind, MetricSet
 
 PHASES = ("input", "compute", "comm", "checkpoint", "other")
-COLLECTIVES, NOT_SEEN = "collectives", "not seen"  # tag of a run whose ranks were never seen to communicate
+COLLECTIVES, NOT_SEEN = "collectives", "not seen"  # tag of a run whose ranks were never seen to wait for each other
 NANOSECOND = 1e-9
 
 RUN_KEYS = (

@@ -42,8 +42,8 @@ def summaries(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
 
     Columns: run_id workload system cohort state world_size started_ns run_seconds steps step_p05_seconds
     step_p50_seconds step_p95_seconds step_mean_seconds step_cov_ratio and one `<phase>_seconds` a phase (mean over
-    steps and ranks; null for `comm` if no collective was seen). A step's duration is that of its slowest rank; warm-up
-    steps are left out.
+    steps and ranks; null for `comm` if no wait for a collective was seen). A step's duration is that of its slowest
+    rank; warm-up steps are left out.
     """
     rows = pd.DataFrame([_identity(run) for run in runs], columns=list(_identity_columns()), dtype=object)
     types = {"world_size": "Int64", "started_ns": "Int64", "run_seconds": "float64"}  # a float would round the time

@@ -43,6 +43,14 @@ FACTS = (
     Column("mig_instance", "GPU instance/compute instance of this part (MIG)", Kind.FACT, "string"),
     Column("driver_epoch", "another number after every load of the driver", Kind.EPOCH),
 )
+THROTTLE = {
+    "POWER": _throttle("power", "its power limit"),
+    "THERMAL": _throttle("thermal", "heat"),
+    "SYNC_BOOST": _throttle("sync_boost", "the slowest GPU of its group"),
+    "BOARD_LIMIT": _throttle("board_limit", "the limit of its board"),
+    "LOW_UTILIZATION": _throttle("low_utilization", "too little work"),
+    "RELIABILITY": _throttle("reliability", "the reliability limit of its board"),
+}
 # Read by one call: field, scope. From 251 on, numbers mean different things to different drivers.
 FIELDS = {
     (83, NO_SCOPE): _counter("energy_joules_total", "used since the driver was loaded", unit="joules", scale=MILLI),
@@ -63,6 +71,7 @@ FIELDS = {
     (144, NO_SCOPE): Column("remapping_pending", "1 when a row will be replaced at the next reset"),
     (145, NO_SCOPE): Column("remapping_failed", "1 when a row could not be replaced"),
     (94, NO_SCOPE): _counter("pcie_replays_total", "packets sent again over PCIe"),
+    **{(74 + place, NO_SCOPE): column for place, column in enumerate(THROTTLE.values())},
 }
 
 
@@ -70,7 +79,7 @@ FIELDS = {
 class Question:
     """One call: the names of its constants, and the columns of its answer by attribute.
 
-    An answer above `most` is discarded.
+    It is not asked for what a field has answered; an answer above `most` is discarded.
     """
 
     call: str
@@ -135,16 +144,9 @@ QUESTIONS = (
         (),
         {"": Column("clocks_event_reasons", "bits: what holds the clocks down now", dtype="uint64")},
     ),
-    *(
+    *(  # where the fields above are refused: on an H100 each of these takes as long as all six fields
         Question("nvmlDeviceGetViolationStatus", (f"NVML_PERF_POLICY_{policy}",), {"violationTime": column})
-        for policy, column in {
-            "POWER": _throttle("power", "its power limit"),
-            "THERMAL": _throttle("thermal", "heat"),
-            "SYNC_BOOST": _throttle("sync_boost", "the slowest GPU of its group"),
-            "BOARD_LIMIT": _throttle("board_limit", "the limit of its board"),
-            "LOW_UTILIZATION": _throttle("low_utilization", "too little work"),
-            "RELIABILITY": _throttle("reliability", "the reliability limit of its board"),
-        }.items()
+        for policy, column in THROTTLE.items()
     ),
 )
 # Each of these two calls measures for 20 ms.
@@ -167,10 +169,14 @@ MEMORY_QUESTION = next(question for question in QUESTIONS if question.call == "n
 GPU = MetricSet(
     "gpu",
     "each NVIDIA GPU, and each part of one that MIG made; the device is its UUID",
-    (
-        *FACTS,
-        *FIELDS.values(),
-        *(column for question in (*QUESTIONS, *PCIE_QUESTIONS) for column in question.columns.values()),
+    tuple(
+        dict.fromkeys(
+            (
+                *FACTS,
+                *FIELDS.values(),
+                *(column for question in (*QUESTIONS, *PCIE_QUESTIONS) for column in question.columns.values()),
+            )
+        )
     ),
 )
 
@@ -210,7 +216,8 @@ class NvmlCollector:
             else:
                 values.update(self._fields(device))
             for question in questions:
-                values.update(self._answer(device, question))
+                if not all(column.name in values for column in question.columns.values()):
+                    values.update(self._answer(device, question))
         except LostError:
             return None
         return Sample(device.uuid, values)

@@ -70,7 +70,7 @@ class WatchedLoop:
         self._own_thread: threading.Thread | None = None
         self._optimizer: Callable[[], Any] = lambda: None
         self._models: list[weakref.ref[Any]] = []
-        self._has_models = self._looked_for_ranks = False
+        self._has_models = self._is_training_watched = False
         self._gap = ExitStack()  # between a step and the next demand for data
         self._is_step_open = self._is_waiting = self._is_in_gap = False
         self._batches = 0
@@ -167,7 +167,7 @@ class WatchedLoop:
             self._leave_gap()
         probe.end_step()
         self._watch_models()
-        self._watch_collectives(optimizer)
+        self._watch_training(optimizer)
         has_fetched = self._batches > 0
         self._begin()
         if has_fetched and self._fetches_every_step and not self._is_past_data:
@@ -198,15 +198,14 @@ class WatchedLoop:
             if (model := self._models.pop()()) is not None:
                 self._opened().watch(model)
 
-    def _watch_collectives(self, optimizer: Any) -> None:
-        """Watch from the second step on what Python launches, as FSDP and DeepSpeed do, if no DDP model reports."""
-        if self._looked_for_ranks:
+    def _watch_training(self, optimizer: Any) -> None:
+        """Watch from the second step on, if no DDP model reports, the device and what Python launches, as FSDP does."""
+        if self._is_training_watched:
             return
-        self._looked_for_ranks = True
-        distributed = sys.modules.get("torch.distributed")
-        if not self._has_models and distributed and distributed.is_initialized() and distributed.get_world_size() > 1:
+        self._is_training_watched = True
+        if not self._has_models:
             groups = getattr(optimizer, "param_groups", ())
-            self._opened().watch_collectives([parameter for group in groups for parameter in group["params"]])
+            self._opened().watch_training(parameter for group in groups for parameter in group["params"])
 
     def _opened(self) -> RunProbe:
         if self._probe is None:

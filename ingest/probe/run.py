@@ -11,7 +11,7 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral, Real
 from pathlib import Path
@@ -154,16 +154,16 @@ class RunProbe:
             self._guarded(lambda: watched.append(watch(thing, self._timeline)), doing)
         return watched[0] if watched else thing
 
-    def watch_collectives(self, parameters: Sequence[Any]) -> None:
-        """Report the collectives that Python launches, of whatever library; the parameters are those trained."""
+    def watch_training(self, parameters: Iterable[Any]) -> None:
+        """Time steps by the device of the trained parameters; report the collectives that Python launches."""
         if self._writer:
-            doing = "crosswind cannot watch the collectives of this program"
-            self._guarded(lambda: self._watch_calls(parameters), doing)
+            doing = "crosswind cannot watch the device and the collectives of this program"
+            self._guarded(lambda: self._watch_training(parameters), doing)
 
-    def _watch_calls(self, parameters: Sequence[Any]) -> None:
-        from crosswind.ingest.probe.torch_calls import watch_calls_over  # noqa: PLC0415 - not every program needs it
+    def _watch_training(self, parameters: Iterable[Any]) -> None:
+        from crosswind.ingest.probe.torch_calls import watch_training  # noqa: PLC0415 - not every program needs it
 
-        watch_calls_over(parameters, self._timeline)
+        watch_training(parameters, self._timeline)
 
     def record(self, **values: float) -> None:
         """Record values of this step: loss, accuracy, staleness; a tensor or array of one element counts as its value.
@@ -225,7 +225,7 @@ class RunProbe:
 
     def _write_end(self, writer: SpoolWriter, state: RunState, failure: Failure | None, steps: int) -> None:
         rank, tags = self._place.rank, dict[str, str]()
-        if rank == 0 and steps and self._place.world_size > 1 and not self._timeline.has_seen_collectives:
+        if rank == 0 and steps and self._place.world_size > 1 and not self._timeline.has_seen_waits:
             tags[COLLECTIVES] = NOT_SEEN
         if lost := self._timeline.close():
             tags[f"rank{rank}_lost_rows"] = str(lost)

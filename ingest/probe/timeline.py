@@ -57,7 +57,7 @@ class Timeline:
         self._undo: list[Callable[[], None]] = []
         self.stops = Stops()  # of the writer, which naps between two looks
         self.watched: dict[int, tuple[object, object]] = {}  # by its id: a watched object, and its stand-in
-        self.has_seen_collectives = False
+        self.has_seen_waits = False  # for other ranks
         self.dropped_rows = 0
 
     @property
@@ -144,7 +144,7 @@ class Timeline:
         step = self._current
         if step is None or not self._is_of_the_loop():
             return None
-        self.has_seen_collectives = True
+        self.has_seen_waits |= came is None
         now = time.perf_counter_ns() if utc_ns is None else utc_ns - step.to_utc
         arrival = Arrival(step, now, step.is_in_body and not step.open_phases, came=came)
         if came is None and self._device:
@@ -181,7 +181,7 @@ class Timeline:
         step = self._current
         if step is None or not self._is_of_the_loop():
             return
-        self.has_seen_collectives = True
+        self.has_seen_waits = True
         if step.awaited:  # a device times the step's phases
             if arrival := self.arrive():
                 arrival.time = came
@@ -224,10 +224,12 @@ class Timeline:
         """Note that a collective ends where the device passes `went`.
 
         `blocked_since` is the mark from which its queue stood still for it, if it did; a queue other than that in which
-        the step began runs concurrently with the training's work.
+        the step began runs concurrently with the training's work, and what of it the step waits for is not seen.
         """
         if step := self._waiting_step():
-            since = blocked_since if went.queue == step.marks[0].queue else None
+            is_of_the_loop = went.queue == step.marks[0].queue
+            self.has_seen_waits |= is_of_the_loop
+            since = blocked_since if is_of_the_loop else None
             step.awaited.append((went, partial(Step.see_end, arrival=arrival, blocked_since=since)))
         with self._lock:
             arrival.went = went

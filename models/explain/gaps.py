@@ -19,7 +19,7 @@ def gaps_of(run: Run, segments: Segments | None) -> tuple[str, ...]:
         recorded = f"{segments.ranks} of {run.world_size} ranks recorded steps"
         sentences.append(f"{recorded}: time lost by one of the others counts as the fabric's")
     if run.tags.get(COLLECTIVES) == NOT_SEEN:
-        sentences.append("no collective was seen: time that ranks waited for each other counts as computing")
+        sentences.append("no wait for a collective was seen: time that ranks waited for each other counts as computing")
     if _is_missing(segments, (*THREAD,)):
         sentences.append(
             "no CPU time of the loop's thread was recorded: slow computing and contention cannot be distinguished"

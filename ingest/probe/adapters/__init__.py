@@ -10,11 +10,11 @@ from crosswind.ingest.probe.adapters import (
     fsdp,
     horovod,
     jax,
+    module,
     mpi,
     parameter_server,
     pipeline,
     spark,
-    tensor_parallel,
     tensorflow,
 )
 from crosswind.ingest.probe.timeline import Timeline
@@ -36,8 +36,8 @@ ADAPTERS: Sequence[Adapter] = (
     ddp,
     fsdp,
     pipeline,
-    tensor_parallel,
     deepspeed,
+    module,
     parameter_server,
     mpi,
     jax,

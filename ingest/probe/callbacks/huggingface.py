@@ -77,7 +77,7 @@ class TrainerHooks(Hooks):
 
     @hook
     def _called(self, model: Any, *_: Any) -> None:
-        """Watch the DistributedDataParallel around the model; an evaluation before the training is not wrapped.
+        """Watch the DistributedDataParallel around the model, or itself; an evaluation before it is not wrapped.
 
         The hook is removed with the first training batch, for a model cannot be copied with it.
         """
@@ -86,5 +86,4 @@ class TrainerHooks(Hooks):
         if not model.training:
             return
         self._handle.remove()
-        if wrapping := DistributedDataParallel._get_active_ddp_module():
-            self._loop.watch(wrapping)
+        self._loop.watch(DistributedDataParallel._get_active_ddp_module() or model)

@@ -11,6 +11,7 @@ is unknown. On a GPU a wait is the queue's: it counts as exposed if it is in the
 in batches of sends and receives, are not reported there.
 """
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -42,12 +43,22 @@ def watch_calls(timeline: Timeline) -> Calls:
 
 def watch_calls_of(model: Any, timeline: Timeline) -> Calls:
     """Watch all calls for a model's sake. Raises: InvalidInputError for one on another device than a CPU or GPU."""
-    return watch_calls_over(model.parameters(), timeline)
+    _follow_device_of(model.parameters(), timeline)
+    return watch_calls(timeline)
 
 
-def watch_calls_over(parameters: Iterable[Any], timeline: Timeline) -> Calls:
-    """Watch all calls for the sake of these parameters. Raises: as `watch_calls_of`."""
+def watch_training(parameters: Iterable[Any], timeline: Timeline) -> None:
+    """Time steps by the device of these parameters, and watch all calls if this is one of several ranks.
+
+    Raises: as `watch_calls_of`.
+    """
+    _follow_device_of(parameters, timeline)
+    distributed = sys.modules.get("torch.distributed")
+    if distributed and distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
+        watch_calls(timeline)
+
+
+def _follow_device_of(parameters: Iterable[Any], timeline: Timeline) -> None:
     device = next((parameter.device for parameter in parameters), None)
     if device is not None:
         follow(device, timeline)
-    return watch_calls(timeline)

@@ -1,9 +1,10 @@
-"""NVIDIA's C library as nvidia-ml-py calls it: the real Python package on top, made-up answers below.
+"""NVIDIA's C library as nvidia-ml-py calls it: the real Python package on top, made-up or recorded answers below.
 
-Not seen on hardware. Types, sizes and codes are those of nvml.h; values are plausible ones of an H100.
+Types, sizes and codes are those of nvml.h; made-up values are plausible ones of an H100.
 """
 
 import ctypes
+import json
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from functools import partial
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from types import ModuleType
 from typing import Any
+
+from tests.ingest.trees import RECORDINGS
 
 NOT_SUPPORTED, LOST, NO_LIBRARY, NO_DRIVER, NOT_FOUND, TOO_SMALL = 3, 15, 12, 9, 6, 7
 UUID = "GPU-5f5fa5ad-1111-2222-3333-444455556666"
@@ -31,6 +34,9 @@ FIELDS = {  # by field: nvmlValueType_t (1 unsigned int, 3 unsigned long long), 
     144: (1, 1),
     145: (1, 0),
     94: (1, 7),
+    74: (3, 81_000_000_000),
+    **dict.fromkeys((75, 76, 77, 79), (3, 0)),
+    78: (3, 4_900_000),
 }
 MEMORY = {"total": 85_520_809_984, "used": 71_940_702_208, "free": 12_984_516_608, "reserved": 595_591_168}
 H100: dict[str, Any] = {
@@ -49,13 +55,36 @@ H100: dict[str, Any] = {
     "nvmlDeviceGetViolationStatus": {0: 81_000_000_123, 1: 0, 2: 0, 3: 0, 4: 5_000_000, 5: 0},
     "nvmlDeviceGetPcieThroughput": {0: 12_345, 1: 54_321},
 }
+RECORDED: dict[str, Any] = json.loads((RECORDINGS / "nvml/h100.json").read_text())
+
+
+def recorded_gpu(state: str, *more_fields: list[Any]) -> dict[str, Any]:
+    """Return the recorded answers of an `idle` or `busy` H100."""
+    by_constant = {
+        call: {int(constant): value for constant, value in answer.items()}
+        for call, answer in RECORDED[state]["calls"].items()
+        if isinstance(answer, dict) and all(key.isdigit() for key in answer)
+    }
+    fields = {
+        number: (kind, value)
+        for number, _, code, kind, value in (*RECORDED[state]["fields"], *more_fields)
+        if code == 0
+    }
+    named = {
+        "nvmlDeviceGetUUID": RECORDED["uuid"].encode(),
+        "nvmlDeviceGetName": RECORDED["name"].encode(),
+        "nvmlDeviceGetPciInfo_v3": {"busId": RECORDED["bus_id"].encode()},
+    }
+    return {**RECORDED[state]["calls"], **by_constant, **named, "fields": fields}
 
 
 class FakeNvml:
     """Answers by GPU number, from 1; a call that a GPU has no answer for is not supported."""
 
-    def __init__(self, *gpus: dict[str, Any], parts: dict[int, list[dict[str, Any]]] | None = None) -> None:
-        self.gpus = list(gpus)
+    def __init__(
+        self, *gpus: dict[str, Any], parts: dict[int, list[dict[str, Any]]] | None = None, driver: str = "570.86.15"
+    ) -> None:
+        self.gpus, self.driver = list(gpus), driver
         self.parts = parts or {}
         self.init = 0
         self.calls: Counter[str] = Counter()
@@ -103,7 +132,7 @@ class FakeNvml:
         return 0
 
     def _nvmlSystemGetDriverVersion(self, buffer: Any, size: Any) -> int:  # noqa: N802
-        buffer.value = b"570.86.15"
+        buffer.value = self.driver.encode()
         return 0
 
     def _nvmlDeviceGetCount_v2(self, count: Any) -> int:  # noqa: N802

@@ -10,13 +10,15 @@ from tests.ingest.collectors.fake_nvml import (
     NO_DRIVER,
     OTHER,
     PART,
+    RECORDED,
     UUID,
     FakeNvml,
     library,
+    recorded_gpu,
 )
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.data.schema.metric import DTYPES, Kind, OnFull, Scalar
+from crosswind.data.schema.metric import DTYPES, Kind, OnFull, Sample, Scalar
 from crosswind.ingest.collectors.gpu_process import GpuProcessCollector
 from crosswind.ingest.collectors.nvml import GPU, NvmlCollector
 from crosswind.ingest.gpu.nvml_session import NvmlSession
@@ -79,11 +81,11 @@ def test_a_gpu_is_named_by_its_uuid_with_raw_numbers() -> None:
         "memory_clock_hertz": 2619,
         "performance_state": 0,
         "clocks_event_reasons": 4,
-        "throttle_power_seconds_total": 81_000_000_123,
+        "throttle_power_seconds_total": 81_000_000_000,
         "throttle_thermal_seconds_total": 0,
         "throttle_sync_boost_seconds_total": 0,
         "throttle_board_limit_seconds_total": 0,
-        "throttle_low_utilization_seconds_total": 5_000_000,
+        "throttle_low_utilization_seconds_total": 4_900_000,
         "throttle_reliability_seconds_total": 0,
     }
 
@@ -96,7 +98,7 @@ def test_numbers_become_base_units() -> None:
     assert shown["utilization_ratio"] == pytest.approx(0.97)
     assert shown["sm_clock_hertz"] == 1_965_000_000
     assert shown["nvlink_transmit_bytes_total"] == 5_000_000_001 * 1024
-    assert shown["throttle_power_seconds_total"] == pytest.approx(81.000000123)
+    assert shown["throttle_power_seconds_total"] == pytest.approx(81.0)
 
 
 def test_every_value_has_its_columns_type() -> None:
@@ -136,6 +138,56 @@ def test_what_a_model_does_not_know_is_missing_and_tried_again_after_a_minute() 
     now.ns = 61 * SECOND
     [sample] = watched.read()
     assert sample.values["fan_speed_ratio"] == 30
+
+
+def test_what_a_field_has_answered_is_not_asked_again_by_a_dearer_call() -> None:
+    driver = FakeNvml(H100)
+    values(driver)
+    assert driver.calls["nvmlDeviceGetViolationStatus"] == 0
+    old = FakeNvml(H100 | {"fields": {number: FIELDS[number] for number in FIELDS if not 74 <= number <= 79}})
+    assert values(old)["throttle_power_seconds_total"] == 81_000_000_123
+    assert old.calls["nvmlDeviceGetViolationStatus"] == 6
+
+
+@pytest.mark.parametrize("state", ["idle", "busy"])
+def test_a_recorded_h100_fills_every_column_that_it_filled_when_it_was_read(state: str) -> None:
+    seen = values(FakeNvml(recorded_gpu(state, *RECORDED["throttle_fields"]), driver=RECORDED["driver"]))
+    sample = RECORDED[state]["sample"]
+    assert seen.keys() == sample.keys()
+    steady = ("name", "pci_bus_id", "driver_version", "power_limit_watts", "memory_total_bytes", "memory_used_bytes")
+    assert [seen[name] for name in steady] == [sample[name] for name in steady]
+
+
+@pytest.mark.parametrize("state", ["idle", "busy"])
+def test_a_recorded_sample_says_what_nvidia_smi_said_at_that_moment(state: str) -> None:
+    sample, said = GPU.convert(Sample(UUID, RECORDED[state]["sample"])), RECORDED[state]["nvidia_smi"]
+    for name, column, unit in [
+        ("power.draw", "power_watts", 1),
+        ("power.draw.instant", "instant_power_watts", 1),
+        ("enforced.power.limit", "power_limit_watts", 1),
+        ("utilization.gpu", "utilization_ratio", 0.01),
+        ("utilization.memory", "memory_utilization_ratio", 0.01),
+        ("temperature.gpu", "temperature_celsius", 1),
+        ("temperature.memory", "memory_temperature_celsius", 1),
+        ("clocks.gr", "graphics_clock_hertz", 1e6),
+        ("clocks.sm", "sm_clock_hertz", 1e6),
+        ("clocks.mem", "memory_clock_hertz", 1e6),
+        ("ecc.errors.corrected.volatile.total", "ecc_corrected_total", 1),
+        ("ecc.errors.uncorrected.aggregate.total", "ecc_uncorrected_lifetime_total", 1),
+    ]:
+        assert sample[column] == pytest.approx(float(said[name].split()[0]) * unit, rel=1e-4), name
+    for part in ("total", "used", "free", "reserved"):  # in whole MiB, rounded up or down
+        assert sample[f"memory_{part}_bytes"] == pytest.approx(_mebibytes(said[f"memory.{part}"]), abs=2**20)
+    assert sample["clocks_event_reasons"] == int(said["clocks_event_reasons.active"], 16)
+    assert said["pstate"] == f"P{sample['performance_state']}"
+    capped = float(said["clocks_event_reasons_counters.sw_power_cap"].split()[0]) / 1e6
+    assert sample["throttle_power_seconds_total"] == pytest.approx(capped, abs=0.2)  # it counts while it is read
+
+
+def _mebibytes(text: str) -> int:
+    number, unit = text.split()
+    assert unit == "MiB"
+    return int(number) * 2**20
 
 
 def test_a_field_that_is_not_supported_leaves_the_others() -> None:

@@ -294,6 +294,16 @@ def test_an_evaluation_before_the_training_begins_no_step(forks: TorchForks, tmp
     assert longest(tmp_path) < 900_000_000  # type: ignore[operator]
 
 
+def test_a_single_process_is_timed_by_the_device_of_its_parameters(forks: TorchForks, tmp_path: Path) -> None:
+    """One without events here: what is said shows that it was to be followed."""
+    there = "model.to('meta'); optimizer = torch.optim.SGD(model.parameters(), lr=0.01)\n"
+    train = "for batch in data: model(batch.to('meta')).sum().backward(); optimizer.step()\n"
+    done = forks.run(LOOP + there + train, words(tmp_path))
+    assert column(tmp_path, "step") == [0, 1, 2]
+    [line] = done.stderr.splitlines()
+    assert line.endswith("this program: watch: what is on 'meta' is not timed; expected cpu or cuda")
+
+
 def test_without_a_loader_steps_are_counted_from_the_first_steps_end(forks: TorchForks, tmp_path: Path) -> None:
     trained(forks, tmp_path, "for _ in range(5): learn(torch.randn(2, 4)); time.sleep(0.02)")
     assert column(tmp_path, "step") == [0, 1, 2, 3]

@@ -32,6 +32,19 @@ def with_port(root: Path, device: str, *, state: str = "4: ACTIVE", layer: str =
         write(root, f"sys/class/infiniband/{device}/ports/1/{name}", f"{text}\n")
 
 
+def test_nvidias_open_driver_states_its_version_too(tmp_path: Path) -> None:
+    """As an H100's driver states it."""
+    line = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (builder@)  \n"
+    write(tmp_path, "proc/driver/nvidia/version", f"{line}GCC version:  gcc version 15.3.0 (GCC) \n")
+    model = "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 41\nVideo BIOS: \t 96.00.da.00.0c\nGPU Excluded:\t No\n"
+    write(tmp_path, "proc/driver/nvidia/gpus/0000:00:06.0/information", model)
+    stated = node_facts(tmp_path)
+    assert (stated["accelerator"], stated["driver"]) == ("NVIDIA H100 80GB HBM3", "580.159.04")
+    device = device_named(str(stated["accelerator"]))
+    assert device is not None
+    assert (device.name, device.power_watts) == ("H100-SXM", 700)  # as its enforced limit
+
+
 def test_a_node_names_its_nvidia_gpus_their_driver_and_the_network(tmp_path: Path) -> None:
     root = with_processors(tmp_path)
     version = (

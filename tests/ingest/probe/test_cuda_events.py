@@ -11,6 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.steps import COLLECTIVE, STEP
+from crosswind.ingest.probe import adapters
 from crosswind.ingest.probe.adapters import ddp
 from crosswind.ingest.probe.cuda_events import CudaEvents, follow, is_in_backward
 from crosswind.ingest.probe.device_clock import DeviceClock
@@ -21,7 +22,7 @@ class Stream:
     """The current one is 7."""
 
     def __init__(self, device: object = None) -> None:
-        self.device, self.cuda_stream = device, 7
+        self.device, self.device_index, self.cuda_stream = device, 1, 7
 
 
 class Event:
@@ -63,6 +64,25 @@ def test_events_go_to_the_current_stream_and_anchors_to_their_own(capturing: lis
     assert (aside.stream.device, aside.stream is event.stream) == ("cuda:1", False)
 
 
+def test_pytorch_is_asked_once_for_an_object_of_each_stream(
+    capturing: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streams, handles = {7: Stream(), 9: Stream()}, [7, 9, 7, 9]
+    made: list[int] = []
+
+    def current(_: object) -> Stream:
+        made.append(handles[0])
+        return streams[handles[0]]
+
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: handles[0] * index, raising=False)
+    monkeypatch.setattr(torch.cuda, "current_stream", current)
+    events, seen = CudaEvents("cuda:1"), []
+    while handles:
+        event, queue = events.record()
+        seen.append((event.stream is streams[handles.pop(0)], queue))
+    assert (seen, made) == ([(True, 7), (True, 9), (True, 7), (True, 9)], [7, 9])
+
+
 def test_what_is_given_back_is_recorded_again(capturing: list[bool]) -> None:
     events = CudaEvents("cuda:0")
     first = events.record()
@@ -88,6 +108,15 @@ def test_a_gpu_is_followed_once_and_the_host_and_others_not(
     assert timeline.has_device
     monkeypatch.delattr(torch.cuda, "synchronize")  # it would be waited for again
     follow(torch.device("cuda"), timeline)
+
+
+def test_a_module_without_ranks_is_timed_by_its_device_and_no_collective_is_watched() -> None:
+    timeline, allreduce = Timeline(0), distributed.ProcessGroup.allreduce
+    model = nn.Linear(2, 2)
+    assert adapters.watch(model, timeline) is model
+    assert (distributed.ProcessGroup.allreduce is allreduce, timeline.has_device) == (True, False)
+    with pytest.raises(InvalidInputError, match="'meta' is not timed; expected cpu or cuda"):
+        adapters.watch(nn.Linear(2, 2, device="meta"), Timeline(0))
 
 
 def test_threads_that_compute_gradients_are_known() -> None:

@@ -30,7 +30,7 @@ TRAININGS: Mapping[str, Sequence[Training]] = {
     "ddp": [Training("data_parallel.py", launch=torchrun)],
     "fsdp": [Training("fsdp2.py"), Training("hybrid.py", ranks=4)],
     "pipeline": [Training("pipeline.py gpipe"), Training("pipeline.py 1f1b")],
-    "tensor_parallel": [Training("tensor_parallel.py")],
+    "module": [Training("tensor_parallel.py")],
     "deepspeed": [Training("deepspeed_zero.py 2", launch=torchrun, needs="deepspeed")],
     "parameter_server": [Training("parameter_server.py synchronous"), Training("parameter_server.py asynchronous")],
     "mpi": [Training("mpi.py", launch=mpirun)],

@@ -1,4 +1,4 @@
-"""nvidia-smi dmon; the recorded files were published by users of a driver of 2021 and of one of 2026."""
+"""nvidia-smi dmon; recorded on an H100, and published by users of a driver of 2021 and of one of 2026."""
 
 from pathlib import Path
 
@@ -45,6 +45,15 @@ def test_power_temperatures_and_memory_clock_are_ours_and_all_else_is_series() -
         ("fb", 2, "MB"),
     ]
     assert report.read == len(gpu) + len(series)
+
+
+def test_an_idle_h100_is_read_for_three_seconds() -> None:
+    gpu, _, _ = read(RECORDED / "h100.txt")
+    assert [(row["power_watts"], row["temperature_celsius"], row["memory_temperature_celsius"]) for row in gpu] == [
+        (73_000, 34, 36),
+        (72_000, 34, 36),
+        (72_000, 34, 36),
+    ]
 
 
 def test_the_header_comes_again_and_again(log: Path) -> None:

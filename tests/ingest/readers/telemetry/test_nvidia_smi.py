@@ -1,4 +1,4 @@
-"""nvidia-smi --query-gpu; the recorded files were published by users of a GTX 1050 and of a V100."""
+"""nvidia-smi --query-gpu; recorded on an H100, and published by users of a GTX 1050 and of a V100."""
 
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,24 @@ def test_what_our_set_has_goes_there_and_the_rest_to_series() -> None:
         ("pcie.link.gen.current", 1, '{"tool":"nvidia-smi"}'),
     ]
     assert report.notes == ["time_zone: 2 times have no zone and were read as Europe/Berlin"]
+
+
+def test_five_readings_of_an_idle_h100_are_read() -> None:
+    rows, _ = read(RECORDED / "h100.csv")
+    assert len(rows["gpu"]) == 5
+    assert rows["gpu"][0] == {
+        "ts_ns": 1795715646_228_000_000,
+        "node": "n1",
+        "device": "GPU-5f5fa5ad-1111-2222-3333-444455556666",
+        "name": "NVIDIA H100 80GB HBM3",
+        "pci_bus_id": "00000000:00:06.0",
+        "power_watts": 73_030,
+        "utilization_ratio": 0,
+        "memory_utilization_ratio": 0,
+        "memory_used_bytes": 0,
+        "temperature_celsius": 34,
+        "sm_clock_hertz": 345,
+    }
 
 
 def test_a_gpu_is_its_uuid_where_that_was_requested(log: Path) -> None:
