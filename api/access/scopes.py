@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from starlette.routing import Route
+from starlette.routing import Route, compile_path
 
 from crosswind.data.schema.access import Principal, Role, Scope
 
@@ -71,16 +71,20 @@ NEEDS: Mapping[str, Need | None] = {
 class Needs:
     """Finds what the route of a request requires, before anything of the request's body is read."""
 
-    def __init__(self, routes: Iterable[Route], needs: Mapping[str, Need | None] = NEEDS) -> None:
-        """Raises: LookupError for a route whose need is declared nowhere."""
+    def __init__(self, needs: Mapping[str, Need | None] = NEEDS) -> None:
         by_method: dict[str, list[tuple[str, Need | None]]] = {}
+        for route, need in needs.items():
+            method, _, path = route.partition(" ")
+            by_method.setdefault(method, []).append((_pattern(path), need))
+        self._declared = frozenset(needs)
+        self._by_method = {method: (_any_of(pairs), [need for _, need in pairs]) for method, pairs in by_method.items()}
+
+    def check(self, routes: Iterable[Route]) -> None:
+        """Refuse routes whose need is declared nowhere. Raises: LookupError."""
         for route in routes:
             for method in sorted((route.methods or set()) - {"HEAD"}):
-                if f"{method} {route.path}" not in needs:
+                if f"{method} {route.path}" not in self._declared:
                     raise LookupError(f"{method} {route.path}: declare the scope that it requires in {__name__}.NEEDS")
-                pattern = _without_groups(route.path_regex.pattern)
-                by_method.setdefault(method, []).append((pattern, needs[f"{method} {route.path}"]))
-        self._by_method = {method: (_any_of(pairs), [need for _, need in pairs]) for method, pairs in by_method.items()}
 
     def of(self, method: str, path: str) -> Need | None:
         """Return what the route requires that would answer; READ where there is none, which only a caller may know."""
@@ -89,9 +93,9 @@ class Needs:
         return READ if match is None or match.lastindex is None else needs[match.lastindex - 1]
 
 
-def _without_groups(pattern: str) -> str:
+def _pattern(path: str) -> str:
     """Return the router's own pattern, without names: it must match exactly the paths that the router matches."""
-    return re.sub(r"\(\?P<\w+>", "(?:", pattern)
+    return re.sub(r"\(\?P<\w+>", "(?:", compile_path(path)[0].pattern)
 
 
 def _any_of(pairs: Sequence[tuple[str, object]]) -> re.Pattern[str]:
