@@ -16,10 +16,10 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from crosswind.api.access.peer import PEER, Peer
 from crosswind.api.app import LOOPBACK, create_app
 from crosswind.api.background import background
 from crosswind.api.housekeeping import housekeeping
+from crosswind.api.peer import PEER, Peer
 from crosswind.api.settings import ServerSettings
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.store.store import Store

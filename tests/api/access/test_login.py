@@ -11,8 +11,8 @@ from tests.serving import own_client
 
 from crosswind.api.access.attempts import FAILURES_MAX, WINDOW_SECONDS, Attempts
 from crosswind.api.access.credentials import COOKIE
-from crosswind.api.access.peer import Peer
 from crosswind.api.app import create_app
+from crosswind.api.peer import Peer
 from crosswind.api.settings import ServerSettings
 from crosswind.data.schema.access import TokenUse
 from crosswind.data.store.store import Store

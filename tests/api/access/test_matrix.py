@@ -29,8 +29,8 @@ from tests.needs import ROOT, needs
 from tests.serving import answering
 
 from crosswind.api.access.credentials import COOKIE
-from crosswind.api.access.peer import Peer
 from crosswind.api.app import create_app, routes_of
+from crosswind.api.peer import Peer
 from crosswind.data.schema.access import Principal, Role, Scope, TokenUse
 from crosswind.data.store.store import Store
 
