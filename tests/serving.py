@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from crosswind.api.app import create_app
-from crosswind.api.edge.peer import PEER, Peer
+from crosswind.api.peer import PEER, Peer
 from crosswind.api.server import listen, server_of, url_of
 from crosswind.api.settings import ServerSettings
 from crosswind.data.store.store import Store

@@ -11,7 +11,7 @@ from starlette.types import Scope as Request
 from crosswind.api.access.credentials import Credentials
 from crosswind.api.access.proxy import TrustedProxy
 from crosswind.api.access.token_cache import TokenCache
-from crosswind.api.edge.peer import PEER, Peer
+from crosswind.api.peer import PEER, Peer
 from crosswind.api.settings import ServerSettings
 from crosswind.data.catalog.tokens import digest_of
 from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role, Scope, TokenUse

@@ -5,7 +5,7 @@ import pwd
 from dataclasses import dataclass
 from typing import Self
 
-from crosswind.api.edge.peer import Peer
+from crosswind.api.peer import Peer
 from crosswind.data.schema.errors import InvalidInputError
 
 UNIX = "unix"

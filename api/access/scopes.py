@@ -65,26 +65,31 @@ NEEDS: Mapping[str, Need | None] = {
     **dict.fromkeys(("GET /v1/tokens", "POST /v1/tokens", "POST /v1/tokens/{token_id}:revoke"), READ),
     "POST /v1/tokens:link": READ,
     "POST /v1/tokens:job": INGEST,
+    # One's own rows, and what is kept of acts: routes/own_rows.py.
+    "GET /v1/runs/{run_id}/export": READ,
+    **{f"POST /v1/runs/{{run_id}}:{act}": INGEST for act in ("share", "delete")},
+    f"POST {STUDY}:share": TUNE,
+    **dict.fromkeys(("POST /v1/pseudonyms/{pseudonym}:reveal", "GET /v1/audit"), ADMIN),
 }
 
 
 class Needs:
     """Finds what the route of a request requires, before anything of the request's body is read."""
 
-    def __init__(self, routes: Iterable[Route], needs: Mapping[str, Need | None] = NEEDS) -> None:
-        """Raises: LookupError for a route whose need is declared nowhere.
-
-        What is declared and has no route yet, as the pages are loaded late, comes last.
-        """
-        patterns = {f"{method} {route.path}": route.path_regex.pattern for route in routes for method in methods(route)}
-        if undeclared := sorted(patterns.keys() - needs.keys()):
-            raise LookupError(f"{undeclared[0]}: declare the scope that it requires in {__name__}.NEEDS")
+    def __init__(self, needs: Mapping[str, Need | None] = NEEDS) -> None:
         by_method: dict[str, list[tuple[str, Need | None]]] = {}
-        for name in (*patterns, *(name for name in needs if name not in patterns)):
-            method, _, path = name.partition(" ")
-            pattern = patterns.get(name) or compile_path(path)[0].pattern
-            by_method.setdefault(method, []).append((_without_groups(pattern), needs[name]))
+        for route, need in needs.items():
+            method, _, path = route.partition(" ")
+            by_method.setdefault(method, []).append((_pattern(path), need))
+        self._declared = frozenset(needs)
         self._by_method = {method: (_any_of(pairs), [need for _, need in pairs]) for method, pairs in by_method.items()}
+
+    def check(self, routes: Iterable[Route]) -> None:
+        """Refuse routes whose need is declared nowhere. Raises: LookupError."""
+        for route in routes:
+            for method in methods(route):
+                if f"{method} {route.path}" not in self._declared:
+                    raise LookupError(f"{method} {route.path}: declare the scope that it requires in {__name__}.NEEDS")
 
     def of(self, method: str, path: str) -> Need | None:
         """Return what the route requires that would answer; READ where there is none, which only a caller may know."""
@@ -98,9 +103,9 @@ def methods(route: Route) -> list[str]:
     return sorted((route.methods or set()) - {"HEAD"})
 
 
-def _without_groups(pattern: str) -> str:
+def _pattern(path: str) -> str:
     """Return the router's own pattern, without names: it must match exactly the paths that the router matches."""
-    return re.sub(r"\(\?P<\w+>", "(?:", pattern)
+    return re.sub(r"\(\?P<\w+>", "(?:", compile_path(path)[0].pattern)
 
 
 def _any_of(pairs: Sequence[tuple[str, object]]) -> re.Pattern[str]:

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from crosswind.api.edge.edge import GUEST_SECONDS, Edge, client_key
-from crosswind.api.edge.peer import PEER, Peer
+from crosswind.api.peer import PEER, Peer
 from crosswind.api.problems import ADDRESS, BUSY, HEAD, MALFORMED, SLOW, Kind
 
 if TYPE_CHECKING:

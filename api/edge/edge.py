@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from crosswind.api.edge.limits import Limits
-from crosswind.api.edge.peer import Peer
+from crosswind.api.peer import Peer
 from crosswind.api.prefix import inner_path
 from crosswind.api.problems import BUSY, TOO_MANY, Kind, problem
 from crosswind.api.security_headers import HEADERS

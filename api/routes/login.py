@@ -1,7 +1,7 @@
 """The page on which a browser logs in and out; a cookie that holds a session's token says later who it is."""
 
 import math
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import parse_qs
 
 from anyio import sleep
@@ -13,10 +13,9 @@ from crosswind.api.access.attempts import Attempts
 from crosswind.api.access.caller import Caller, Callers, UnauthorizedError
 from crosswind.api.access.credentials import COOKIE, Credentials
 from crosswind.api.body_check import BodyRule
-from crosswind.api.edge.peer import PEER, Peer
+from crosswind.api.peer import PEER, Peer
 from crosswind.api.problems import LOGINS, UNAUTHORIZED
 from crosswind.api.settings import ServerSettings
-from crosswind.dashboards.pages.render import Login, render_login
 from crosswind.data.catalog.tokens import digest_of
 from crosswind.data.schema.access import TokenUse
 from crosswind.data.schema.answers.tokens import IssuedToken
@@ -60,8 +59,8 @@ async def show_login(request: Request, next: str = "", link: str = "") -> HTMLRe
     """Return the form, or who is logged in. A link is used when its button is pressed, so no preview uses it up."""
     if not link and (caller := await _caller_or_none(request)):
         is_session = Credentials.of(request.scope["headers"]).session is not None
-        return _page(Login(name=caller.principal.name, is_session=is_session))
-    return _page(Login(link=link[:500], next=next[:2000]))
+        return _page(name=caller.principal.name, is_session=is_session)
+    return _page(link=link[:500], next=next[:2000])
 
 
 @router.post(LOGIN)
@@ -71,12 +70,12 @@ async def log_in(request: Request, form: Form) -> Response:
     place, wanted = place_of_peer(request), form.get("next", "")
     if wait := attempts.wait_seconds(place):
         failure = f"Too many failed logins from {place}: try again in {math.ceil(wait)} s."
-        return _page(Login(next=wanted, failure=failure), LOGINS.status, {"Retry-After": str(math.ceil(wait))})
+        return _page(LOGINS.status, {"Retry-After": str(math.ceil(wait))}, next=wanted, failure=failure)
     try:
         session = await _begin(request, form)
     except (UnauthorizedError, NotFoundError) as error:
         await sleep(attempts.fail(place, str(error)))
-        return _page(Login(next=wanted, failure=f"{str(error)[:1].upper()}{str(error)[1:]}."), UNAUTHORIZED.status)
+        return _page(UNAUTHORIZED.status, next=wanted, failure=f"{str(error)[:1].upper()}{str(error)[1:]}.")
     answer = RedirectResponse(_way_to(wanted), 303)
     _set_cookie(request, answer, session.secret, SESSION_SECONDS)
     return answer
@@ -159,5 +158,7 @@ def _way_to(wanted: str) -> str:
     return f"./{path or FIRST_PAGE.lstrip('/')}"
 
 
-def _page(login: Login, status: int = 200, headers: dict[str, str] | None = None) -> HTMLResponse:
-    return HTMLResponse(render_login(login), status, {"Cache-Control": "no-store", **(headers or {})})
+def _page(status: int = 200, headers: dict[str, str] | None = None, **facts: Any) -> HTMLResponse:
+    from crosswind.dashboards.pages.render import Login, render_login  # noqa: PLC0415 - heavy, as all pages are
+
+    return HTMLResponse(render_login(Login(**facts)), status, {"Cache-Control": "no-store", **(headers or {})})

@@ -45,7 +45,7 @@ class Session:
         self._connection = connection
         self.runs = Runs(connection, rule)
         self.verdicts = Verdicts(connection)
-        self.judged_runs = JudgedRuns(connection)
+        self.judged_runs = JudgedRuns(connection, rule)
         self.people = People(connection)
         self.read_files = ReadFiles(connection)
         self.positions = Positions(connection)

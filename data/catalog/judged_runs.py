@@ -7,7 +7,9 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, selec
 
 from crosswind.data.catalog import tables
 from crosswind.data.catalog.runs import ANY_RUN, RunFilter, filtered
+from crosswind.data.catalog.seen import of_seen_runs
 from crosswind.data.catalog.verdicts import VERDICT
+from crosswind.data.schema.access import ALL_ROWS, RowRule
 from crosswind.data.schema.run_verdict import RunVerdict
 
 Order = Literal["verdict", "cause", "excess_seconds"]  # each by an index
@@ -16,10 +18,11 @@ TABLE = tables.run_verdicts
 
 
 class JudgedRuns:
-    """Verdicts of runs that have ended, over one connection."""
+    """Verdicts of runs that have ended, over one connection; of those that the rule lets be seen."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS) -> None:
         self._connection = connection
+        self._rule = rule
 
     def find(
         self,
@@ -35,7 +38,7 @@ class JudgedRuns:
         verdicts: those that are wanted, empty: any; after: the place of the last one seen.
         """
         column = TABLE.c[by]
-        query = _matching(select(*VERDICT), wanted, verdicts)
+        query = self._matching(select(*VERDICT), wanted, verdicts)
         ranked: list[RunVerdict] = []
         if after is None or after[0] is not None:
             valued = query.where(column.is_not(None), *([] if after is None else [_beyond(column, after)]))
@@ -48,18 +51,19 @@ class JudgedRuns:
 
     def counts(self, wanted: RunFilter = ANY_RUN) -> dict[str | None, int]:
         """Return how many of the runs that match have each verdict; None stands for those that have none yet."""
-        query = _matching(select(TABLE.c.verdict, func.count()), wanted, ()).group_by(TABLE.c.verdict)
+        query = self._matching(select(TABLE.c.verdict, func.count()), wanted, ()).group_by(TABLE.c.verdict)
         return {verdict: int(count) for verdict, count in self._connection.execute(query)}
+
+    def _matching(self, query: Select[Any], wanted: RunFilter, verdicts: Collection[str]) -> Select[Any]:
+        query = query.select_from(TABLE)
+        if wanted != ANY_RUN:
+            query = filtered(query.join(tables.runs, tables.runs.c.run_id == TABLE.c.run_id), wanted)
+        if not self._rule.sees_all:
+            query = query.where(of_seen_runs(self._rule, TABLE.c.run_id))
+        return query.where(TABLE.c.verdict.in_(verdicts)) if verdicts else query
 
     def _verdicts(self, query: Select[Any]) -> list[RunVerdict]:
         return [RunVerdict(**row._asdict()) for row in self._connection.execute(query)]
-
-
-def _matching(query: Select[Any], wanted: RunFilter, verdicts: Collection[str]) -> Select[Any]:
-    query = query.select_from(TABLE)
-    if wanted != ANY_RUN:
-        query = filtered(query.join(tables.runs, tables.runs.c.run_id == TABLE.c.run_id), wanted)
-    return query.where(TABLE.c.verdict.in_(verdicts)) if verdicts else query
 
 
 def _beyond(column: ColumnElement[Any], after: After) -> ColumnElement[bool]:

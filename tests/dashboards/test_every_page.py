@@ -227,8 +227,9 @@ def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> N
 
 
 def test_behind_a_prefix_addresses_stay_behind_it(lab: Store) -> None:
-    settings = ServerSettings(root_path="/node/gpu07/8000")
+    settings = ServerSettings(root_path="/node/gpu07/8000", token="0123456789abcdef")
     with own_client(create_app(lab, settings), base_url="http://127.0.0.1") as client:
+        client.headers["X-Crosswind-Token"] = "0123456789abcdef"
         html = html_of(client, "/node/gpu07/8000/runs/r3")
         assert 'href="../static/crosswind.css' in html
         assert html_of(client, "/node/gpu07/8000/runs").count('href="./static/crosswind.css') == 1

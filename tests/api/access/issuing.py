@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from crosswind.api.edge.peer import PEER, Peer
+from crosswind.api.peer import PEER, Peer
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.schema.access import Principal, PrincipalKind, Role, Scope, TokenUse
 from crosswind.data.schema.answers.tokens import IssuedToken

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from tests.api.access.issuing import ANNA, NOBODY, bearer, expired, issued, revoked, stranger
 
 from crosswind.api.app import create_app
-from crosswind.api.edge.peer import Peer
+from crosswind.api.peer import Peer
 from crosswind.api.settings import ServerSettings
 from crosswind.data.schema.access import TokenUse
 from crosswind.data.schema.errors import InvalidInputError

@@ -12,7 +12,7 @@ from tests.serving import own_client
 from crosswind.api.access.attempts import FAILURES_MAX, WINDOW_SECONDS, Attempts
 from crosswind.api.access.credentials import COOKIE
 from crosswind.api.app import create_app
-from crosswind.api.edge.peer import Peer
+from crosswind.api.peer import Peer
 from crosswind.api.settings import ServerSettings
 from crosswind.data.schema.access import TokenUse
 from crosswind.data.store.store import Store
@@ -53,7 +53,7 @@ def test_a_browser_without_a_session_is_led_to_the_login_page_and_back(browser: 
     assert 'value="/runs/r1?tab=steps"' in page.text
     began = browser.post("/login", data={"token": f" {issued(store, ANNA).secret} ", "next": "/runs/r1?tab=steps"})
     assert (began.status_code, began.headers["location"]) == (303, "./runs/r1?tab=steps")
-    assert browser.get("/runs/r1").status_code == 200
+    assert browser.get("/models").status_code == 200
     assert "You are anna." in browser.get("/login").text
 
 

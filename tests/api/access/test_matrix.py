@@ -31,8 +31,8 @@ from tests.serving import answering
 from crosswind.api.access.credentials import COOKIE
 from crosswind.api.access.scopes import methods
 from crosswind.api.app import create_app, routes_of
-from crosswind.api.edge.peer import Peer
 from crosswind.api.late_pages import page_routes
+from crosswind.api.peer import Peer
 from crosswind.data.schema.access import Principal, Role, Scope, TokenUse
 from crosswind.data.store.store import Store
 
@@ -106,6 +106,7 @@ GET /v1/studies/{study_id}/trials
 GET /v1/studies/{study_id}/reports
 GET /v1/studies/{study_id}/runs/{run_id}/disturbance
 GET /v1/studies/{study_id}/trials/{trial_id}
+GET /v1/runs/{run_id}/export
 GET /v1/tokens
 POST /v1/tokens
 POST /v1/tokens:link
@@ -116,12 +117,15 @@ POST /v1/ingest/batches
 POST /v1/ingest/prometheus
 POST /v1/ingest/otlp/v1/metrics
 POST /v1/tokens:job
+POST /v1/runs/{run_id}:share
+POST /v1/runs/{run_id}:delete
 """
 TUNE = """
 POST /v1/studies
 POST /v1/studies/{study_id}:extend
 POST /v1/studies/{study_id}:rename
 POST /v1/studies/{study_id}:delete
+POST /v1/studies/{study_id}:share
 POST /v1/studies/{study_id}/trials:suggest
 POST /v1/studies/{study_id}/trials:enqueue
 POST /v1/studies/{study_id}/trials/{trial_id}:heartbeat
@@ -136,6 +140,8 @@ ADMIN_ALONE = """
 POST /v1/models/{name}/versions/{version}:promote
 POST /v1/models/{name}:rollback
 POST /v1/models/{name}:train
+POST /v1/pseudonyms/{pseudonym}:reveal
+GET /v1/audit
 """
 ENTRIES: Mapping[str, Scope | None] = {
     route: scope
@@ -150,8 +156,10 @@ ENTRIES: Mapping[str, Scope | None] = {
     for route in lines.strip().splitlines()
 }
 PARTS = {"run_id": "none", "job_id": "none", "study_id": "none", "trial_id": "none", "operation_id": "none"}
-PARTS |= {"name": "forbidden", "version": "1", "token_id": "none"}
-OF_FORBIDDEN_ACTS = {"POST /v1/tokens": "job", "POST /v1/tokens:link": "job", "POST /v1/tokens:job": "person"}
+PARTS |= {"name": "forbidden", "version": "1", "token_id": "none", "pseudonym": "none"}
+OF_FORBIDDEN_ACTS = {  # routes that also look at who asks, and at what for
+    *("POST /v1/tokens", "POST /v1/tokens:link", "POST /v1/tokens:job"),
+}
 
 
 @dataclass(frozen=True)
