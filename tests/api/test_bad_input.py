@@ -277,9 +277,11 @@ def test_a_refused_value_is_shown_but_never_at_length(client: TestClient) -> Non
     assert len(error["value"]) <= 101
 
 
-def test_a_damaged_lake_file_is_a_500_that_tells_nothing_private(store: Store, tmp_path: Path) -> None:
+def test_a_damaged_manifest_is_a_500_that_tells_nothing_private(store: Store, tmp_path: Path) -> None:
     [part] = store.home.glob("lake/set=step/*/part-*.parquet")
-    part.write_bytes(b"PAR1 torn")
+    compacted = part.with_name("part-c1_2_0123456789abcdef.parquet")
+    compacted.write_bytes(part.read_bytes())
+    compacted.with_name(f"_held-{compacted.stem}.json").write_text("torn")
     client = own_client(create_app(store), base_url="http://localhost", raise_server_exceptions=False)
     answer = client.get("/v1/runs/r0/steps")
     assert answer.status_code == 500

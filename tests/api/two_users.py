@@ -1,18 +1,19 @@
 """A store of two users, ann and bob, who run the same cohort on one system; everything of bob's has his mark."""
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 
 from fastapi import FastAPI
 from starlette.testclient import TestClient
-from starlette.types import ASGIApp, Receive, Send
-from starlette.types import Scope as Request
+from tests.api.access.issuing import bearer, issued, stranger
 
 from crosswind.api.app import LOOPBACK, create_app
+from crosswind.api.peer import PEER, Peer
 from crosswind.api.settings import ServerSettings
 from crosswind.data.lake.lake import to_table
-from crosswind.data.schema.access import Principal, PrincipalKind, Role, Scope
+from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role, Scope
 from crosswind.data.schema.checks import Measured
 from crosswind.data.schema.injection import Injected
 from crosswind.data.schema.job import Job
@@ -48,17 +49,6 @@ def user_of(name: str) -> Principal:
 ANN, BOB = user_of("ann"), user_of(MARK)
 
 
-class As:
-    """An application for requests of one principal."""
-
-    def __init__(self, app: ASGIApp, principal: Principal) -> None:
-        self.app, self.principal = app, principal
-
-    async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
-        scope.setdefault("state", {})["principal"] = self.principal
-        await self.app(scope, receive, send)
-
-
 def client_of(store: Store, principal: Principal, settings: ServerSettings = LOOPBACK) -> TestClient:
     """Return a client of an application over the store, for requests of this principal."""
     return asking_as(create_app(store, settings), principal)
@@ -66,7 +56,12 @@ def client_of(store: Store, principal: Principal, settings: ServerSettings = LOO
 
 def asking_as(app: FastAPI, principal: Principal) -> TestClient:
     """Return a client of an application for requests of this principal."""
-    return TestClient(As(app, principal), base_url="http://localhost:8000", follow_redirects=False)
+    client = stranger(app, url="http://localhost:8000")
+    if principal is OWNER:
+        client.app_state[PEER] = Peer("127.0.0.1", os.geteuid())
+    else:
+        client.headers.update(bearer(issued(app.state.client.store, principal).secret))
+    return client
 
 
 def fill(store: Store) -> None:
