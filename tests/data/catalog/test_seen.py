@@ -162,9 +162,9 @@ def test_the_sources_of_a_study_name_no_study_that_may_not_be_seen(catalog: Cata
 @pytest.mark.parametrize(
     ("rule", "index"),
     [
-        (ANN, "ix_runs_user_started_ns"),
-        (RowRule(accounts=frozenset({"chem"})), "ix_runs_account_started_ns"),
-        (RowRule(jobs=frozenset({("lab", "7")})), "ix_runs_system_job_id"),
+        (ANN, "ix_runs_user_listed_ns_run_id"),
+        (RowRule(accounts=frozenset({"chem"})), "ix_runs_account_listed_ns_run_id"),
+        (RowRule(jobs=frozenset({("lab", "7")})), "ix_runs_job_id_listed_ns_run_id"),
         (RowRule(), "ix_runs_shared"),
     ],
 )
