@@ -14,14 +14,14 @@ from crosswind.models.explain.upkeep import compute_due
 LOOK_SECONDS = 2.0  # between looks at what is due
 WORK_SECONDS = 60.0  # after which it looks up
 NICE = 10  # answers to requests go first
-END_SECONDS = 2.0
+END_SECONDS = 10.0  # for the piece of work in progress: a thread that is cut off in native code aborts the process
 
 _log = logging.getLogger("crosswind.verdicts")
 
 
 @contextmanager
 def verdict_upkeep(store: Store, look_seconds: float = LOOK_SECONDS) -> Iterator[None]:
-    """Compute verdicts within the context; at its end the runs in progress are left to the next server."""
+    """Compute verdicts within the context; at its end what is due is left to the next server."""
     ending = threading.Event()
     thread = threading.Thread(target=_keep, args=(store, look_seconds, ending), name="verdicts", daemon=True)
     thread.start()

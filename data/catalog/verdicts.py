@@ -94,6 +94,11 @@ class Verdicts:
         query = select(TABLE.c.run_id).where(TABLE.c.due > 0, TABLE.c.due == due).order_by(TABLE.c.run_id.desc())
         return list(self._connection.execute(query.limit(limit)).scalars())
 
+    def due_among(self, run_ids: Collection[str]) -> set[str]:
+        """Return those of the runs that are due."""
+        query = select(TABLE.c.run_id).where(rows.among(self._connection, TABLE.c.run_id, run_ids), TABLE.c.due > 0)
+        return set(self._connection.execute(query).scalars())
+
     def give_up(self, run_id: str) -> None:
         """Compute nothing of this run in the background until more of it is stored."""
         rows.change(self._connection, TABLE, {"run_id": run_id}, due=NOT_DUE)

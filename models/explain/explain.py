@@ -1,6 +1,6 @@
 """Explanations of runs: verdict, shares of the excess, their evidence, and what to do next."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -42,25 +42,29 @@ def explain_run(store: Store, run_id: str) -> Explanation:
     return explain_runs(store, [run])[run_id]
 
 
-def explain_runs(store: Store, runs: Sequence[Run]) -> dict[str, Explanation]:
+def explain_runs(
+    store: Store, runs: Sequence[Run], *, between: Callable[[], None] = lambda: None
+) -> dict[str, Explanation]:
     """Explain every given run against the runs of its cohort that began nearest to it; by run id.
 
     Explanations that are stored and hold are not computed again. The cohort's other runs count whether they may be
-    seen or not: an explanation names none of them. Raises: MalformedError.
+    seen or not: an explanation names none of them. `between` is called now and then, to end all by an error.
+    Raises: MalformedError; as `between`.
     """
     store = store.whole
     explanations = stored_explanations(store, [run.run_id for run in runs])
     missing = [run for run in runs if run.run_id not in explanations]
-    for cohort in cohorts_of(store, missing) if missing else ():
-        explanations |= _explained_in(store, cohort)
+    for cohort in cohorts_of(store, missing, between) if missing else ():
+        explanations |= _explained_in(store, cohort, between)
     return {run.run_id: explanations[run.run_id] for run in runs}
 
 
-def _explained_in(store: Store, cohort: Cohort) -> dict[str, Explanation]:
+def _explained_in(store: Store, cohort: Cohort, between: Callable[[], None]) -> dict[str, Explanation]:
     """Explain the wanted runs of a cohort, and store what comes of it."""
     segments, peers = cohort_segments(store, cohort.members, cohort.features, cohort.whole)
     explanations = {}
     for run in cohort.wanted:
+        between()
         own, others = segments.get(run.run_id), [peer for other, peer in peers.items() if other != run.run_id]
         explanation = explain(run.run_id, own, others, within=Within.of_run(store, run, own))
         explanation = with_end(run, replace(explanation, missing=gaps_of(run, own)))

@@ -2,15 +2,15 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 
 from crosswind.data.files import NoLocksError, lock_file, take_lock
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
-from crosswind.models.explain.explain import explain_runs
 
-AT_ONCE = 50  # runs that are explained together
+AT_ONCE = 10  # runs that are explained together
 LOCK = "verdicts.lock"
 
 log = logging.getLogger(__name__)
@@ -22,16 +22,25 @@ def compute_due(store: Store, *, seconds: float, is_over: Callable[[], bool] = l
     One process of a store's folder does it at a time; where the file system keeps no locks, each does.
     """
     until, tried = time.monotonic() + seconds, set[str]()
-    with lock_file(store.home / LOCK) as fd:
+
+    def between() -> None:
+        if is_over():
+            raise _OverError
+
+    with lock_file(store.home / LOCK) as fd, suppress(_OverError):
         if not _is_alone(fd):
             return 0
-        while not is_over() and time.monotonic() < until:
-            runs = [run for run in _due(store) if run.run_id not in tried]
+        while time.monotonic() < until:
+            runs = _due(store, tried)
             if not runs:  # none, or none whose verdict could be stored
                 break
             tried.update(run.run_id for run in runs)
-            _explain(store, runs)
+            _explain(store, runs, between)
     return len(tried)
+
+
+class _OverError(Exception):
+    """The work is to end."""
 
 
 def _is_alone(fd: int) -> bool:
@@ -41,21 +50,29 @@ def _is_alone(fd: int) -> bool:
         return True
 
 
-def _due(store: Store) -> list[Run]:
-    """Return runs whose features are due and runs whose verdict is, so that neither waits for the others' end."""
+def _due(store: Store, tried: Collection[str]) -> list[Run]:
+    """Return a run whose features are due, one whose verdict is, and with each the runs near it that are due, too."""
     with store.catalog.read() as session:
-        run_ids = session.verdicts.due_features(AT_ONCE) + session.verdicts.due_verdicts(AT_ONCE)
-        return session.runs.some(run_ids)
+        verdicts = session.verdicts
+        firsts = [
+            next((run_id for run_id in due if run_id not in tried), None)
+            for due in (verdicts.due_features(AT_ONCE), verdicts.due_verdicts(AT_ONCE))
+        ]
+        runs = session.runs.some([run_id for run_id in firsts if run_id is not None])
+        near = {run_id for run in runs for run_id in session.runs.near(run, limit=AT_ONCE)}
+        return session.runs.some({run.run_id for run in runs} | verdicts.due_among(near) - set(tried))
 
 
-def _explain(store: Store, runs: Sequence[Run]) -> None:
+def _explain(store: Store, runs: Sequence[Run], between: Callable[[], None]) -> None:
     """Explain runs together or, where a file of one is damaged, each by itself; those that cannot be are given up."""
+    from crosswind.models.explain.explain import explain_runs  # noqa: PLC0415 - heavy, and often nothing is due
+
     try:
-        explain_runs(store, runs)
+        explain_runs(store, runs, between=between)
     except MalformedError as error:
         if len(runs) > 1:
             for run in runs:
-                _explain(store, [run])
+                _explain(store, [run], between)
             return
         log.warning("no verdict on run %s: %s", runs[0].run_id, error)
         with store.catalog.write() as session:

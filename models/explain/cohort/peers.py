@@ -3,7 +3,7 @@
 Features that are not stored, or are of what was stored of their run before, are computed and stored.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ from crosswind.models.explain.cohort.read import nodes_of, read_own_segments, st
 from crosswind.models.explain.cohort.step_rows import ranks_of, spans_of
 
 PEERS = 200  # of a run, those that began nearest to it: more hardly move what is expected, and cost time
-READ_AT_ONCE = 50  # runs whose steps and samples are read together
+READ_AT_ONCE = 10  # runs whose steps and samples are read together
 OF_STEPS = ("steps", "step_p50_seconds", "step_mean_seconds", "step_cov_ratio")
 
 
@@ -46,24 +46,36 @@ class _Read:
     features: dict[str, Features] = field(default_factory=dict)
     last_ns: dict[str, int] = field(default_factory=dict)
 
+    def add(self, more: "_Read", wanted: set[str]) -> None:
+        """Add features of other runs; whole segments, which are large, of those that are wanted."""
+        self.features |= more.features
+        self.whole |= {run_id: own for run_id, own in more.whole.items() if run_id in wanted}
 
-def cohorts_of(store: Store, runs: Sequence[Run]) -> Iterator[Cohort]:
-    """Yield the runs with their peers, those together that have the same. Raises: MalformedError."""
+
+def cohorts_of(store: Store, runs: Sequence[Run], between: Callable[[], None] = lambda: None) -> Iterator[Cohort]:
+    """Yield the runs with their peers, those together that have the same; `between` is called now and then.
+
+    Raises: MalformedError; as `between`.
+    """
     groups: dict[frozenset[str], set[str]] = {}
     with store.catalog.read() as session:
         for run in runs:
             group = frozenset((run.run_id, *session.runs.near(run, limit=PEERS)))
             groups.setdefault(group, set()).add(run.run_id)
     for run_ids, wanted in groups.items():
-        yield _cohort(store, run_ids, wanted)
+        yield _cohort(store, run_ids, wanted, between)
 
 
-def _cohort(store: Store, run_ids: frozenset[str], wanted: set[str]) -> Cohort:
+def _cohort(store: Store, run_ids: frozenset[str], wanted: set[str], between: Callable[[], None]) -> Cohort:
     with store.catalog.read() as session:
         runs = session.runs.some(run_ids)
         made = session.verdicts.with_features(run_ids, FORM)
     members = [run for run in runs if run.run_id in wanted or run.state is not RunState.RUNNING]
-    computed = _computed(store, [run for run in members if run.run_id not in made], wanted)
+    computed = _Read()
+    lacking = [run for run in members if run.run_id not in made]
+    for begin in range(0, len(lacking), READ_AT_ONCE):
+        between()
+        computed.add(_computed(store, lacking[begin : begin + READ_AT_ONCE]), wanted)
     with store.catalog.read() as session:
         revisions = session.verdicts.revisions(wanted)
     unread = [run for run in members if run.run_id in wanted & made]
@@ -75,20 +87,14 @@ def _cohort(store: Store, run_ids: frozenset[str], wanted: set[str]) -> Cohort:
     return Cohort(asked, tuple(members), revisions, whole, features)
 
 
-def _computed(store: Store, runs: Sequence[Run], wanted: set[str]) -> _Read:
-    """Read runs, and store the features of those that have ended; whole segments are kept of those that are wanted."""
-    everything = _Read()
-    for begin in range(0, len(runs), READ_AT_ONCE):
-        some = runs[begin : begin + READ_AT_ONCE]
-        with store.catalog.read() as session:
-            revisions = session.verdicts.revisions({run.run_id for run in some})
-        read = _read(store, some)
-        ended = [run for run in some if run.run_id in revisions]
-        with suppress(*NO_ANSWER):  # a store that is another's: the features are computed the next time, too
-            _store(store, ended, read, revisions)
-        everything.features |= read.features
-        everything.whole |= {run_id: own for run_id, own in read.whole.items() if run_id in wanted}
-    return everything
+def _computed(store: Store, runs: Sequence[Run]) -> _Read:
+    """Read runs, and store the features of those that have ended."""
+    with store.catalog.read() as session:
+        revisions = session.verdicts.revisions({run.run_id for run in runs})
+    read = _read(store, runs)
+    with suppress(*NO_ANSWER):  # a store that is another's: the features are computed the next time, too
+        _store(store, [run for run in runs if run.run_id in revisions], read, revisions)
+    return read
 
 
 def _read(store: Store, runs: Sequence[Run]) -> _Read:

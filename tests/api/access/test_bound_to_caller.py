@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from tests.api.access.issuing import ANNA, BEN, EVERY_DAY, bearer, issued, stranger
 
 from crosswind.api.app import create_app
-from crosswind.data.schema.access import Principal
+from crosswind.data.schema.access import Principal, Role
 from crosswind.data.store.store import Store
 
 STUDY = {"name": "n", "space": {"batch": {"kind": "int", "low": 1, "high": 64}}, "objective": "o"}
@@ -25,7 +25,7 @@ def as_(app: FastAPI, store: Store, principal: Principal) -> TestClient:
 
 @pytest.mark.parametrize("path", ["/v1/runs", "/v1/run-outcomes", "/v1/jobs"])
 def test_a_cursor_goes_on_for_its_principal_alone(app: FastAPI, store: Store, path: str) -> None:
-    anna, again, ben = as_(app, store, ANNA), as_(app, store, ANNA), as_(app, store, BEN)
+    anna, again, ben = (as_(app, store, replace(who, role=Role.SUPPORT)) for who in (ANNA, ANNA, BEN))
     further = anna.get(path, params={"limit": 1}).json()["next_url"]
     assert anna.get(further).json() == again.get(further).json()
     refused = ben.get(further)

@@ -159,6 +159,7 @@ PARTS = {"run_id": "none", "job_id": "none", "study_id": "none", "trial_id": "no
 PARTS |= {"name": "forbidden", "version": "1", "token_id": "none", "pseudonym": "none"}
 OF_FORBIDDEN_ACTS = {  # routes that also look at who asks, and at what for
     *("POST /v1/tokens", "POST /v1/tokens:link", "POST /v1/tokens:job"),
+    *("POST /v1/ingest/prometheus", "POST /v1/ingest/otlp/v1/metrics"),
 }
 
 

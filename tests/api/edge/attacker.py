@@ -1,6 +1,7 @@
 """Clients that behave badly, over real sockets."""
 
 import json
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -46,9 +47,14 @@ class Attacker:
         self.address = (str(parts.hostname), int(parts.port or 0))
         self.connections: list[socket.socket] = []
 
-    def send(self, octets: bytes) -> socket.socket:
-        """Open a connection, and send this over it."""
-        connection = socket.create_connection(self.address, timeout=30)
+    def send(self, octets: bytes, user: int | None = None) -> socket.socket:
+        """Open a connection, as this user if one is named, which root alone may, and send this over it."""
+        own = os.geteuid()
+        os.seteuid(own if user is None else user)
+        try:
+            connection = socket.create_connection(self.address, timeout=30)
+        finally:
+            os.seteuid(own)
         self.connections.append(connection)
         connection.sendall(octets)
         return connection

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy.exc import OperationalError, ProgrammingError
-from starlette.testclient import TestClient
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.cli.main import main
@@ -57,7 +57,7 @@ def test_a_postgresql_that_starts_or_is_full_is_away(refusing: str, tmp_path: Pa
     engine = _engine(refusing)
     with pytest.raises(OperationalError), engine.connect():
         pass
-    client = TestClient(create_app(Store(tmp_path, Catalog(engine))), base_url="http://localhost")
+    client = own_client(create_app(Store(tmp_path, Catalog(engine))), base_url="http://localhost")
     for path in ("/readyz", "/v1/runs", "/metrics"):
         answer = client.get(path)
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
@@ -103,7 +103,7 @@ def test_a_server_whose_database_gets_damaged_says_so_in_its_log_alone(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Store.open(home) as store:
-        client = TestClient(create_app(store), base_url="http://localhost")
+        client = own_client(create_app(store), base_url="http://localhost")
         assert client.get("/v1/runs").status_code == 200
         store.close()
         path = home / "catalog.sqlite"

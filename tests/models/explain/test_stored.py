@@ -215,3 +215,9 @@ def test_a_run_that_cannot_be_read_is_given_up_until_more_of_it_is_stored(store:
     land(store, [step_of("r0")])
     compute_due(store, seconds=60)
     assert set(stored_explanations(store, [run.run_id for run in ended])) == {run.run_id for run in ended}
+
+
+def test_it_ends_between_two_pieces_of_work(store: Store, ended: list[Run], read: list[str]) -> None:
+    compute_due(store, seconds=60, is_over=lambda: bool(read))
+    assert due(store) == {run.run_id for run in ended}  # features were computed, and no verdict after that
+    assert sorted(read) == sorted(run.run_id for run in ended)
