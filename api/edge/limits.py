@@ -16,7 +16,7 @@ class Limits:
     """Limits on what clients hold at once, on the parts of a request, and on the time that these take to arrive."""
 
     connections: int = 2000  # of all clients
-    client_connections: int = 1200  # of one address; of IPv6, of one /64
+    client_connections: int = 1200  # of one user of this machine, or one address; of IPv6, one /64
     reserved_connections: int = 64  # beyond those, for /healthz and for refusals that say why
     head_bytes: int = 32 * 1024  # address and header fields of a request
     headers: int = 100

@@ -4,9 +4,11 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.api.edge.attacker import SEGMENT_HEAD, STUDY_HEAD, Attacker, attacking, is_closed, is_cut_off, read
+from tests.needs import ROOT
 from tests.serving import serving
 
 from crosswind.api.edge.edge import network
@@ -65,15 +67,23 @@ def test_health_is_answered_when_the_reserve_is_taken_too(attacker: Attacker) ->
     assert attacker.get("/healthz")[0] == 200
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may connect as others")
-def test_a_full_server_says_so_to_further_clients(attacker: Attacker) -> None:
-    for user in (1001, 1002):  # who share an address
-        for _ in range(LIMITS["client_connections"]):
-            attacker.send(HALF, user=user)
+def test_a_full_server_says_so_to_further_clients(tmp_path: Path) -> None:
+    with serving(tmp_path, "--port", "0", "--limit", "connections=4") as (url, _), attacking(url) as attacker:
+        for _ in range(4):
+            attacker.send(HALF)
+        time.sleep(0.2)
+        answer = attacker.ask(GET)
+        assert (answer.status, answer.kind, answer.headers["retry-after"]) == (503, "busy", "2")
+        assert attacker.get("/healthz")[0] == 200
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason=f"needs {ROOT}: connects as another user")
+def test_users_of_one_machine_are_clients_of_their_own(attacker: Attacker) -> None:
+    for _ in range(LIMITS["client_connections"]):
+        attacker.send(HALF)
     time.sleep(0.2)
-    answer = attacker.ask(GET)
-    assert (answer.status, answer.kind, answer.headers["retry-after"]) == (503, "busy", "2")
-    assert attacker.get("/healthz")[0] == 200
+    assert read(attacker.send(GET, user=1001)).status == 401  # no token, but a place
+    assert attacker.ask(GET).status == 429
 
 
 @pytest.mark.parametrize("octets", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "])
