@@ -1,9 +1,14 @@
 """Intake of agents' segments into the store: few at once, off the event loop, in bounded memory."""
 
 import copy
+import ctypes
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from io import BytesIO
+from threading import Lock
 from typing import Annotated
 
+import pyarrow as pa
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
@@ -22,12 +27,20 @@ from crosswind.ingest.load.receive import Received, check_name, receive
 from crosswind.ingest.spool.segment_reader import Unpacked
 
 MEDIA = "application/vnd.crosswind.segment"
+LARGE_BYTES = 8 * 1024 * 1024  # of a segment unpacked: larger ones are stored one after the other
 WORKERS = 4  # storing: one computes while others wait for the disk; each holds one unpacked segment
 
 
 def segment_rule(settings: ServerSettings) -> BodyRule:
     """Return the rule for the body of a request that sends a segment."""
     return BodyRule(MEDIA, settings.batch_bytes, at_once=WORKERS)
+
+
+def give_back_memory() -> None:
+    """Give what this thread has freed back to the system; allocators keep it, in each thread, for later."""
+    pa.default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError):  # glibc alone
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class Intake:
@@ -37,6 +50,7 @@ class Intake:
         self._store = store
         self._settings = settings
         self._workers = CapacityLimiter(WORKERS)
+        self._large = Lock()
 
     def of_sender(self, sender: Principal) -> "Intake":
         """Return the same intake for a sender, who may write their own rows, up to their quota."""
@@ -57,9 +71,16 @@ class Intake:
         return await run_sync(self._take, body, coding, name, batch_id, limiter=self._workers)
 
     def _take(self, body: bytes, coding: str, name: str, batch_id: str) -> Received:
-        segment = Unpacked(name, b"".join(self._pieces(body, coding)))
-        charge(self._store, len(segment.content), self._settings.quota_bytes)
-        return receive(self._store, segment, batch_id, rejected_bytes=self._settings.rejected_bytes)
+        content = BytesIO()
+        with ExitStack() as turn:
+            for piece in self._pieces(body, coding):
+                if content.tell() <= LARGE_BYTES < content.tell() + len(piece):
+                    turn.enter_context(self._large)
+                    turn.callback(give_back_memory)
+                content.write(piece)
+            segment = Unpacked(name, content.getvalue())
+            charge(self._store, len(segment.content), self._settings.quota_bytes)
+            return receive(self._store, segment, batch_id, rejected_bytes=self._settings.rejected_bytes)
 
     def _pieces(self, body: bytes, coding: str) -> Iterator[bytes]:
         limit, size = self._settings.segment_bytes, 0

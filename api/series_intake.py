@@ -1,6 +1,7 @@
 """Intake of samples from Prometheus and OpenTelemetry into the store: few at once, in bounded memory."""
 
 from collections.abc import Callable
+from threading import BoundedSemaphore
 from typing import Annotated
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from crosswind.ingest.series.sizes import TooLargeError
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 REMOTE_WRITE, OTLP = "/v1/ingest/prometheus", "/v1/ingest/otlp/v1/metrics"
 JSON_BYTES = 1 << 23  # unpacked; in memory it takes up to thirty times as much
+UNPACKED_AT_ONCE = 2
 WORKERS = 4  # storing: one computes while others wait for the disk
 
 
@@ -39,6 +41,7 @@ class SeriesIntake:
         self._receiver = Receiver(store)
         self._limit = settings.segment_bytes
         self._workers = CapacityLimiter(WORKERS)
+        self._turn = BoundedSemaphore(UNPACKED_AT_ONCE)
 
     async def remote_write(self, body: bytes, coding: str) -> Received:
         """Return the fate of a WriteRequest. Raises: UnavailableError, HTTPException for a bad body."""
@@ -54,7 +57,8 @@ class SeriesIntake:
 
     def _received(self, take: Callable[[], Received]) -> Received:
         try:
-            return take()
+            with self._turn:
+                return take()
         except TooLargeError as error:
             raise HTTPException(TOO_LARGE.status, str(error)) from error
         except MalformedError as error:

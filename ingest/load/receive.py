@@ -67,7 +67,9 @@ def _receive(store: Store, segment: Unpacked, identity: str, rejected_bytes: int
     if actual != identity:
         raise InvalidInputError(f"batch {identity}: {segment.name} with this content is {actual}")
     reader, loaded = read_segment(segment), Loaded()
-    if next(reader, None) is None:
+    is_readable = next(reader, None) is not None
+    reader.close()
+    if not is_readable:
         raise InvalidInputError(reader.report.reason or f"{segment.name}: expected frames")
     rejected = store.home / REJECTED
     make_private(rejected)

@@ -2,7 +2,7 @@
 
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -78,7 +78,11 @@ class SegmentReader(Generic[Parsed]):
     def __next__(self) -> Parsed:
         return next(self._frames)
 
-    def _read(self, path: Readable) -> Iterator[Parsed]:
+    def close(self) -> None:
+        """Read no further, and let go of the content, which reader and frames would otherwise keep for each other."""
+        self._frames.close()
+
+    def _read(self, path: Readable) -> Generator[Parsed, None, None]:
         count, reason = 0, None
         with opened(path) as file:
             try:
