@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from tests.api.access.issuing import ANNA, BEN, EVERY_DAY, bearer, issued, stranger
 
 from crosswind.api.app import create_app
-from crosswind.data.schema.access import Principal
+from crosswind.data.schema.access import Principal, Role
 from crosswind.data.store.store import Store
 
 STUDY = {"name": "n", "space": {"batch": {"kind": "int", "low": 1, "high": 64}}, "objective": "o"}
@@ -20,7 +20,8 @@ def app(store: Store) -> FastAPI:
 
 
 def as_(app: FastAPI, store: Store, principal: Principal) -> TestClient:
-    return stranger(app, bearer(issued(store, replace(principal, scopes=EVERY_DAY)).secret))
+    """Return a client of somebody who may see all rows."""
+    return stranger(app, bearer(issued(store, replace(principal, role=Role.SUPPORT, scopes=EVERY_DAY)).secret))
 
 
 @pytest.mark.parametrize("path", ["/v1/runs", "/v1/run-outcomes", "/v1/jobs"])
