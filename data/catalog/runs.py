@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from crosswind.data.catalog import rows, tables
-from crosswind.data.catalog.seen import is_own, is_seen, newest_seen, of_seen_runs
+from crosswind.data.catalog.seen import are_seen, is_own, is_seen, newest_seen, of_seen_runs
 from crosswind.data.catalog.verdicts import Verdicts
 from crosswind.data.schema.access import ALL_ROWS, RowRule
 from crosswind.data.schema.errors import ForbiddenError, NotFoundError
@@ -172,7 +172,7 @@ class Runs:
         """System and job of the newest runs of jobs whose user is not known."""
         table = tables.runs
         query = select(table.c.system, table.c.job_id).where(table.c.user.is_(None), table.c.job_id.is_not(None))
-        newest = self._connection.execute(query.order_by(table.c.started_ns.desc()).limit(limit))
+        newest = self._connection.execute(_listed(query).limit(limit))
         return {(str(system), str(job)) for system, job in newest}
 
     def settle_owner(self, system: str, job_id: str, *, user: str, account: str | None) -> None:
@@ -272,11 +272,11 @@ class Runs:
 
     def count(self) -> int:
         """Return how many runs are stored."""
-        return int(self._connection.execute(self._seen(select(func.count()).select_from(tables.runs))).scalar_one())
+        return int(self._connection.execute(self._all_seen(select(func.count()).select_from(tables.runs))).scalar_one())
 
     def workloads(self, wanted: RunFilter = ANY_RUN) -> set[str]:
         """Return the workloads of the runs that match."""
-        query = self._seen(_filtered(wanted)).with_only_columns(tables.runs.c.workload).distinct()
+        query = self._all_seen(_filtered(wanted)).with_only_columns(tables.runs.c.workload).distinct()
         return set(self._connection.execute(query).scalars())
 
     def jobs(self, *, limit: int) -> list[tuple[str, str]]:
@@ -294,19 +294,22 @@ class Runs:
     def nodes(self) -> set[str]:
         """Return the nodes of all runs and their ranks."""
         listed = rows.unfolded(self._connection, tables.runs.c.nodes)
-        of_runs = self._seen(select(listed.c.value).select_from(tables.runs.join(listed, true())).distinct())
+        of_runs = self._all_seen(select(listed.c.value).select_from(tables.runs.join(listed, true())).distinct())
         of_ranks = select(tables.ranks.c.node).where(self._is_of_seen(tables.ranks)).distinct()
         return {str(node) for query in (of_runs, of_ranks) for node in self._connection.execute(query).scalars()}
 
     def stand(self, wanted: RunFilter) -> tuple[int, int]:
         """Return how many runs match and their latest end, ns UTC or 0: both stand still while nothing comes new."""
-        columns = self._seen(_filtered(wanted)).subquery().c
+        columns = self._all_seen(_filtered(wanted)).subquery().c
         query = select(func.count(), func.coalesce(func.max(columns.ended_ns), 0)).select_from(columns.run_id.table)
         count, newest = self._connection.execute(query).one()
         return int(count), int(newest)
 
     def _seen(self, query: Select[Any]) -> Select[Any]:
         return query if self._rule.sees_all else query.where(is_seen(self._rule, tables.runs))
+
+    def _all_seen(self, query: Select[Any]) -> Select[Any]:
+        return query if self._rule.sees_all else query.where(are_seen(self._rule))
 
     def _is_of_seen(self, table: Table) -> ColumnElement[bool]:
         return of_seen_runs(self._rule, table.c.run_id)

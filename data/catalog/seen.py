@@ -33,10 +33,16 @@ def ways(rule: RowRule, table: Table) -> list[ColumnElement[bool]]:
     return conditions
 
 
+def are_seen(rule: RowRule) -> ColumnElement[bool]:
+    """Return the same condition on runs for questions about many: their cost does not grow with what others store."""
+    return of_seen_runs(rule, tables.runs.c.run_id)
+
+
 def of_seen_runs(rule: RowRule, run_id: ColumnElement[str]) -> ColumnElement[bool]:
     """Return the condition that a row is of a run that may be seen."""
     runs = tables.runs
-    return true() if rule.sees_all else run_id.in_(select(runs.c.run_id).where(is_seen(rule, runs)))
+    seen = union(*(select(runs.c.run_id).where(way) for way in ways(rule, runs)))
+    return true() if rule.sees_all else run_id.in_(seen)
 
 
 def newest_seen(rule: RowRule, query: Select[Any], order: Sequence[ColumnElement[Any]], limit: int) -> Select[Any]:

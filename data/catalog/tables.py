@@ -29,15 +29,8 @@ metadata = MetaData(
     }
 )
 
-LISTED_BY = (
-    "workload",
-    "system",
-    "state",
-    "job_id",
-    "cohort",
-    "user",
-    "account",
-)  # each with an index that serves the list's order
+# Each with an index that serves the list's order.
+LISTED_BY = ("workload", "system", "state", "job_id", "cohort", "user", "account")
 # The end of an id is the beginning of the id reversed: a range of an index, by bytes and not by a language's order.
 REVERSED = String(64).with_variant(String(64, collation="C"), "postgresql")
 
