@@ -2,21 +2,31 @@
 
     python -m benchmarks.tuning_solvers.gather data/samples/solvers FOLDER...
 
-What the sample has already stays and comes first. Rows of variants that are not compared any more, or have no theory
-for the matrix, are left out; so is a matrix that no variant solved.
+Beside each matrix' features stand the processor seconds that they took here, and those of its best variant, timed here
+as well: the least of REPEATS each. What the sample has already stays and comes first. Rows of variants that are not
+compared any more, or have no theory for the matrix, are left out; so is a matrix that no variant solved.
 """
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
+from time import thread_time
+from typing import TypeVar
 
+import numpy as np
 import pandas as pd
 
 from benchmarks.tuning_solvers.kinds import matrix_of
-from benchmarks.tuning_solvers.matrix_features import matrix_features
-from benchmarks.tuning_solvers.measure import applicable
+from benchmarks.tuning_solvers.matrix_features import further_features, matrix_features
+from benchmarks.tuning_solvers.matrix_rows import Matrix, Vector
+from benchmarks.tuning_solvers.measure import applicable, right_side
+from benchmarks.tuning_solvers.variants import solver_of
+
+T = TypeVar("T")
 
 COMPRESSION = {"compression": "zstd", "compression_level": 19}
+REPEATS = 3
 
 
 def main() -> None:
@@ -34,11 +44,34 @@ def main() -> None:
         if kept["seconds"].notna().any():
             solves.append(kept)
             size = {"rows": matrix.shape[0], "nonzeros": matrix.nnz}
-            matrices.append({"kind": kind, "seed": seed, **size, **matrix_features(matrix)})
+            best = kept.loc[kept["seconds"].idxmin()]
+            solve = solver_of((str(best["solver"]), str(best["preconditioner"])))
+            matrices.append({"kind": kind, "seed": seed, **size, **_described(matrix, solve, seed)})
     asked.to.mkdir(parents=True, exist_ok=True)
     pd.concat(solves, ignore_index=True).to_parquet(asked.to / "solves.parquet", index=False, **COMPRESSION)
     pd.DataFrame(matrices).to_parquet(asked.to / "matrices.parquet", index=False, **COMPRESSION)
     print(f"{len(matrices)} matrices of {pd.DataFrame(matrices)['kind'].nunique()} kinds")
+
+
+def _described(matrix: Matrix, solve: Callable[[Matrix, Vector], Vector], seed: int) -> dict[str, float]:
+    """The features and what they cost, by name."""
+    features, seconds = _timed(lambda: matrix_features(matrix))
+    further, further_seconds = _timed(lambda: further_features(matrix, features))
+    right = right_side(matrix, seed)
+    with np.errstate(all="ignore"):
+        _, solve_seconds = _timed(lambda: solve(matrix, right))
+    cost = {"feature_seconds": seconds, "further_seconds": further_seconds, "solve_seconds": solve_seconds}
+    return {**further, **cost}
+
+
+def _timed(work: Callable[[], T]) -> tuple[T, float]:
+    """Return the result of the work and its processor seconds."""
+    seconds = []
+    for _ in range(REPEATS):
+        before = thread_time()
+        result = work()
+        seconds.append(thread_time() - before)
+    return result, min(seconds)
 
 
 def _there(sample: Path) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from benchmarks.tuning_solvers import grids, meshes, networks, systems
+from benchmarks.tuning_solvers import composed, grids, meshes, networks, systems
 from benchmarks.tuning_solvers.grids import Make, Matrix
 
 # kind -> how it is made, and the most rows that keep a solve below about two seconds.
@@ -48,6 +48,7 @@ KINDS: Mapping[str, tuple[Make, int]] = {
         (systems.small_world, 30_000),
         (systems.loose_chain, 25_000),
         (systems.reaction, 30_000),
+        (composed.composed, 16_000),
     )
 }
 LEAST_ROWS = 2500

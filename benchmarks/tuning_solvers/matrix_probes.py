@@ -1,186 +1,159 @@
-"""Features of solvers' costs after a little work on a sparse matrix: some iterations, a coarse matrix factorised."""
+"""Features of a sparse matrix from the first iterations of a solve, as few as the choice is worth."""
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse import csgraph, linalg
 
-from crosswind.data.schema.prediction import Floats
+from benchmarks.tuning_solvers.matrix_rows import TINY, Matrix, Vector
 
-Matrix: TypeAlias = sparse.csr_array
-Vector: TypeAlias = Floats
-TINY = 1e-300
-STEPS = 20  # of GMRES
-PRODUCTS = (10, 30)  # of matrix and vector, after which residuals are looked at
-CELLS = (128, 512)  # rows of the coarse matrices that are factorised
-LEAST_RESIDUAL = 1e-12
+FEW, MANY = 4, 32  # products of matrix and vector
+SHARE = 0.05  # of the solve's expected products, beyond which probing is too dear
+EQUAL = 1.05  # largest over smallest of a diagonal that makes no difference
+LEAST_RESIDUAL, LARGEST = 1e-12, 1e3
 LEAST_FALL = 0.05  # of a residual's logarithm: below it, nothing is known but that it stands still
-HUB = 10  # times as many entries as the median row
+ENOUGH = float(np.log(1e8))
 
 
-def probe_features(rows: Matrix, is_symmetric: bool) -> dict[str, float]:
-    """Return what iterations and a factorisation should cost, and their ratio, on which the choice between them turns.
+@dataclass(frozen=True)
+class Start:
+    """A random direction, its image, and the inverse of the diagonal's magnitude (1 where that is zero)."""
 
-    `log_direct_to_plain`, `_jacobi` are logarithms of the multiplications of a factorisation over those of iterations.
+    along: Vector
+    image: Vector
+    inverse: Vector
+
+    @classmethod
+    def of(cls, rows: Matrix, random: np.random.Generator) -> Self:
+        along = random.random(rows.shape[0]) - 0.5
+        diagonal = np.abs(rows.diagonal())
+        diagonal[diagonal == 0] = 1
+        return cls(along, rows @ along, 1 / diagonal)
+
+    def asymmetry(self, rows: Matrix) -> float:
+        """Length of (A - A') x over that of A x for its direction x: zero only where A is symmetric, 2 if skew."""
+        apart = self.image - rows.T @ self.along
+        return float(np.sqrt(apart @ apart) / max(float(np.sqrt(self.image @ self.image)), TINY))
+
+
+def probe_features(rows: Matrix, start: Start, is_symmetric: bool, log_level_work: float) -> dict[str, float]:
+    """Return what FEW products of CG (BiCGSTAB where not symmetric) show, with division by the diagonal.
+
+    `log_products` is the logarithm of the products to a residual of 1e-8 if it went on falling like this, `_late` that
+    by the latter half of them, and `log_direct_to_iterative` what a factorisation should cost over that. Source: Saad,
+    Iterative methods for sparse linear systems, 2003, algorithms 6.18 and 7.7.
     """
-    iterations, fill = _krylov(rows, is_symmetric), _fill(rows)
-    ratios = {
-        f"log_direct_to_{name}": fill["log_fill_work"] - iterations[f"log_products_{name}"] - float(np.log(rows.nnz))
-        for name in ("plain", "jacobi")
-    }
-    return {**iterations, **fill, **ratios}
-
-
-def _krylov(rows: Matrix, is_symmetric: bool) -> dict[str, float]:
-    """Return what a few iterations from a random right side show.
-
-    `log_products_NAME` is the logarithm of the products of matrix and vector to a residual of 1e-8 if it went on
-    falling as it did in the first PRODUCTS of CG (BiCGSTAB where not symmetric), without a preconditioner and with
-    division by the diagonal; `_late` tells it from the latter part of them. `log_products_gmres` comes from GMRES on
-    the matrix divided by its diagonal. A Ritz value left of zero says that the matrix is not definite; a wide spread,
-    that it is ill-conditioned. Source: Saad, Iterative methods for sparse linear systems, 2003, algorithms 6.9, 6.18
-    and 7.7.
-    """
-    diagonal = rows.diagonal()
-    right = np.random.default_rng(0).normal(size=len(diagonal))
-    small = _arnoldi(rows, 1 / np.where(diagonal == 0, 1.0, diagonal), right)
-    ritz = np.linalg.eigvals(small[:-1])
-    iterate = _conjugate_gradients if is_symmetric else _bicgstab
-    jacobi = 1 / np.where(diagonal == 0, 1.0, np.abs(diagonal))
+    log_direct = log_level_work - float(np.log(rows.nnz))
+    probe = Probe.of(rows, start, is_symmetric, log_direct, most=FEW)
     return {
-        "log_residual_5": _log_residual(small, min(5, small.shape[1])),
-        "log_products_gmres": _log_products(_log_residual(small, small.shape[1]), STEPS),
-        "ritz_real_min": float(np.clip(ritz.real.min(), -10, 10)),
-        "log_ritz_spread": float(np.log(max(abs(ritz).max(), TINY) / max(abs(ritz).min(), 1e-12))),
-        "ritz_imaginary_max": float(np.clip(abs(ritz.imag).max(), 0, 10)),
-        **_needed("plain", iterate(rows, right, np.ones(len(right)))),
-        **_needed("jacobi", iterate(rows, right, jacobi)),
+        "log_products": probe.log_products,
+        "log_products_late": probe.log_products_late,
+        "log_first_residual": probe.norms[1],
+        "curvature_min": probe.curvature_min,
+        "log_direct_to_iterative": log_direct - probe.log_products,
     }
 
 
-def _fill(rows: Matrix) -> dict[str, float]:
-    """Return how a factorisation of the matrix' graph fills up, judged by two coarse graphs.
+def further_probes(rows: Matrix, start: Start, is_symmetric: bool, log_level_work: float) -> dict[str, float]:
+    """Return the same of up to MANY products, with division by the diagonal and without.
 
-    `log_fill_work` is the logarithm of the expected multiplications; `fill_growth` how fast a row's share of them grows
-    with the rows: about 0 for a line, 1/2 for a surface, 4/3 for a body, 2 where everything is near everything
-    (Lipton, Rose and Tarjan 1979, "Generalized nested dissection").
+    A probe ends when its products are SHARE of those that the cheaper way should take.
     """
-    graph = without_hubs(rows)
-    few, many = (_work_per_row(_coarse(graph, cells)) for cells in CELLS)
-    growth = np.log(many / few) / np.log(CELLS[1] / CELLS[0])
-    log_count = np.log(graph.shape[0])
-    whole = np.log(many) + growth * max(log_count - np.log(CELLS[1]), 0.0) + log_count
-    return {"log_coarse_fill_work": float(np.log(many)), "fill_growth": float(growth), "log_fill_work": float(whole)}
-
-
-def without_hubs(rows: Matrix) -> Matrix:
-    """The pattern, in ones, but for rows and columns HUB times as long as the median: an ordering puts them last.
-
-    Left in, they would make everything near to everything else, and every cell a piece of the whole.
-    """
-    graph = sparse.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=rows.shape)
-    length = np.diff(rows.indptr) + np.bincount(rows.indices, minlength=rows.shape[0])
-    kept = np.flatnonzero(length <= HUB * np.median(length))
-    return graph if len(kept) == rows.shape[0] else sparse.csr_array(graph[kept][:, kept])
-
-
-def _coarse(graph: Matrix, cells: int) -> Matrix:
-    """The graph of the cells around random vertices, each vertex in the cell that it reaches in the fewest steps."""
-    count = graph.shape[0]
-    if count <= cells:
-        return graph
-    roots = np.random.default_rng(0).choice(count, cells, replace=False)
-    _, _, nearest = csgraph.dijkstra(
-        graph, directed=False, indices=roots, min_only=True, unweighted=True, return_predecessors=True
-    )
-    number = np.zeros(count, dtype=np.int32)
-    number[roots] = np.arange(cells)
-    cell = number[np.where(nearest < 0, roots[0], nearest)]  # what no root reaches belongs to the first
-    line = np.repeat(cell, np.diff(graph.indptr))
-    return sparse.coo_array((np.ones(graph.nnz), (line, cell[graph.indices])), shape=(cells, cells)).tocsr()
-
-
-def _work_per_row(graph: Matrix) -> float:
-    """Multiplications to factorise the graph's Laplacian, a row's share, as minimum degree orders it."""
-    both = graph + graph.T
-    laplacian = sparse.diags_array(np.asarray(both.sum(axis=1)).ravel() + 1) - both
-    laplacian = sparse.csc_array(laplacian)
-    laplacian.indices, laplacian.indptr = laplacian.indices.astype(np.int32), laplacian.indptr.astype(np.int32)
-    factors = linalg.splu(laplacian, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    return float((np.diff(factors.L.indptr).astype(float) ** 2).mean())
-
-
-def _needed(name: str, residuals: Iterator[tuple[int, float]]) -> dict[str, float]:
-    """From (products, norm over the first one): the least within each of PRODUCTS tells how fast it falls."""
-    with np.errstate(all="ignore"):
-        finite = [(0, 1.0), *((count, norm) for count, norm in residuals if np.isfinite(norm))]
-    few, many = PRODUCTS
-    early, late = (
-        float(np.log(max(min(norm for count, norm in finite if count <= most), LEAST_RESIDUAL))) for most in PRODUCTS
-    )
+    log_direct = log_level_work - float(np.log(rows.nnz))
+    scaled = Probe.of(rows, start, is_symmetric, log_direct, most=MANY)
+    plain = scaled
+    if start.inverse.max() > EQUAL * start.inverse.min():
+        unscaled = replace(start, inverse=np.ones(len(start.inverse)))
+        plain = Probe.of(rows, unscaled, is_symmetric, log_direct, most=MANY)
     return {
-        f"log_products_{name}": _log_products(late, many),
-        f"log_products_{name}_late": _log_products(late - early, many - few),
+        "log_products_jacobi": scaled.log_products,
+        "log_products_jacobi_late": scaled.log_products_late,
+        "log_products_probed": float(np.log(scaled.products)),
+        "log_rise": max(scaled.norms) - min(scaled.norms),
+        "curvature_min_late": scaled.curvature_min,
+        "log_direct_to_jacobi": log_direct - scaled.log_products,
+        "log_products_plain": plain.log_products,
+        "log_products_plain_late": plain.log_products_late,
     }
 
 
-def _log_products(log_residual: float, products: int) -> float:
-    """The logarithm of the products to a residual of 1e-8, from its logarithm after so many of them."""
-    return float(np.log(products * np.log(1e8) / max(-log_residual, LEAST_FALL)))
+@dataclass(frozen=True)
+class Probe:
+    """Logarithms of the residual's norm over the first one, from 0.0 on, and the least curvature met."""
+
+    norms: list[float]
+    curvature_min: float
+    products: int
+
+    @classmethod
+    def of(cls, rows: Matrix, start: Start, is_symmetric: bool, log_direct: float, *, most: int) -> Self:
+        products_per_step = 1 if is_symmetric else 2
+        norms, lowest, products = [0.0], 10.0, 0
+        with np.errstate(all="ignore"):
+            for norm, curvature in (_conjugate_gradients if is_symmetric else _bicgstab)(rows, start):
+                norms.append(_log(norm))
+                lowest = min(lowest, max(curvature, -10.0) if np.isfinite(curvature) else -10.0)
+                products = products_per_step * (len(norms) - 1)
+                expected = np.exp(min(log_direct, _log_products(-min(norms), products)))
+                if products >= most or norms[-1] < -ENOUGH or products >= max(FEW, SHARE * expected):
+                    break
+        return cls(norms, lowest, products)
+
+    @property
+    def log_products(self) -> float:
+        return _log_products(-min(self.norms), self.products)
+
+    @property
+    def log_products_late(self) -> float:
+        steps = len(self.norms) - 1
+        half = max(steps // 2, 1)
+        if half == steps:
+            return self.log_products
+        return _log_products(min(self.norms[: half + 1]) - min(self.norms), self.products * (steps - half) / steps)
 
 
-def _conjugate_gradients(rows: Matrix, right: Vector, inverse: Vector) -> Iterator[tuple[int, float]]:
-    left, first = right.copy(), np.linalg.norm(right)
-    scaled = inverse * left
-    along, before = scaled, left @ scaled
-    for count in range(1, PRODUCTS[-1] + 1):
-        image = rows @ along
-        left = left - before / (along @ image) * image
-        yield count, float(np.linalg.norm(left) / first)
+def _log(norm: float) -> float:
+    return float(np.log(min(max(norm, LEAST_RESIDUAL), LARGEST))) if np.isfinite(norm) else float(np.log(LARGEST))
+
+
+def _log_products(fall: float, products: float) -> float:
+    """The logarithm of the products to a residual of 1e-8, from the fall of its logarithm over so many of them."""
+    return float(np.log(products * ENOUGH / max(fall, LEAST_FALL)))
+
+
+def _conjugate_gradients(rows: Matrix, start: Start) -> Iterator[tuple[float, float]]:
+    """Yield the residual's norm over the first one, and the Rayleigh quotient of the direction, scaled by the diagonal.
+
+    A quotient below zero shows that the matrix is not definite.
+    """
+    inverse, along, image = start.inverse, start.along, start.image
+    left = along / inverse
+    first, before = np.sqrt(left @ left), float(left @ along)
+    while True:
+        curved = float(along @ image)
+        left = left - before / curved * image
+        yield float(np.sqrt(left @ left) / first), curved / max(float((along / inverse) @ along), TINY)
         scaled = inverse * left
-        now = left @ scaled
+        now = float(left @ scaled)
         along, before = scaled + now / before * along, now
+        image = rows @ along
 
 
-def _bicgstab(rows: Matrix, right: Vector, inverse: Vector) -> Iterator[tuple[int, float]]:
-    left, along, shadow, first = right.copy(), right.copy(), right, np.linalg.norm(right)
-    before = shadow @ left
-    for count in range(2, PRODUCTS[-1] + 1, 2):
-        image = rows @ (inverse * along)
-        step = before / (shadow @ image)
+def _bicgstab(rows: Matrix, start: Start) -> Iterator[tuple[float, float]]:
+    """Yield the same; the quotient is that of the scaled matrix with half a step's residual."""
+    inverse, image = start.inverse, start.image
+    left = along = shadow = start.along / inverse
+    first, before = np.sqrt(left @ left), float(left @ left)
+    while True:
+        step = before / float(shadow @ image)
         half = left - step * image
         turned = rows @ (inverse * half)
-        weight = (turned @ half) / (turned @ turned)
+        turning = float(turned @ half)
+        weight = turning / float(turned @ turned)
         left = half - weight * turned
-        yield count, float(np.linalg.norm(left) / first)
-        now = shadow @ left
+        yield float(np.sqrt(left @ left) / first), turning / max(float(half @ half), TINY)
+        now = float(shadow @ left)
         along = left + now / before * step / weight * (along - weight * image)
         before = now
-
-
-def _arnoldi(rows: Matrix, inverse: Vector, start: Vector) -> Floats:
-    """The Hessenberg matrix of at most STEPS steps, shape (steps + 1, steps)."""
-    basis = np.zeros((STEPS + 1, len(inverse)))
-    small = np.zeros((STEPS + 1, STEPS))
-    basis[0] = start / np.linalg.norm(start)
-    for step in range(STEPS):
-        vector = inverse * (rows @ basis[step])
-        share = basis[: step + 1] @ vector
-        vector = vector - share @ basis[: step + 1]
-        length = float(np.linalg.norm(vector))
-        small[: step + 1, step], small[step + 1, step] = share, length
-        if length < 1e-12 * max(float(np.abs(share).max()), TINY):
-            return small[: step + 2, : step + 1]
-        basis[step + 1] = vector / length
-    return small
-
-
-def _log_residual(small: Floats, steps: int) -> float:
-    """GMRES' relative residual after so many steps."""
-    first = np.zeros(steps + 1)
-    first[0] = 1
-    least = small[: steps + 1, :steps]
-    left = first - least @ np.linalg.lstsq(least, first, rcond=None)[0]
-    return float(np.log(max(float(np.linalg.norm(left)), LEAST_RESIDUAL)))
+        image = rows @ (inverse * along)

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from benchmarks.tuning_solvers.matrix_features import matrix_features
-from benchmarks.tuning_solvers.matrix_probes import without_hubs
+from benchmarks.tuning_solvers.matrix_features import further_features, matrix_features
+from benchmarks.tuning_solvers.matrix_probes import FEW, MANY
 from scipy import sparse
 
 
@@ -18,29 +18,43 @@ def grid(across: int, dimensions: int) -> sparse.csr_array:
     return sparse.csr_array(total)
 
 
-def test_fill_grows_faster_on_a_surface_than_on_a_line_and_in_a_body_than_on_a_surface() -> None:
-    growth = [matrix_features(matrix)["fill_growth"] for matrix in (line(4096), grid(64, 2), grid(16, 3))]
-    assert growth[0] == pytest.approx(0, abs=0.25)
-    assert growth[0] + 0.2 < growth[1] < growth[2] - 0.2
+def all_features(matrix: sparse.csr_array) -> dict[str, float]:
+    return further_features(matrix, matrix_features(matrix))
+
+
+def test_levels_tell_a_line_a_surface_and_a_body_apart() -> None:
+    features = [matrix_features(matrix) for matrix in (line(4096), grid(64, 2), grid(16, 3))]
+    assert [one["depth_exponent"] for one in features] == pytest.approx([1, 0.58, 0.47], abs=0.05)
+    work = [one["log_level_work"] for one in features]
+    assert work[0] + 3 < work[1] < work[2] - 1
 
 
 def test_a_better_conditioned_matrix_needs_fewer_products() -> None:
-    hard = matrix_features(grid(40, 2))
-    easy = matrix_features(sparse.csr_array(grid(40, 2) + 10 * sparse.eye_array(1600)))
-    assert easy["log_products_plain"] < np.log(25) < hard["log_products_plain"]
-    assert easy["log_direct_to_plain"] > hard["log_direct_to_plain"] + 1
+    hard = all_features(grid(40, 2))
+    easy = all_features(sparse.csr_array(grid(40, 2) + 10 * sparse.eye_array(1600)))
+    for name in ("log_products", "log_products_jacobi", "log_products_plain"):
+        assert easy[name] < np.log(25) < hard[name]
+    assert easy["log_direct_to_jacobi"] > hard["log_direct_to_jacobi"] + 1
 
 
 def test_a_matrix_badly_scaled_by_rows_is_easy_with_division_by_the_diagonal() -> None:
     scale = sparse.diags_array(10.0 ** np.linspace(-3, 3, 900))
-    features = matrix_features(sparse.csr_array(scale @ (grid(30, 2) + 4 * sparse.eye_array(900)) @ scale))
+    features = all_features(sparse.csr_array(scale @ (grid(30, 2) + 4 * sparse.eye_array(900)) @ scale))
     assert features["log_products_jacobi"] < features["log_products_plain"] - 1
 
 
 def test_products_are_counted_alike_where_the_matrix_is_not_symmetric() -> None:
     skew = sparse.csr_array(grid(30, 2) + sparse.diags_array([0.3, -0.3], offsets=[-1, 1], shape=(900, 900)))
-    straight = matrix_features(grid(30, 2))
-    assert matrix_features(skew)["log_products_plain"] == pytest.approx(straight["log_products_plain"], abs=1.5)
+    straight = all_features(grid(30, 2))
+    assert all_features(skew)["log_products_jacobi"] == pytest.approx(straight["log_products_jacobi"], abs=1.5)
+
+
+def test_a_probe_is_longer_only_where_the_solve_is_long() -> None:
+    easy = all_features(sparse.csr_array(grid(40, 2) + 10 * sparse.eye_array(1600)))
+    assert easy["log_products_probed"] <= np.log(FEW)
+    laplacian = grid(20, 3) - 0.3 * sparse.eye_array(8000)
+    hard = all_features(sparse.csr_array(laplacian @ laplacian))
+    assert np.log(FEW) < hard["log_products_probed"] <= np.log(MANY)
 
 
 def test_a_hub_does_not_hide_the_line_that_it_is_tied_to() -> None:
@@ -49,6 +63,9 @@ def test_a_hub_does_not_hide_the_line_that_it_is_tied_to() -> None:
     tied[0, 0] = 500
     features = matrix_features(sparse.csr_array(tied))
     assert features["log_hubs"] == pytest.approx(np.log(2))
-    assert features["fill_growth"] == pytest.approx(0, abs=0.25)
     assert features["depth_exponent"] > 0.9
-    assert without_hubs(sparse.csr_array(tied)).shape == (2999, 2999)
+
+
+def test_a_search_that_reaches_little_begins_elsewhere() -> None:
+    apart = sparse.csr_array(sparse.block_diag([np.eye(1), grid(30, 2)]))
+    assert matrix_features(apart)["reached_ratio"] > 0.99

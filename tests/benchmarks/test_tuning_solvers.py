@@ -89,6 +89,17 @@ def test_saddle_points_are_indefinite_and_waves_symmetric() -> None:
     assert abs(waves - waves.T).max() <= 1e-12 * abs(waves).max()
 
 
+def test_composed_matrices_are_of_many_sorts() -> None:
+    """Symmetric and not, definite and not, with hubs and without: forty show each of them."""
+    matrices = [KINDS["composed"][0](np.random.default_rng(seed), 600) for seed in range(40)]
+    symmetric = [abs(matrix - matrix.T).max() <= 1e-12 * abs(matrix).max() for matrix in matrices]
+    assert 10 < sum(symmetric) < 35
+    assert 3 < sum(matrix.diagonal().min() < 0 for matrix in matrices) < 20
+    longest = [np.diff(matrix.indptr).max() / np.median(np.diff(matrix.indptr)) for matrix in matrices]
+    assert min(longest) < 1.5
+    assert max(longest) > 10
+
+
 def small(kind: str, seed: int) -> Matrix:
     return KINDS[kind][0](np.random.default_rng(seed), 600)
 

@@ -25,6 +25,13 @@ def test_methods_for_symmetric_matrices_ran_on_no_other() -> None:
 
 def test_there_are_many_matrices_of_many_kinds() -> None:
     matrices = sparse_matrices()
-    assert len(matrices) >= 200
+    assert len(matrices) >= 500
     assert matrices["kind"].nunique() >= 35
+    assert (matrices["kind"] == "composed").sum() >= 300
     assert matrices.drop(columns=["kind"]).notna().all(axis=None)
+
+
+def test_features_cost_a_small_part_of_the_solve_that_they_choose() -> None:
+    matrices = sparse_matrices()
+    assert (matrices["feature_seconds"] / matrices["solve_seconds"]).median() < 0.2
+    assert (matrices[["feature_seconds", "further_seconds", "solve_seconds"]] > 0).all(axis=None)

@@ -5,101 +5,65 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import pandas as pd
-from sklearn.ensemble import ExtraTreesRegressor
+import numpy.typing as npt
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.surrogate.columns import Columns
 from crosswind.models.tuner.variants.experience import Context
 from crosswind.models.tuner.variants.hypotheses import FAILED, Hypotheses
-from crosswind.models.tuner.variants.variant_forest import Forecast, Records
+from crosswind.models.tuner.variants.likeness import Likeness
 
 REGRET_MAX = 9.0  # ten times the best is as bad as any: beyond it limits decide, not the variant
 CONTEXTS_MIN = 8  # from fewer, no features are learned
-TREES = 100
 FORECAST = 0.7  # of the weight, before any trial, is the forecast's: fitted on kinds of matrices left out in turn
 
 
 @dataclass(frozen=True)
 class Precedents:
-    """The results in earlier contexts, and the similarity of a new one to them.
+    """The results of m variants in n earlier contexts, and how like them a new one is.
 
-    A regret is the objective over the context's best, minus 1, at most REGRET_MAX, and FAILED where it failed.
+    A regret (n, m) is the objective over the context's best, minus 1, at most REGRET_MAX, and FAILED where it failed;
+    failed (n, m) is 1.0 there. Where a variant was not measured, both are its mean over the other contexts.
     """
 
-    records: Records
-    likeness: "Likeness | None"
+    regret: Floats
+    failed: Floats
+    is_measured: npt.NDArray[np.bool_]
+    likeness: Likeness | None
 
     @classmethod
     def of(cls, contexts: Sequence[Context], objectives: Floats, failed: Floats, seed: int) -> Self:
         """Take objectives (n, m), NaN where there is none, and whether it failed (n, m), NaN where not measured."""
         is_solved = np.asarray(np.isfinite(objectives).any(axis=1))
         solved = [context for context, is_one in zip(contexts, is_solved.tolist(), strict=True) if is_one]
-        is_measured = ~np.isnan(failed[is_solved])
-        filled = np.where(is_measured, failed[is_solved], _means(failed[is_solved]))
-        records = Records(_regret(objectives[is_solved], failed[is_solved]), filled, is_measured)
-        return cls(records, Likeness.of(solved, records, seed))
+        objectives, failed = objectives[is_solved], failed[is_solved]
+        best = np.nanmin(objectives, axis=1, keepdims=True, initial=np.inf)
+        regret = np.where(failed == 1, FAILED, np.minimum(objectives / best - 1, REGRET_MAX))
+        is_measured = ~np.isnan(failed)
+        regret = np.where(is_measured, regret, _means(regret))
+        failed = np.where(is_measured, failed, _means(failed))
+        is_learned = len(solved) >= CONTEXTS_MIN and any(context.features for context in solved)
+        likeness = Likeness.of(solved, np.log1p(regret), seed) if is_learned else None
+        return cls(regret, failed, is_measured, likeness)
 
-    def about(self, context: Context) -> "Hypotheses":
-        """Return the hypotheses about a new context, before any trial on it."""
-        regret, failed = self.records.regret, self.records.failed
+    def about(self, context: Context) -> Hypotheses:
+        """Return the hypotheses about a new context, before any trial on it: each earlier one, and a forecast.
+
+        The forecast is the mean by likeness, of logarithms, since a few large regrets tell little.
+        """
         if self.likeness is None:
-            return Hypotheses(regret, failed, np.full(len(regret), 1 / max(len(regret), 1)))
-        features = self.likeness.features(context)
-        weights = self.likeness.weights(features)
-        if self.likeness.forecast is None:
-            return Hypotheses(regret, failed, weights)
-        forecast = self.likeness.forecast.of_context(features)
+            return Hypotheses(self.regret, self.failed, np.full(len(self.regret), 1 / max(len(self.regret), 1)))
+        weights = self.likeness.weights(context)
         return Hypotheses(
-            np.vstack([regret, forecast[0]]),
-            np.vstack([failed, forecast[1]]),
+            np.vstack([self.regret, np.expm1(self._forecast(weights, np.log1p(self.regret)))]),
+            np.vstack([self.failed, self._forecast(weights, self.failed)]),
             np.append((1 - FORECAST) * weights, FORECAST),
         )
 
-
-@dataclass(frozen=True)
-class Likeness:
-    """Trees over features whose leaves hold contexts in which the same variants are good.
-
-    Source: Meinshausen 2006, "Quantile regression forests": a new row's weight on a row learned from is how often both
-    share a leaf.
-    """
-
-    columns: Columns
-    medians: Floats
-    trees: ExtraTreesRegressor
-    leaves: Floats  # (n, trees)
-    forecast: Forecast | None
-
-    @classmethod
-    def of(cls, contexts: Sequence[Context], records: Records, seed: int) -> "Likeness | None":
-        """Fit the trees; None when there are few contexts, or no features."""
-        table = pd.DataFrame([dict(context.features) for context in contexts])
-        if len(contexts) < CONTEXTS_MIN or table.empty:
-            return None
-        columns = Columns.of(table)
-        matrix = columns.matrix(table)
-        medians = np.nan_to_num(np.nanmedian(matrix, axis=0))
-        full = np.where(np.isnan(matrix), medians, matrix)
-        trees = ExtraTreesRegressor(TREES, max_features=0.25, random_state=seed).fit(full, np.log1p(records.regret))
-        return cls(columns, medians, trees, trees.apply(full), Forecast.of(full, records, seed))
-
-    def features(self, context: Context) -> Floats:
-        """Return features of shape (1, k), the median where one is missing; further ones are left out."""
-        row = pd.DataFrame([{name: context.features.get(name) for name in self.columns.categories}])
-        matrix = self.columns.matrix(row)
-        return np.where(np.isnan(matrix), self.medians, matrix)
-
-    def weights(self, features: Floats) -> Floats:
-        """Return each context's probability to be like the one of these features, shape (n,); they sum to 1."""
-        same = self.leaves == self.trees.apply(features)
-        return np.asarray((same / same.sum(axis=0)).mean(axis=1))
-
-
-def _regret(objectives: Floats, failed: Floats) -> Floats:
-    best = np.nanmin(objectives, axis=1, keepdims=True, initial=np.inf)
-    regret = np.where(failed == 1, FAILED, np.minimum(objectives / best - 1, REGRET_MAX))
-    return np.where(np.isnan(regret), _means(regret), regret)
+    def _forecast(self, weights: Floats, values: Floats) -> Floats:
+        """Return each variant's weighted mean over the contexts in which it was measured, over all if in none."""
+        shares = weights @ self.is_measured
+        means = (weights @ (values * self.is_measured)) / np.where(shares > 0, shares, 1)
+        return np.asarray(np.where(shares > 0, means, weights @ values))
 
 
 def _means(columns: Floats) -> Floats:
