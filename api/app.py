@@ -21,6 +21,7 @@ from crosswind.api.edge.edge import Edge
 from crosswind.api.edge.spool import Spool
 from crosswind.api.intake import Intake, segment_rule
 from crosswind.api.late_pages import add_pages_later
+from crosswind.api.openapi import describe_access
 from crosswind.api.prefix import Prefix
 from crosswind.api.readiness import Readiness
 from crosswind.api.routes import (
@@ -110,6 +111,7 @@ def create_app(
     for module in ROUTERS:
         app.include_router(module.router)
     add_pages_later(app)
+    describe_access(app)
     problems.add_handlers(app)
     # The last one added sees a request first.
     rules = {batches.PATH: segment_rule(settings)} | series_rules(settings) | dict.fromkeys(login.PATHS, login.FORM)

@@ -20,7 +20,7 @@ class Need:
         """Return why the principal may not use the route; None if it may."""
         if not principal.allows(self.scope):
             given = ", ".join(sorted(principal.scopes))
-            return f"this needs the scope {self.scope}, and {principal.kind} {principal.name} has {given}"
+            return f"this needs the scope {self.scope}, and {principal} has {given}"
         if self.sees_all and not principal.row_rule.sees_all:
             return f"this counts over all rows: it needs the role {Role.SUPPORT} or {Role.ADMIN}"
         return None
@@ -67,7 +67,7 @@ NEEDS: Mapping[str, Need | None] = {
     "POST /v1/tokens:job": INGEST,
     # One's own rows, and what is kept of acts: routes/own_rows.py.
     "GET /v1/runs/{run_id}/export": READ,
-    **{f"POST /v1/runs/{{run_id}}:{act}": INGEST for act in ("share", "delete")},
+    **{f"POST /v1/runs/{{run_id}}:{act}": TUNE for act in ("share", "delete")},
     f"POST {STUDY}:share": TUNE,
     **dict.fromkeys(("POST /v1/pseudonyms/{pseudonym}:reveal", "GET /v1/audit"), ADMIN),
 }

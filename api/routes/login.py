@@ -127,7 +127,7 @@ def _session_of(store: Store, caller: Caller) -> IssuedToken:
     principal = caller.principal
     with store.catalog.write() as session:
         return session.tokens.issue(
-            *(principal, SESSION_SECONDS), created_by=principal.name, use=TokenUse.SESSION, parent_id=caller.token_id
+            *(principal, SESSION_SECONDS), created_by=str(principal), use=TokenUse.SESSION, parent_id=caller.token_id
         )
 
 
@@ -135,7 +135,7 @@ def _end(store: Store, secret: str) -> None:
     with store.catalog.write() as session:
         token = session.tokens.of_digest(digest_of(secret))
         if token is not None and token.use is TokenUse.SESSION:
-            session.tokens.revoke(token.token_id)
+            session.tokens.revoke(token.token_id, by=str(token.principal))
 
 
 def place_of_peer(request: Request) -> str:

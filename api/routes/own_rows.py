@@ -22,7 +22,7 @@ router = APIRouter(prefix="/v1", tags=["access"], dependencies=[Depends(refuse_u
 
 async def own_rows_of(store: StoreOf, principal: PrincipalOf) -> LocalRows:
     """Return what whoever asks may do."""
-    return LocalRows(store, f"{principal.kind} {principal.name}")
+    return LocalRows(store, str(principal))
 
 
 OwnRowsOf = Annotated[LocalRows, Depends(own_rows_of)]

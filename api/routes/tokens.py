@@ -114,7 +114,7 @@ def create_job_token(body: JobTokenRequest, response: Response, store: StoreOf, 
         if not caller.principal.allows(Scope.ADMIN):
             _check_agent(session, caller.principal, principal)
         issued = session.tokens.issue(
-            principal, body.seconds, created_by=caller.principal.name, parent_id=caller.token_id
+            principal, body.seconds, created_by=str(caller.principal), parent_id=caller.token_id
         )
     response.headers["Cache-Control"] = "no-store"
     return issued
@@ -127,7 +127,7 @@ def revoke_token(token_id: Id, request: Request, store: StoreOf, caller: CallerO
         token = session.tokens.get(token_id)
         if not (caller.principal.allows(Scope.ADMIN) or token.principal.is_same(caller.principal)):
             raise not_in_catalog(token_id)
-        revoked = session.tokens.revoke(token_id)
+        revoked = session.tokens.revoke(token_id, by=str(caller.principal))
     cache: TokenCache = request.app.state.tokens
     cache.forget()
     return revoked
@@ -138,13 +138,11 @@ def _issue(body: TokenRequest, response: Response, store: Store, caller: Caller,
     giver = caller.principal
     wanted = body.principal(giver)
     if not giver.allows(Scope.ADMIN) and giver.kind is not PrincipalKind.PERSON:
-        raise ForbiddenError(f"{giver.kind} {giver.name} creates no tokens: this needs the scope {Scope.ADMIN}")
+        raise ForbiddenError(f"{giver} creates no tokens: this needs the scope {Scope.ADMIN}")
     if not giver.covers(wanted):
-        raise ForbiddenError(
-            f"{giver.kind} {giver.name} creates tokens for themselves, with scopes of their own, alone"
-        )
+        raise ForbiddenError(f"{giver} creates tokens for themselves, with scopes of their own, alone")
     with store.catalog.write() as session:
-        issued = session.tokens.issue(wanted, body.seconds, created_by=giver.name, use=use, parent_id=caller.token_id)
+        issued = session.tokens.issue(wanted, body.seconds, created_by=str(giver), use=use, parent_id=caller.token_id)
     response.headers["Cache-Control"] = "no-store"
     return issued
 
@@ -155,7 +153,7 @@ def _check_agent(session: Session, agent: Principal, job: Principal) -> None:
     Raises: ForbiddenError.
     """
     if agent.kind is not PrincipalKind.AGENT:
-        raise ForbiddenError(f"{agent.kind} {agent.name} creates no tokens of jobs: an agent or the scope admin does")
+        raise ForbiddenError(f"{agent} creates no tokens of jobs: an agent or the scope admin does")
     if agent.system is None or agent.system != job.system:
         raise ForbiddenError(f"agent {agent.name} is of system {agent.system}, expected {job.system}, that of the job")
     nodes = {place.node for place in session.places.allocations(job.name, system=job.system)}

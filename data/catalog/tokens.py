@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, delete, select, update
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.audit import Audit
 from crosswind.data.schema.access import Principal, PrincipalKind, Role, Scope, TokenUse
 from crosswind.data.schema.answers.tokens import IssuedToken, Token
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError
@@ -71,6 +72,7 @@ class Tokens:
         self._connection.execute(delete(TABLE).where(TABLE.c.expires_ns < now_ns - KEPT_NS))
         secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
         rows.add(self._connection, TABLE, _row(token) | {"digest": digest_of(secret)})
+        self._note("create token", token, created_by)
         return IssuedToken(secret=secret, token=token)
 
     def of_digest(self, digest: str) -> Token | None:
@@ -95,12 +97,14 @@ class Tokens:
             query = query.where(and_(*is_own))
         return self._tokens(query)
 
-    def revoke(self, token_id: str) -> Token:
+    def revoke(self, token_id: str, *, by: str) -> Token:
         """End a token and those that were made with it; a second time changes nothing. Raises: NotFoundError."""
         self._connection.execute(select(TABLE.c.token_id).where(TABLE.c.token_id == token_id).with_for_update())
         self._revoke([token_id])
         self.revoke_made_with(token_id)
-        return self.get(token_id)
+        token = self.get(token_id)
+        self._note("revoke token", token, by)
+        return token
 
     def revoke_made_with(self, parent_id: str) -> None:
         """End the tokens that were made with this one, and those that were made with them."""
@@ -122,6 +126,13 @@ class Tokens:
         """Note the last use of tokens, by their ids."""
         for token_id, moment_ns in used_ns.items():
             rows.change(self._connection, TABLE, {"token_id": token_id}, used_ns=moment_ns)
+
+    def _note(self, act: str, token: Token, who: str) -> None:
+        """Keep an act in the audit trail, unless it is of every login or every job."""
+        if token.use is not TokenUse.SESSION and token.principal.kind is not PrincipalKind.JOB:
+            facts = {"of": str(token.principal), "role": token.principal.role, "use": token.use}
+            scopes = " ".join(sorted(token.principal.scopes))
+            Audit(self._connection).add(who, act, token.token_id, **facts, scopes=scopes)
 
     def _end_of(self, parent_id: str | None, now_ns: int) -> int:
         if parent_id is None:

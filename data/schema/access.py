@@ -89,6 +89,9 @@ class Principal:
     accounts: frozenset[str] = frozenset()
     system: str | None = None
 
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
     def allows(self, scope: Scope) -> bool:
         """Return whether the principal may do what needs this scope."""
         return scope in self.scopes or Scope.ADMIN in self.scopes

@@ -45,7 +45,7 @@ class LocalTokens:
     def create(self, principal: Principal, seconds: float, use: TokenUse = TokenUse.PROGRAM) -> IssuedToken:
         """As POST /v1/tokens, and :link."""
         with self._catalog.write() as session:
-            return session.tokens.issue(principal, seconds, created_by=OWNER.name, use=use)
+            return session.tokens.issue(principal, seconds, created_by=str(OWNER), use=use)
 
     def all(self) -> list[Token]:
         """As GET /v1/tokens."""
@@ -55,7 +55,7 @@ class LocalTokens:
     def revoke(self, token_id: str) -> Token:
         """As POST /v1/tokens/{token_id}:revoke."""
         with self._catalog.write() as session:
-            return session.tokens.revoke(token_id)
+            return session.tokens.revoke(token_id, by=str(OWNER))
 
 
 class RemoteTokens:

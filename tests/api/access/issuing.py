@@ -35,7 +35,7 @@ def issued(
 
 def revoked(catalog: Catalog, made: IssuedToken) -> str:
     with catalog.write() as session:
-        session.tokens.revoke(made.token.token_id)
+        session.tokens.revoke(made.token.token_id, by="a test")
     return made.secret
 
 

@@ -117,8 +117,6 @@ POST /v1/ingest/batches
 POST /v1/ingest/prometheus
 POST /v1/ingest/otlp/v1/metrics
 POST /v1/tokens:job
-POST /v1/runs/{run_id}:share
-POST /v1/runs/{run_id}:delete
 """
 TUNE = """
 POST /v1/studies
@@ -126,6 +124,8 @@ POST /v1/studies/{study_id}:extend
 POST /v1/studies/{study_id}:rename
 POST /v1/studies/{study_id}:delete
 POST /v1/studies/{study_id}:share
+POST /v1/runs/{run_id}:share
+POST /v1/runs/{run_id}:delete
 POST /v1/studies/{study_id}/trials:suggest
 POST /v1/studies/{study_id}/trials:enqueue
 POST /v1/studies/{study_id}/trials/{trial_id}:heartbeat

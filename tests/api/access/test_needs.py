@@ -43,3 +43,12 @@ def test_a_path_that_the_router_takes_for_a_route_needs_what_the_route_needs(sto
     secret = issued(store, replace(ANNA, scopes=EVERY_DAY)).secret
     assert stranger(create_app(store), bearer(secret)).post(path).status_code in {403, 404}
     assert Needs().of("POST", "/v1/models/x:train\n") == ADMIN
+
+
+def test_the_description_of_the_api_says_which_scope_each_operation_requires(store: Store) -> None:
+    document = create_app(store).openapi()
+    paths = document["paths"]
+    assert paths["/healthz"]["get"]["security"] == []
+    assert {"bearer": ["admin"]} in paths["/v1/models/{name}:train"]["post"]["security"]
+    said = {scheme for one in paths["/v1/runs"]["get"]["security"] for scheme in one}
+    assert said == set(document["components"]["securitySchemes"])

@@ -36,7 +36,7 @@ def test_an_administrator_creates_a_token_for_anybody(app: FastAPI, store: Store
     }
     assert sorted(token["principal"]["scopes"]) == ["read", "tune"]
     assert token["expires_ns"] - token["created_ns"] == 60 * 10**9
-    assert token["created_by"] == "operations"
+    assert token["created_by"] == "service operations"
     assert stranger(app, bearer(answer.json()["secret"])).get("/v1/runs").status_code == 200
 
 

@@ -43,10 +43,10 @@ def test_a_token_ends_with_its_time_or_by_revocation(catalog: Catalog) -> None:
     assert token.refusal(token.expires_ns - 1) is None
     assert token.refusal(token.expires_ns) == "the token has expired"
     with catalog.write() as session:
-        revoked = session.tokens.revoke(token.token_id)
+        revoked = session.tokens.revoke(token.token_id, by="owner")
     assert revoked.refusal(token.created_ns) == "the token was revoked"
     with catalog.write() as session:
-        assert session.tokens.revoke(token.token_id) == revoked  # a second time changes nothing
+        assert session.tokens.revoke(token.token_id, by="owner") == revoked  # a second time changes nothing
 
 
 def test_what_was_made_with_a_token_ends_with_it_and_nothing_else(catalog: Catalog) -> None:
@@ -54,7 +54,7 @@ def test_what_was_made_with_a_token_ends_with_it_and_nothing_else(catalog: Catal
     child = issued(catalog, parent_id=parent.token_id).token
     grandchild = issued(catalog, parent_id=child.token_id).token
     with catalog.write() as session:
-        session.tokens.revoke(parent.token_id)
+        session.tokens.revoke(parent.token_id, by="owner")
     assert all(stored(catalog, one.token_id).revoked_ns for one in (parent, child, grandchild))
     assert stored(catalog, other.token_id).revoked_ns is None
     with pytest.raises(ConflictError, match="was revoked"):
@@ -151,3 +151,16 @@ def test_a_principal_covers_what_has_no_more_than_itself() -> None:
     assert not ANNA.covers(replace(ANNA, user="bob"))
     assert not ANNA.covers(replace(ANNA, accounts=ANNA.accounts | {"biology"}))
     assert OWNER.covers(replace(ANNA, role=Role.ADMIN))
+
+
+def test_making_and_ending_a_token_is_kept_in_the_audit_trail_and_a_login_is_not(catalog: Catalog) -> None:
+    token = issued(catalog).token
+    with catalog.write() as session:
+        session.tokens.issue(ANNA, HOUR, created_by="person anna", use=TokenUse.SESSION)
+        session.tokens.revoke(token.token_id, by="person ben")
+        kept = session.audit.find({}, limit=9)
+    assert [(entry.who, entry.act, entry.subject) for entry in kept] == [
+        ("person ben", "revoke token", token.token_id),
+        ("owner", "create token", token.token_id),
+    ]
+    assert kept[1].details["of"] == "person anna"

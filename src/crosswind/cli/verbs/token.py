@@ -77,9 +77,7 @@ def _create(tokens: TokenService, principal: Principal, arguments: argparse.Name
     if arguments.json:
         say_json(issued)
         return
-    notice(
-        f"token {issued.token.token_id} of {_holder(principal)} holds until {utc(issued.token.expires_ns)}; its secret:"
-    )
+    notice(f"token {issued.token.token_id} of {principal} holds until {utc(issued.token.expires_ns)}; its secret:")
     say(issued.secret)
 
 
@@ -90,7 +88,7 @@ def _link(tokens: TokenService, principal: Principal, arguments: argparse.Namesp
     if arguments.json:
         say_json({"url": link, "token": issued.token})
         return
-    notice(f"this link logs {_holder(principal)} in once, until {utc(issued.token.expires_ns)}:")
+    notice(f"this link logs {principal} in once, until {utc(issued.token.expires_ns)}:")
     say(link)
 
 
@@ -107,15 +105,11 @@ def _line(token: Token) -> tuple[str, ...]:
     scopes = " ".join(sorted(token.principal.scopes))
     times = utc(token.expires_ns), NONE if token.used_ns is None else utc(token.used_ns)
     state = (token.refusal(time.time_ns()) or "holds").removeprefix("the token ")
-    return (token.token_id, _holder(token.principal), token.principal.role, scopes, token.use, *times, state)
-
-
-def _holder(principal: Principal) -> str:
-    return f"{principal.kind} {principal.name}"
+    return (token.token_id, str(token.principal), token.principal.role, scopes, token.use, *times, state)
 
 
 def _print_revoked(token: Token, *, as_json: bool) -> None:
     if as_json:
         say_json(token)
     else:
-        say(f"token {token.token_id} of {_holder(token.principal)} and what was made with it are revoked")
+        say(f"token {token.token_id} of {token.principal} and what was made with it are revoked")
