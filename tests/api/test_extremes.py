@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.api.problems import KINDS
@@ -29,7 +30,7 @@ Schema = Mapping[str, Any]
 @pytest.fixture(scope="module")
 def client(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     with Store.open(Path(shutil.copytree(filled, tmp_path_factory.mktemp("extreme") / "store"))) as opened:
-        yield TestClient(create_app(opened), base_url="http://localhost", raise_server_exceptions=False)
+        yield own_client(create_app(opened), base_url="http://localhost", raise_server_exceptions=False)
 
 
 def test_times_sizes_and_shares_at_their_ends_get_a_finite_answer_or_a_refusal(client: TestClient) -> None:

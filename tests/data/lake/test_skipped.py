@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from starlette.testclient import TestClient
 from tests.api.conftest import STEP, run, step_columns
+from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.data.lake.lake import Lake, to_table
@@ -66,7 +66,7 @@ def test_without_that_the_damaged_file_is_named(store: Store) -> None:
 
 @pytest.mark.parametrize("harm", ["cut", "footer"])
 def test_a_server_answers_without_them_and_names_them(store: Store, harm: str) -> None:
-    client = TestClient(create_app(store), base_url="http://localhost")
+    client = own_client(create_app(store), base_url="http://localhost")
     name = damage(store, HARMS[harm])
     for path in ("/v1/runs/r0/steps", "/v1/runs/r0/report", "/v1/runs/r0/explanation", "/v1/run-outcomes"):
         assert client.get(path).status_code == 200, path
@@ -78,6 +78,6 @@ def test_a_server_answers_without_them_and_names_them(store: Store, harm: str) -
 def test_a_damaged_definition_is_passed_over_too(store: Store) -> None:
     for path in store.home.glob("lake/set=step/_schema-*.parquet"):
         path.write_bytes(b"PAR1")
-    client = TestClient(create_app(store), base_url="http://localhost")
+    client = own_client(create_app(store), base_url="http://localhost")
     assert client.get("/v1/runs/r0/steps").status_code == 200
     assert client.get("/readyz").json()["coverage"]["damaged"] >= 1
