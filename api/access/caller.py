@@ -1,7 +1,6 @@
 """The caller of a request: by its token, a trusted proxy, a browser's session, or the kernel."""
 
 import hmac
-import pwd
 import re
 import time
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from crosswind.api.access.token_cache import TokenCache
 from crosswind.api.peer import PEER, Peer
 from crosswind.api.settings import ServerSettings
 from crosswind.data.catalog.tokens import digest_of
-from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role, Scope, TokenUse
+from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role, Scope, TokenUse, login_name
 from crosswind.data.schema.errors import ProjectError
 
 PRINCIPAL, TOKEN_ID = "principal", "token_id"  # their names in the state of a request
@@ -100,11 +99,3 @@ def person(name: str) -> Principal:
     if not LOGIN_NAME.fullmatch(name):
         raise UnauthorizedError(f"user {name!r:.80}: expected one login name")
     return Principal(PrincipalKind.PERSON, name, Role.USER, PERSON_SCOPES, user=name)
-
-
-def login_name(uid: int) -> str:
-    """Return the login name of a uid, or `uid=NUMBER` where it has none."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"uid={uid}"

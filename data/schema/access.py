@@ -151,9 +151,15 @@ class AuditEntry:
     details: Mapping[str, str | int | bool | None]
 
 
-def login_name() -> str:
-    """Return the name of this process's user, or its number where it has none."""
+def this_person() -> str:
+    """Return how the audit trail names this process's user."""
+    return f"{PrincipalKind.PERSON} {login_name()}"
+
+
+def login_name(uid: int | None = None) -> str:
+    """Return the login name of a uid, by default of this process's, or `uid=NUMBER` where it has none."""
+    number = os.geteuid() if uid is None else uid
     try:
-        return pwd.getpwuid(os.geteuid()).pw_name
+        return pwd.getpwuid(number).pw_name
     except KeyError:
-        return str(os.geteuid())
+        return f"uid={number}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from crosswind.client.decoding import decode
 from crosswind.client.http import segment
 from crosswind.data.files import published
-from crosswind.data.schema.access import AuditEntry, login_name
+from crosswind.data.schema.access import AuditEntry, this_person
 from crosswind.data.schema.errors import ForbiddenError, NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class LocalRows:
     @classmethod
     def of_process(cls, store: Store) -> LocalRows:
         """Return those of this process's user."""
-        return cls(store, f"person {login_name()}")
+        return cls(store, this_person())
 
     def share_run(self, run_id: str, *, shared: bool) -> bool:
         """As `OwnRows.share_run`."""

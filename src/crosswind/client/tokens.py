@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from crosswind.client.connection import server_address
 from crosswind.client.decoding import decode
 from crosswind.client.http import Server, segment
-from crosswind.data.schema.access import OWNER, Principal, TokenUse
+from crosswind.data.schema.access import Principal, TokenUse, this_person
 from crosswind.data.schema.answers.tokens import IssuedToken, Token
 from crosswind.settings import Settings
 
@@ -45,7 +45,7 @@ class LocalTokens:
     def create(self, principal: Principal, seconds: float, use: TokenUse = TokenUse.PROGRAM) -> IssuedToken:
         """As POST /v1/tokens, and :link."""
         with self._catalog.write() as session:
-            return session.tokens.issue(principal, seconds, created_by=str(OWNER), use=use)
+            return session.tokens.issue(principal, seconds, created_by=this_person(), use=use)
 
     def all(self) -> list[Token]:
         """As GET /v1/tokens."""
@@ -55,7 +55,7 @@ class LocalTokens:
     def revoke(self, token_id: str) -> Token:
         """As POST /v1/tokens/{token_id}:revoke."""
         with self._catalog.write() as session:
-            return session.tokens.revoke(token_id, by=str(OWNER))
+            return session.tokens.revoke(token_id, by=this_person())
 
 
 class RemoteTokens:

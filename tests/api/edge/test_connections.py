@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.api.edge.attacker import SEGMENT_HEAD, STUDY_HEAD, Attacker, attacking, is_closed, is_cut_off, read
-from tests.needs import ROOT
+from tests.needs import ROOT, needs
 from tests.serving import serving
 
 from crosswind.api.edge.edge import network
@@ -77,7 +77,7 @@ def test_a_full_server_says_so_to_further_clients(tmp_path: Path) -> None:
         assert attacker.get("/healthz")[0] == 200
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason=f"needs {ROOT}: connects as another user")
+@needs(ROOT, "connects as another user", unless=os.geteuid() == 0)
 def test_users_of_one_machine_are_clients_of_their_own(attacker: Attacker) -> None:
     for _ in range(LIMITS["client_connections"]):
         attacker.send(HALF)
