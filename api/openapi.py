@@ -1,4 +1,4 @@
-"""What the description of the API says of access: how to send a token, and the scope that each operation requires."""
+"""Access in the description of the API: ways to send a token, and the scope that each operation requires."""
 
 from typing import Any
 
