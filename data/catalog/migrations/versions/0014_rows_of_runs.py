@@ -88,10 +88,8 @@ def _fill(connection: sa.Connection) -> None:
         rows = [row._asdict() for row in some]
         last = rows[-1]["run_id"]
         values: dict[str, Any] = {"cohort": sa.bindparam("of_cohort"), "reversed_id": sa.bindparam("backwards")}
-        changed = [
-            {"of_run": row["run_id"], "of_cohort": _cohort(row), "backwards": row["run_id"][::-1]} for row in rows
-        ]
-        connection.execute(sa.update(RUNS).where(RUNS.c.run_id == sa.bindparam("of_run")).values(**values), changed)
+        statement = sa.update(RUNS).where(RUNS.c.run_id == sa.bindparam("of_run")).values(**values)
+        connection.execute(statement, list(map(_derived, rows)))
         ended = [_due(row) for row in rows if row["state"] != "running"]
         if ended:
             connection.execute(sa.insert(VERDICTS), ended)
