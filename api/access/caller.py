@@ -13,8 +13,9 @@ from crosswind.api.access.token_cache import TokenCache
 from crosswind.api.peer import PEER, Peer
 from crosswind.api.settings import ServerSettings
 from crosswind.data.catalog.tokens import digest_of
-from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role, Scope, TokenUse, login_name
+from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role, Scope, TokenUse
 from crosswind.data.schema.errors import ProjectError
+from crosswind.data.schema.login import login_name
 
 PRINCIPAL, TOKEN_ID = "principal", "token_id"  # their names in the state of a request
 CONFIGURED = "configuration "  # begins the name of the service that CROSSWIND_TOKEN stands for

@@ -9,9 +9,10 @@ from sqlalchemy.exc import IntegrityError
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.seen import is_own, is_seen
-from crosswind.data.schema.access import ALL_ROWS, RowRule, login_name
+from crosswind.data.schema.access import ALL_ROWS, RowRule
 from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import ConflictError, ForbiddenError, NotFoundError
+from crosswind.data.schema.login import login_name
 from crosswind.data.schema.trial import ENDED, History, Study, TrialRecord
 
 NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")  # in no database: drivers refuse it

@@ -1,12 +1,12 @@
 """Principals: their scopes, the rows that they may see, and what is noted of them."""
 
 import hashlib
-import os
-import pwd
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+
+from crosswind.data.schema.login import login_name
 
 AUDIT_KEPT_DAYS = 365
 
@@ -154,12 +154,3 @@ class AuditEntry:
 def this_person() -> str:
     """Return how the audit trail names this process's user."""
     return f"{PrincipalKind.PERSON} {login_name()}"
-
-
-def login_name(uid: int | None = None) -> str:
-    """Return the login name of a uid, by default of this process's, or `uid=NUMBER` where it has none."""
-    number = os.geteuid() if uid is None else uid
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return f"uid={number}"

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.schema.access import RowRule, login_name
+from crosswind.data.schema.access import RowRule
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
+from crosswind.data.schema.login import login_name
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import Study, TrialRecord
 from crosswind.data.store.store import Store
