@@ -1,40 +1,34 @@
 """Background work of a server: it trains models that are requested, due or drifted."""
 
 import logging
-import os
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 
+from crosswind.api.thread_beside import Ending, WarnOnce, thread_beside
 from crosswind.data.catalog.database import NO_ANSWER
 from crosswind.data.schema.errors import ProjectError
 from crosswind.models.training.operations import Runner
 
 PAUSE_SECONDS = 2.0  # until a requested training begins
 LOOK_SECONDS = 600.0  # between two checks for models that are due or drifted
-NICE = 10  # answers to requests go first
 END_SECONDS = 1.0
 
 _log = logging.getLogger("crosswind.background")
 
 
-@contextmanager
 def background(
     runner: Runner, *, pause_seconds: float = PAUSE_SECONDS, look_seconds: float = LOOK_SECONDS
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Train models within the context; at its end an unfinished training is given back for the next server."""
-    ending = threading.Event()
     worker = _Worker(runner, look_seconds)
-    thread = threading.Thread(target=worker.work, args=(ending, pause_seconds), name="background", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ending.set()
-        _give_back(runner)
-        thread.join(END_SECONDS)
+    return thread_beside(
+        lambda ending: worker.work(ending, pause_seconds),
+        "background",
+        end_seconds=END_SECONDS,
+        at_end=lambda: _give_back(runner),
+    )
 
 
 def _give_back(runner: Runner) -> None:
@@ -50,12 +44,10 @@ class _Worker:
     def __init__(self, runner: Runner, look_seconds: float) -> None:
         self._runner = runner
         self._look_seconds = look_seconds
-        self._logged: set[str] = set()
+        self._warn = WarnOnce(_log)
 
-    def work(self, ending: threading.Event, pause_seconds: float) -> None:
+    def work(self, ending: Ending, pause_seconds: float) -> None:
         """Work until the event is set."""
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         checked = -self._look_seconds
         while not ending.wait(pause_seconds):
             if time.monotonic() - checked >= self._look_seconds:
@@ -68,8 +60,6 @@ class _Worker:
         try:
             task()
         except (ProjectError, OSError, *NO_ANSWER) as error:
-            if str(error) not in self._logged:  # once, not every time
-                self._logged.add(str(error))
-                _log.warning("%s", error)
+            self._warn(error)
         except Exception:  # noqa: BLE001 - the next time is another try
             _log.exception("work in the background failed")

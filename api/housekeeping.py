@@ -1,12 +1,11 @@
 """Housekeeping of a server: it stores what runs leave in its folder, and compacts many files into few now and then."""
 
 import logging
-import os
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
+from crosswind.api.thread_beside import Ending, WarnOnce, thread_beside
 from crosswind.data.lake.compaction import compact
 from crosswind.data.lake.removal import remove_abandoned
 from crosswind.data.schema.access import AUDIT_KEPT_DAYS
@@ -17,42 +16,34 @@ from crosswind.ingest.load.incoming import take_incoming
 
 PAUSE_SECONDS = 120.0
 LOOK_SECONDS = 2.0  # between looks at what runs have left
-NICE = 10  # answers to requests go first
 END_SECONDS = 2.0
 
 Chore = tuple[Callable[[], list[str]], str]  # work that returns problems, and words for when it fails
 _log = logging.getLogger("crosswind.housekeeping")
 
 
-@contextmanager
 def housekeeping(
     store: Store,
     note_uses: Callable[[], list[str]] = list,
     pause_seconds: float = PAUSE_SECONDS,
     *,
     audit_days: int = AUDIT_KEPT_DAYS,
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Take in, compact and note uses within the context; at its end a compaction stops after the day in progress."""
-    ending = threading.Event()
-    chores = (
-        (note_uses, "noting uses of tokens failed"),
-        (lambda: _settle(store, audit_days), "settling owners failed"),
-        (lambda: _tidy(store, ending), "compaction failed"),
-    )
-    arguments = (store, chores, pause_seconds, ending)
-    thread = threading.Thread(target=_keep, args=arguments, name="housekeeping", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ending.set()
-        thread.join(END_SECONDS)
+
+    def work(ending: Ending) -> None:
+        chores = (
+            (note_uses, "noting uses of tokens failed"),
+            (lambda: _settle(store, audit_days), "settling owners failed"),
+            (lambda: _tidy(store, ending), "compaction failed"),
+        )
+        _keep(store, chores, pause_seconds, ending)
+
+    return thread_beside(work, "housekeeping", end_seconds=END_SECONDS)
 
 
-def _keep(store: Store, chores: Sequence[Chore], pause_seconds: float, ending: threading.Event) -> None:
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-    logged: set[str] = set()
+def _keep(store: Store, chores: Sequence[Chore], pause_seconds: float, ending: Ending) -> None:
+    warn = WarnOnce(_log)
     due = time.monotonic() + pause_seconds
     while not ending.wait(min(LOOK_SECONDS, pause_seconds)):
         problems = _problems(lambda: take_incoming(store), "storing what runs left failed")
@@ -60,9 +51,7 @@ def _keep(store: Store, chores: Sequence[Chore], pause_seconds: float, ending: t
             due = time.monotonic() + pause_seconds
             problems += [problem for work, failure in chores for problem in _problems(work, failure)]
         for problem in problems:
-            if problem not in logged:  # once, not every time
-                logged.add(problem)
-                _log.warning("%s", problem)
+            warn(problem)
 
 
 def _settle(store: Store, audit_days: int) -> list[str]:
@@ -73,7 +62,7 @@ def _settle(store: Store, audit_days: int) -> list[str]:
     return []
 
 
-def _tidy(store: Store, ending: threading.Event) -> list[str]:
+def _tidy(store: Store, ending: Ending) -> list[str]:
     remove_abandoned(store.home / "lake")
     return compact(store.lake, is_over=ending.is_set).problems
 
