@@ -11,6 +11,7 @@ from starlette.routing import Route
 from crosswind.api import problems
 from crosswind.api.access.attempts import Attempts
 from crosswind.api.access.caller import Callers
+from crosswind.api.access.oidc.provider import Provider
 from crosswind.api.access.scopes import Needs
 from crosswind.api.access.token_cache import TokenCache
 from crosswind.api.answer_cache import AnswerCache
@@ -36,6 +37,7 @@ from crosswind.api.routes import (
     login,
     models,
     nodes,
+    oidc,
     operations,
     own_rows,
     parameters,
@@ -68,7 +70,7 @@ ROUTERS = (  # matched one after the other: the most frequent requests first
     *(predictions, batches, trials, parameters, health),
     *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations, own_rows),
     *(counters, interference),
-    *(stragglers, studies, disturbances, series, checks, tokens, problems, login),
+    *(stragglers, studies, disturbances, series, checks, tokens, problems, login, oidc),
 )
 LOOPBACK = ServerSettings()
 FRESH_SECONDS = 1.0  # after which a prediction takes in runs that have ended since
@@ -107,6 +109,7 @@ def create_app(
     app.state.tokens = TokenCache(store.catalog)
     app.state.attempts = Attempts()
     app.state.settings = settings
+    app.state.provider = None if settings.oidc is None else Provider(settings.oidc)
     app.state.callers = Callers(settings, app.state.tokens)
     for module in ROUTERS:
         app.include_router(module.router)

@@ -16,7 +16,10 @@ WAITING_MAX = 200  # of each kind
 SWITCH_SECONDS = 0.0005  # after which a thread that computes gives the interpreter to one that waits for it
 CHEAP = ("/healthz", "/readyz", "/metrics", "/problems/", "/static/", "/openapi.json", "/v1/ingest/", "/v1/operations/")
 CHEAP_PATHS = frozenset(
-    {"/", "/login", "/logout", "/v1/runs", "/v1/predictions"}  # the last bounds itself: most of its answers are cached
+    (
+        *("/", "/login", "/login/oidc", "/login/oidc/callback", "/logout", "/v1/runs"),
+        "/v1/predictions",  # it bounds itself: most of its answers are cached
+    )
 )
 STUDIES, ANSWERS = "/v1/studies", "answers"
 

@@ -13,7 +13,7 @@ from crosswind.api.access.token_cache import TokenCache
 from crosswind.api.peer import PEER, Peer
 from crosswind.api.settings import ServerSettings
 from crosswind.data.catalog.tokens import digest_of
-from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role, Scope, TokenUse
+from crosswind.data.schema.access import Principal, PrincipalKind, Role, Scope, TokenUse, owner
 from crosswind.data.schema.errors import ProjectError
 from crosswind.data.schema.login import login_name
 
@@ -49,7 +49,6 @@ class Callers:
         # Sessions that were begun with an earlier CROSSWIND_TOKEN bear another name, and end with it.
         name = f"{CONFIGURED}{(self._configured or '')[:DIGEST_SHOWN]}"
         self._configured_caller = Caller(Principal(PrincipalKind.SERVICE, name, Role.ADMIN, frozenset(Scope)))
-        self._owner = Caller(OWNER)
 
     async def caller_of(self, request: Request) -> Caller:
         """Return who makes this request. A token that is given must hold; then nothing else counts.
@@ -89,7 +88,7 @@ class Callers:
 
     def _by_kernel(self, peer: Peer) -> Caller | None:
         if peer.is_own_or_root:
-            return self._owner
+            return Caller(owner(peer.uid))
         if not peer.is_unix or peer.uid is None:
             return None
         return Caller(person(login_name(peer.uid)))

@@ -32,7 +32,7 @@ READ_ALL = Need(Scope.READ, sees_all=True)
 STUDY, TRIAL = "/v1/studies/{study_id}", "/v1/studies/{study_id}/trials/{trial_id}"
 NEEDS: Mapping[str, Need | None] = {
     **dict.fromkeys(("GET /healthz", "GET /problems/{name}", "GET /static/{name}"), OPEN),
-    **dict.fromkeys(("GET /login", "POST /login", "POST /logout"), OPEN),
+    **dict.fromkeys(("GET /login", "POST /login", "POST /logout", "GET /login/oidc", "GET /login/oidc/callback"), OPEN),
     "GET /metrics": READ_ALL,
     "GET /readyz": READ,
     "GET /openapi.json": READ,

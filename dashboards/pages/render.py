@@ -75,8 +75,9 @@ def render_waiting(*, root: str = "/") -> str:
 
 @dataclass(frozen=True)
 class Login:
-    """The contents of the login page: who is logged in and how, the link that was followed, the page to go to, and why
-    an attempt failed.
+    """The contents of the login page: who is logged in and how, the link that was followed, the page to go to, why
+    an attempt failed, the provider where people log in, and what the page leads on to by itself: a page of ours
+    (`onward`), or where the provider's own session ends (`elsewhere`).
     """
 
     name: str | None = None
@@ -84,6 +85,10 @@ class Login:
     link: str = ""
     next: str = ""
     failure: str = ""
+    provider: str = ""
+    provider_url: str = ""
+    onward: str = ""
+    elsewhere: str | None = None
 
 
 def render_login(login: Login, *, root: str = "./") -> str:

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from crosswind.data.schema.login import login_name
 
@@ -137,6 +137,12 @@ NOBODY = Principal(PrincipalKind.SERVICE, "nobody", scopes=frozenset())
 """One who has not been identified: sees shared rows alone."""
 OWNER = Principal(PrincipalKind.PERSON, "owner", Role.ADMIN, frozenset(Scope))
 """Who runs the server, or works on the store itself."""
+
+
+@lru_cache(8)
+def owner(uid: int | None = None) -> Principal:
+    """Return the owner by login name: who runs this process, or the user with this uid."""
+    return replace(OWNER, name=login_name(uid))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tests.api.two_users import ANN, BOB, RANKS, SCOPES, STEPS, client_of, fill
 from crosswind.api.settings import ServerSettings
 from crosswind.data.catalog.audit import DAY_NS
 from crosswind.data.lake.compaction import compact
-from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role
+from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role, this_person
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.metric import MetricSet
 from crosswind.data.schema.run import Run, RunState
@@ -126,8 +126,8 @@ def test_the_audit_keeps_who_did_what_and_forgets_it_after_its_time(ask: Ask, st
     every = [(entry["who"], entry["act"], entry["subject"]) for entry in entries["entries"]]
     acts = [act for act in every if act[1] != "create token"][:4]
     assert acts == [
-        ("person owner", "reveal pseudonym", "u-nobody"),
-        ("person owner", "reveal pseudonym", pseudonym),
+        (this_person(), "reveal pseudonym", "u-nobody"),
+        (this_person(), "reveal pseudonym", pseudonym),
         ("person ann", "unshare run", "ann-run5"),
         ("person ann", "share run", "ann-run5"),
     ]

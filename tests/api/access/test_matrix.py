@@ -42,6 +42,8 @@ GET /problems/{name}
 GET /static/{name}
 GET /login
 POST /login
+GET /login/oidc
+GET /login/oidc/callback
 POST /logout
 """
 OVER_ALL_ROWS = "GET /metrics"
