@@ -18,6 +18,7 @@ from crosswind.api.answer_cache import AnswerCache
 from crosswind.api.auth import Authentication
 from crosswind.api.background_answers import BackgroundAnswers
 from crosswind.api.body_check import BodyCheck
+from crosswind.api.coverage import Coverage
 from crosswind.api.edge.edge import Edge
 from crosswind.api.edge.spool import Spool
 from crosswind.api.intake import Intake, segment_rule
@@ -123,6 +124,7 @@ def create_app(
         BodyCheck, limit_bytes=settings.body_bytes, spool=Spool(settings.limits.spooled_bytes), rules=rules
     )
     app.add_middleware(FailureHandler)
+    app.add_middleware(Coverage, count=lambda: store.lake.damaged)
     app.add_middleware(Validators)
     app.add_middleware(GZipMiddleware, minimum_size=1000)
     needs = Needs()

@@ -37,6 +37,10 @@ class UnauthorizedError(ProjectError):
     """Nobody knows who makes this request."""
 
 
+class BadTokenError(UnauthorizedError):
+    """A token was given, and does not hold."""
+
+
 class Callers:
     """Says who makes a request to a server with these settings."""
 
@@ -73,9 +77,9 @@ class Callers:
             return self._configured_caller
         token = await self._tokens.find(secret)
         if token is None or token.use is not TokenUse.PROGRAM:
-            raise UnauthorizedError("the token is unknown here")
+            raise BadTokenError("the token is unknown here")
         if refusal := token.refusal(time.time_ns()):
-            raise UnauthorizedError(refusal)
+            raise BadTokenError(refusal)
         return Caller(token.principal, token.token_id)
 
     async def _in_session(self, secret: str) -> Caller | None:

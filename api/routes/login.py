@@ -10,12 +10,11 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from crosswind.api.access.attempts import Attempts
+from crosswind.api.access.attempts import Attempts, place_of
 from crosswind.api.access.caller import Caller, Callers, UnauthorizedError
 from crosswind.api.access.credentials import COOKIE, Credentials
 from crosswind.api.access.oidc.provider import Provider
 from crosswind.api.body_check import BodyRule
-from crosswind.api.peer import PEER, Peer
 from crosswind.api.problems import LOGINS, UNAUTHORIZED
 from crosswind.api.settings import ServerSettings
 from crosswind.data.catalog.tokens import digest_of
@@ -69,7 +68,7 @@ async def show_login(request: Request, next: str = "", link: str = "") -> HTMLRe
 async def log_in(request: Request, form: Form) -> Response:
     """Begin a session for whoever holds the token or the link, and lead on to the page that was wanted."""
     attempts: Attempts = request.app.state.attempts
-    place, wanted = place_of_peer(request), form.get("next", "")
+    place, wanted = place_of(request.scope), form.get("next", "")
     if wait := attempts.wait_seconds(place):
         failure = f"Too many failed logins from {place}: try again in {math.ceil(wait)} s."
         return login_page(request, LOGINS.status, {"Retry-After": str(math.ceil(wait))}, next=wanted, failure=failure)
@@ -144,13 +143,6 @@ def _end(store: Store, secret: str) -> Token | None:
         if token is None or token.use is not TokenUse.SESSION:
             return None
         return session.tokens.revoke(token.token_id, by=str(token.principal))
-
-
-def place_of_peer(request: Request) -> str:
-    """Return where a request comes from: its address, and the user of this machine where the kernel says so."""
-    peer: Peer = request.scope.get("state", {}).get(PEER, Peer())
-    address = "the Unix socket" if peer.is_unix else peer.address or "an unknown address"
-    return address if peer.uid is None else f"{address}, uid {peer.uid}"
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from crosswind.api.access.attempts import Attempts
+from crosswind.api.access.attempts import Attempts, place_of
 from crosswind.api.access.caller import UnauthorizedError
 from crosswind.api.access.oidc.id_token import claims_of
 from crosswind.api.access.oidc.pending import COOKIE, SECONDS, Pending
 from crosswind.api.access.oidc.people import check_no_collision, person_of
 from crosswind.api.access.oidc.provider import Provider, RefusedCodeError
 from crosswind.api.problems import LOGINS, UNAUTHORIZED, UNAVAILABLE
-from crosswind.api.routes.login import SESSION_SECONDS, Cookie, login_page, place_of_peer, set_cookie
+from crosswind.api.routes.login import SESSION_SECONDS, Cookie, login_page, set_cookie
 from crosswind.data.schema.access import TokenUse
 from crosswind.data.schema.answers.tokens import IssuedToken
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
@@ -54,7 +54,7 @@ async def end_login(request: Request) -> Response:
     """Begin a session for whoever the provider names, and lead on to the page that was wanted."""
     provider = provider_of(request)
     attempts: Attempts = request.app.state.attempts
-    place = place_of_peer(request)
+    place = place_of(request.scope)
     if wait := math.ceil(attempts.wait_seconds(place)):
         failure = f"Too many failed logins from {place}: try again in {wait} s."
         return _page(request, LOGINS.status, {"Retry-After": str(wait)}, failure=failure)

@@ -28,12 +28,17 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 @dataclass(frozen=True)
 class Address:
-    """The place of a page: `root` leads from it to the top (`../`), `next_cursor` goes on in its list."""
+    """The place of a page: `root` leads from it to the top (`../`), `next_cursor` goes on in its list.
+
+    `sees_all` is whether the page is of all rows that are stored, `damaged` how many files of the lake lack in it.
+    """
 
     root: str = ""
     path: str = ""
     query: Mapping[str, str] = dataclasses.field(default_factory=dict)
     next_cursor: str | None = None
+    sees_all: bool = True
+    damaged: int = 0
 
     def with_query(self, **changes: str | None) -> str:
         """Return this page's own address without the cursor, some parameters changed or (None) removed."""

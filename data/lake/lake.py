@@ -121,6 +121,11 @@ class Lake:
         self._defined: dict[Path, MetricSet] = {}  # what the definitions say, which never change
         self._cut: Callable[[Lake, str, str], str] | None = None
 
+    @property
+    def damaged(self) -> int:
+        """Number of damaged files that queries pass over."""
+        return 0 if self.skipped is None else self.skipped.count
+
     def through(self, cut: "Callable[[Lake, str, str], str]") -> "Lake":
         """Return the same lake for queries that see some rows of some sets only.
 

@@ -61,7 +61,7 @@ class Provider:
 
     @property
     def begin_url(self) -> str:
-        """Address where a login begins: at the address to which the provider sends back, as cookies belong to a host."""
+        """Address where a login begins: at the host to which the provider sends back, as cookies belong to one."""
         return f"{self.settings.server_url.rstrip('/')}/login/oidc"
 
     def began(self, created_by: str) -> bool:
