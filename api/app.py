@@ -23,6 +23,8 @@ from crosswind.api.edge.edge import Edge
 from crosswind.api.edge.spool import Spool
 from crosswind.api.intake import Intake, segment_rule
 from crosswind.api.late_pages import add_pages_later
+from crosswind.api.observe.correlation import Correlating
+from crosswind.api.observe.traces import Traces
 from crosswind.api.openapi import describe_access
 from crosswind.api.prefix import Prefix
 from crosswind.api.readiness import Readiness
@@ -79,9 +81,16 @@ WEATHER_FRESH_SECONDS = 60.0  # the same for the weather, which takes seconds to
 
 
 def create_app(
-    store: Store, settings: ServerSettings = LOOPBACK, trainers: Mapping[str, Trainer] = TRAINERS
+    store: Store,
+    settings: ServerSettings = LOOPBACK,
+    trainers: Mapping[str, Trainer] = TRAINERS,
+    *,
+    traces: Traces | None = None,
 ) -> FastAPI:
-    """Return the application over a store; `settings` say who may call it, `trainers` which models it can train."""
+    """Return the application over a store; `settings` say who may call it, `trainers` which models it can train.
+
+    Requests and queries are recorded in `traces`.
+    """
     app = FastAPI(
         title="Crosswind",
         summary="Why a distributed training run was slow, how long the next one will take, and which to run.",
@@ -132,6 +141,7 @@ def create_app(
     app.add_middleware(Authentication, settings=settings, callers=app.state.callers, needs=needs)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(Telemetry, counts=app.state.request_counts)
+    app.add_middleware(Correlating, traces=traces)
     app.add_middleware(Prefix, root_path=settings.root_path)
     return app
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import cast
@@ -22,6 +23,7 @@ from crosswind.api.background import background
 from crosswind.api.edge.connection import Connection
 from crosswind.api.edge.edge import Edge
 from crosswind.api.housekeeping import housekeeping
+from crosswind.api.observe.traces import Traces, wants_traces
 from crosswind.api.settings import ServerSettings
 from crosswind.api.verdict_upkeep import verdict_upkeep
 from crosswind.api.workers import prompt_threads
@@ -36,8 +38,11 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
 
     Raises: UnavailableError when the port is taken or the address is not this machine's.
     """
+    traces = Traces(version("crosswind")) if wants_traces() else None
     with listen(settings) as listening:
-        app = create_app(store, settings)
+        if traces is not None:
+            traces.watch(store)
+        app = create_app(store, settings, traces=traces)
         server = server_of(app)
         with _signals_end(server):
             if ready:
@@ -49,6 +54,8 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
                     server.run(sockets=[listening])
             finally:
                 gc.unfreeze()
+                if traces is not None:
+                    traces.end()
                 if settings.uds is not None:
                     settings.uds.unlink(missing_ok=True)
 
@@ -61,7 +68,7 @@ def server_of(app: FastAPI) -> uvicorn.Server:
         http=cast(type[asyncio.Protocol], partial(Connection, edge=edge)),
         ws="none",
         access_log=False,  # /metrics counts requests; the log keeps what went wrong here, and not what clients send
-        log_level="error",
+        log_config=None,  # the same lines as all others: observe/logs.py
         server_header=False,
         proxy_headers=False,
         callback_notify=edge.sweep,

@@ -95,8 +95,12 @@ class Telemetry:
         try:
             await self.app(scope, receive, watch)
         finally:
-            route = str(getattr(scope.get("route"), "path", UNMATCHED))
-            self.counts.count(route, scope["method"], status, seconds=time.perf_counter() - began)
+            self.counts.count(route_of(scope), scope["method"], status, seconds=time.perf_counter() - began)
+
+
+def route_of(scope: Scope) -> str:
+    """Return the pattern of the route that answered a request."""
+    return str(getattr(scope.get("route"), "path", UNMATCHED))
 
 
 def exposition(families: Iterable[Family]) -> str:

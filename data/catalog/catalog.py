@@ -92,6 +92,11 @@ class Catalog:
         self.rule = rule
         self._reading = engine.execution_options(writes=False)
 
+    @property
+    def engine(self) -> Engine:
+        """The database."""
+        return self._engine
+
     @contextmanager
     def read(self) -> Iterator[Session]:
         """A session that only looks."""

@@ -16,6 +16,7 @@ import re
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -115,6 +116,7 @@ class Lake:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.skipped: Skipped | None = None  # damaged files; without it they end a query
+        self.around: Callable[[], AbstractContextManager[object]] = nullcontext  # a query, for whoever watches them
         self.turn = threading.Lock()  # held while computing what to store: threads that compete for the interpreter
         # cost a quarter more processor time and are no faster
         self._accepted: set[tuple[tuple[Path, ...], str]] = set()  # sets held against these definitions before
@@ -296,7 +298,7 @@ class Lake:
         """
         for look in range(1, LOOKS + 1):
             try:
-                with reading(self.root), duckdb.connect(":memory:", config=IN_MEMORY) as connection:
+                with self.around(), reading(self.root), duckdb.connect(":memory:", config=IN_MEMORY) as connection:
                     return ask(connection)
             except (duckdb.Error, FileNotFoundError) as error:
                 if look < LOOKS and (is_gone(error) or self._has_skipped_more()):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from crosswind.api.access.caller import PERSON_SCOPES, UnauthorizedError, person
+from crosswind.api.access.caller import LOGIN_NAME, PERSON_SCOPES, UnauthorizedError, person
 from crosswind.api.access.oidc.provider import CREATED_BY
 from crosswind.api.oidc_settings import OidcSettings
 from crosswind.data.catalog.catalog import Session
@@ -27,11 +27,13 @@ def person_of(claims: Mapping[str, Any], settings: OidcSettings) -> Principal:
         raise UnauthorizedError(f"{settings.shown} has not verified the address")
     groups = _texts(claims.get(settings.groups_claim))
     if settings.allowed_groups and groups.isdisjoint(settings.allowed_groups):
-        raise UnauthorizedError(f"{name!r:.80} is in no group that is let in here")
+        raise UnauthorizedError(f"{settings.shown} names no group of yours that is let in here")
     if name in SYSTEM_NAMES | {login_name()}:
-        raise UnauthorizedError(f"{name!r:.80} is the name of who runs this server or its machine")
+        raise UnauthorizedError("your name is that of who runs this server or its machine")
     role = max((settings.roles[group] for group in groups & settings.roles.keys()), key=RANK.index, default=Role.USER)
     accounts = _texts(claims.get(settings.accounts_claim)) if settings.accounts_claim else frozenset()
+    if not LOGIN_NAME.fullmatch(name):
+        raise UnauthorizedError(f"the claim {settings.user_claim} is no login name")
     somebody = person(name)
     return Principal(
         somebody.kind,
@@ -52,7 +54,7 @@ def check_no_collision(session: Session, somebody: Principal, now_ns: int) -> No
     for token in session.tokens.find(somebody):
         is_of_provider = token.created_by.startswith(CREATED_BY)
         if token.refusal(now_ns) is None and not is_of_provider and _outranks(token.principal, somebody):
-            raise UnauthorizedError(f"{somebody.name!r:.80} is the name of somebody with more rights on this server")
+            raise UnauthorizedError("your name is that of somebody with more rights on this server")
 
 
 def _outranks(one: Principal, other: Principal) -> bool:

@@ -55,6 +55,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=NUMBER",
         help="a limit on what clients may hold, such as connections=500: docs/operations.md",
     )
+    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="of log lines (default: text)")
+    parser.add_argument(
+        "--log-level",
+        choices=("error", "warning", "info"),
+        default="warning",
+        help="info also logs every request (default: warning)",
+    )
     parser.add_argument("--check", action="store_true", help="check settings, store and address, and serve nothing")
 
 
@@ -68,9 +75,11 @@ def _mode(text: str) -> int:
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Serve until stopped."""
     from crosswind.api.edge.limits import Limits  # noqa: PLC0415 - heavy
+    from crosswind.api.observe.logs import LogFormat, LogLevel, configure_logs  # noqa: PLC0415
     from crosswind.api.oidc_settings import OidcSettings  # noqa: PLC0415 - heavy
     from crosswind.api.settings import ServerSettings  # noqa: PLC0415
 
+    configure_logs(LogFormat(arguments.log_format), LogLevel(arguments.log_level))
     oidc = None if arguments.oidc is None else OidcSettings.load(arguments.oidc)
     wanted = ServerSettings(
         host=arguments.host,

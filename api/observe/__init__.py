@@ -1,0 +1,1 @@
+"""Observation of the server itself: logs, request ids, traces and its state."""
