@@ -25,7 +25,7 @@ AT_ONCE = 4  # large bodies in memory and checked: in threads, as a check may ta
 
 @dataclass(frozen=True)
 class BodyRule:
-    """Limits on a route's body: media types, size, a `check` of its content, how many large ones are in memory at once."""
+    """Limits on a route's body: media types, size, a `check` of it, how many large ones are in memory at once."""
 
     media_type: str  # or several: with commas between them
     limit_bytes: int
