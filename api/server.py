@@ -30,7 +30,7 @@ from crosswind.api.workers import prompt_threads
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.store.store import Store
 
-GRACE_SECONDS = 5
+GRACE_SECONDS = 1  # for connections, once requests have been answered or had their time: edge.ENDING_SECONDS
 
 
 def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[[str], None] | None = None) -> None:
@@ -60,7 +60,7 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
                     settings.uds.unlink(missing_ok=True)
 
 
-def server_of(app: FastAPI) -> uvicorn.Server:
+def server_of(app: FastAPI) -> "Server":
     """Return the server of an application, for sockets that are passed to its `run`."""
     edge: Edge = app.state.edge
     config = uvicorn.Config(
@@ -75,7 +75,27 @@ def server_of(app: FastAPI) -> uvicorn.Server:
         timeout_notify=0,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    return uvicorn.Server(config)
+    return Server(config, edge)
+
+
+class Server(uvicorn.Server):
+    """A server that goes on answering that it stops, until the requests in progress are answered."""
+
+    def __init__(self, config: uvicorn.Config, edge: Edge) -> None:
+        super().__init__(config)
+        self._edge = edge
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop; at a second signal at once."""
+        if self._edge.is_ending:
+            super().handle_exit(sig, frame)
+        else:
+            self._edge.end()
+            self._captured_signals.append(sig)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return whether to stop; called ten times a second."""
+        return await super().on_tick(counter) or self._edge.has_ended
 
 
 @contextmanager

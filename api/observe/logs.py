@@ -20,8 +20,8 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
+class LogLevel(StrEnum):
     """Levels: failures alone, all that went wrong, or each request as well."""
-    """What is logged: failures, what went wrong, or each request as well."""
 
     ERROR = "error"
     WARNING = "warning"

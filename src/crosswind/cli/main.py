@@ -79,11 +79,15 @@ VERBS = (
     Verb("reveal", "whose pseudonym it is; the audit keeps who asked"),
     Verb("serve", "serve pages and API"),
     Verb("token", "who may ask a server: create, list and revoke tokens, and links that log a browser in"),
+    Verb("backup", "catalog, lake and models as they are now, also while a server writes"),
+    Verb("restore", "make the store of a backup again, or check a backup"),
     Verb("deploy", "the files that install the agent on nodes: settings, Slurm's prolog and epilog, a systemd unit"),
     Verb("doctor", "what works here, what does not, and how to get it"),
     Verb("completion", "print what completes verbs and options in a shell: bash, zsh or fish"),
 )
-WITHOUT_STORE = ("run", "agent", "doctor", "lab", "demo", "deploy", "token", "completion")  # or with one of their own
+WITHOUT_STORE = (  # or with one of their own
+    *("run", "agent", "doctor", "lab", "demo", "deploy", "token", "restore", "completion"),
+)
 NEW_OBJECTS = 50_000  # after which Python searches for garbage, instead of 700: imports make many, but no garbage
 ASKING = (  # verbs that answer from the store or a server, after which nothing remains to be done
     *("nodes", "runs", "show", "jobs", "job", "explain", "compare", "counters", "interference", "predict", "walltime"),
