@@ -6,7 +6,7 @@ import crosswind
 from crosswind.data.lake.instance import new_connection
 
 ROOMS = ("data", "ingest", "models", "api", "dashboards")
-OF_ALL = re.compile(r"\"create (or replace )?(view|table)\b")
+OF_ALL = re.compile(r"execute\(\s*f?\"create (or replace )?(view|table)\b")
 
 
 def test_a_temporary_view_is_of_one_connection() -> None:
