@@ -1,5 +1,6 @@
 """The application: routers, and what every request and answer passes."""
 
+import time
 from collections.abc import Mapping
 from importlib.metadata import version
 
@@ -50,6 +51,7 @@ from crosswind.api.routes import (
     runs,
     series,
     shares,
+    status,
     stragglers,
     studies,
     tokens,
@@ -60,8 +62,11 @@ from crosswind.api.routes import (
 from crosswind.api.security_headers import FailureHandler, SecurityHeaders, Validators
 from crosswind.api.series_intake import SeriesIntake, series_rules
 from crosswind.api.settings import ServerSettings
+from crosswind.api.state.observed import Observed
+from crosswind.api.state.recent import RecentErrors
+from crosswind.api.state.sizes import Sizes
 from crosswind.api.telemetry import RequestCounts, Telemetry
-from crosswind.api.workers import AT_ONCE, Workers
+from crosswind.api.workers import AT_ONCE, Workers, places_of
 from crosswind.client.local import Local
 from crosswind.data.lake.skipped import Skipped
 from crosswind.data.store.store import Store
@@ -73,7 +78,7 @@ ROUTERS = (  # matched one after the other: the most frequent requests first
     *(predictions, batches, trials, parameters, health),
     *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations, own_rows),
     *(counters, interference),
-    *(stragglers, studies, disturbances, series, checks, tokens, problems, login, oidc),
+    *(stragglers, studies, disturbances, series, checks, tokens, problems, login, oidc, status),
 )
 LOOPBACK = ServerSettings()
 FRESH_SECONDS = 1.0  # after which a prediction takes in runs that have ended since
@@ -121,6 +126,18 @@ def create_app(
     app.state.settings = settings
     app.state.provider = None if settings.oidc is None else Provider(settings.oidc)
     app.state.callers = Callers(settings, app.state.tokens)
+    places = places_of()
+    app.state.observed = Observed(
+        store=store,
+        settings=settings,
+        edge=app.state.edge,
+        readiness=app.state.readiness,
+        counts=app.state.request_counts,
+        errors=RecentErrors(),
+        sizes=Sizes(store.home, store.catalog.engine),
+        places={**places, "predictions": app.state.prediction_places, "batches": app.state.intake.places},
+        started_ns=time.time_ns(),
+    )
     for module in ROUTERS:
         app.include_router(module.router)
     add_pages_later(app)
@@ -128,7 +145,7 @@ def create_app(
     problems.add_handlers(app)
     # The last one added sees a request first.
     rules = {batches.PATH: segment_rule(settings)} | series_rules(settings) | dict.fromkeys(login.PATHS, login.FORM)
-    app.add_middleware(Workers)
+    app.add_middleware(Workers, places=places)
     app.add_middleware(
         BodyCheck, limit_bytes=settings.body_bytes, spool=Spool(settings.limits.spooled_bytes), rules=rules
     )

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import gc
+import logging
 import os
 import signal
 import socket
@@ -25,6 +26,7 @@ from crosswind.api.edge.edge import Edge
 from crosswind.api.housekeeping import housekeeping
 from crosswind.api.observe.traces import Traces, wants_traces
 from crosswind.api.settings import ServerSettings
+from crosswind.api.state.observed import Observed
 from crosswind.api.verdict_upkeep import verdict_upkeep
 from crosswind.api.workers import prompt_threads
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
@@ -43,16 +45,24 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
         if traces is not None:
             traces.watch(store)
         app = create_app(store, settings, traces=traces)
-        server = server_of(app)
+        server, observed = server_of(app), Observed.of(app)
+        logging.getLogger().addHandler(observed.errors)
         with _signals_end(server):
             if ready:
                 ready(url_of(listening, settings))
             gc.freeze()  # scanning the loaded modules again and again took a fifth of the time
             try:
                 tidying = housekeeping(store, app.state.tokens.note_uses, audit_days=settings.audit_days)
-                with prompt_threads(), tidying, background(app.state.runner), verdict_upkeep(store):
+                with (
+                    prompt_threads(),
+                    tidying as tidier,
+                    background(app.state.runner) as trainer,
+                    verdict_upkeep(store) as keeper,
+                ):
+                    observed.beats = (tidier, trainer, keeper)
                     server.run(sockets=[listening])
             finally:
+                logging.getLogger().removeHandler(observed.errors)
                 gc.unfreeze()
                 if traces is not None:
                     traces.end()

@@ -49,6 +49,14 @@ class RequestCounts:
             self._buckets[route][bisect_left(BOUNDS_SECONDS, seconds)] += 1
             self._seconds[route] += seconds
 
+    def by_status(self) -> dict[str, int]:
+        """Return how many requests were answered with each status."""
+        with self._lock:
+            sums: Counter[str] = Counter()
+            for (_, _, status), count in self._requests.items():
+                sums[str(status)] += count
+        return dict(sorted(sums.items()))
+
     def families(self) -> list[Family]:
         """Return the counts as metrics."""
         with self._lock:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from anyio import CapacityLimiter
@@ -14,7 +14,17 @@ from crosswind.api.problems import BUSY, problem
 AT_ONCE = max(2, min(4, len(os.sched_getaffinity(0)) - 1))  # computations of each kind; more are no faster in sum
 WAITING_MAX = 200  # of each kind
 SWITCH_SECONDS = 0.0005  # after which a thread that computes gives the interpreter to one that waits for it
-CHEAP = ("/healthz", "/readyz", "/metrics", "/problems/", "/static/", "/openapi.json", "/v1/ingest/", "/v1/operations/")
+CHEAP = (
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/problems/",
+    "/static/",
+    "/openapi.json",
+    "/status",
+    "/v1/ingest/",
+    "/v1/operations/",
+)
 CHEAP_PATHS = frozenset(
     (
         *("/", "/login", "/login/oidc", "/login/oidc/callback", "/logout", "/v1/runs"),
@@ -22,6 +32,13 @@ CHEAP_PATHS = frozenset(
     )
 )
 STUDIES, ANSWERS = "/v1/studies", "answers"
+
+Places = Mapping[str, CapacityLimiter]
+
+
+def places_of(at_once: int = AT_ONCE) -> Places:
+    """Return the places of each kind of computation."""
+    return {kind: CapacityLimiter(at_once) for kind in (STUDIES, ANSWERS)}
 
 
 class Workers:
@@ -31,9 +48,11 @@ class Workers:
     for a trial do not wait for explanations. A client that leaves gives up its place.
     """
 
-    def __init__(self, app: ASGIApp, at_once: int = AT_ONCE, waiting_max: int = WAITING_MAX) -> None:
+    def __init__(
+        self, app: ASGIApp, at_once: int = AT_ONCE, waiting_max: int = WAITING_MAX, *, places: Places | None = None
+    ) -> None:
         self.app = app
-        self._limiters = {kind: CapacityLimiter(at_once) for kind in (STUDIES, ANSWERS)}
+        self._limiters = places or places_of(at_once)
         self._waiting_max = waiting_max
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -34,6 +34,7 @@ NEEDS: Mapping[str, Need | None] = {
     **dict.fromkeys(("GET /healthz", "GET /problems/{name}", "GET /static/{name}"), OPEN),
     **dict.fromkeys(("GET /login", "POST /login", "POST /logout", "GET /login/oidc", "GET /login/oidc/callback"), OPEN),
     "GET /metrics": READ_ALL,
+    **dict.fromkeys(("GET /status", "GET /status.json"), ADMIN),
     "GET /readyz": READ,
     "GET /openapi.json": READ,
     "GET /": READ,

@@ -67,6 +67,16 @@ class Edge:
         """Return how many connections are open, without guests."""
         return sum(map(len, self._clients.values()))
 
+    @property
+    def guest_count(self) -> int:
+        """Return how many connections are open beyond the limits."""
+        return len(self._guests)
+
+    @property
+    def busiest_count(self) -> int:
+        """Return how many connections the client has that has most."""
+        return max(map(len, self._clients.values()), default=0)
+
     def admit(self, connection: OpenConnection) -> None:
         """Take in a new connection."""
         own = self._clients[connection.client_key]

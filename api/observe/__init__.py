@@ -1,1 +1,1 @@
-"""Observation of the server itself: logs, request ids, traces and its state."""
+"""Observation of requests: logs, ids and traces."""

@@ -18,7 +18,7 @@ from crosswind.api.body_check import BodyRule
 from crosswind.api.problems import LOGINS, UNAUTHORIZED
 from crosswind.api.settings import ServerSettings
 from crosswind.data.catalog.tokens import digest_of
-from crosswind.data.schema.access import TokenUse
+from crosswind.data.schema.access import Scope, TokenUse
 from crosswind.data.schema.answers.tokens import IssuedToken, Token
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, NotFoundError
 from crosswind.data.store.store import Store
@@ -60,7 +60,9 @@ async def show_login(request: Request, next: str = "", link: str = "") -> HTMLRe
     """Return the form, or who is logged in. A link is used when its button is pressed, so no preview uses it up."""
     if not link and (caller := await _caller_or_none(request)):
         is_session = Credentials.of(request.scope["headers"]).session is not None
-        return login_page(request, name=caller.principal.name, is_session=is_session)
+        return login_page(
+            request, name=caller.principal.name, is_session=is_session, is_admin=caller.principal.allows(Scope.ADMIN)
+        )
     return login_page(request, link=link[:500], next=next[:2000])
 
 

@@ -20,6 +20,7 @@ from crosswind.dashboards.pages.listed import LISTED
 from crosswind.dashboards.pages.page import Page, View
 from crosswind.dashboards.palette import VARIABLES
 from crosswind.data.schema.answers.explanations import Interval
+from crosswind.data.schema.answers.status import ServerStatus
 from crosswind.data.schema.words import words
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -87,6 +88,7 @@ class Login:
 
     name: str | None = None
     is_session: bool = False
+    is_admin: bool = False
     link: str = ""
     next: str = ""
     failure: str = ""
@@ -99,6 +101,11 @@ class Login:
 def render_login(login: Login, *, root: str = "./") -> str:
     """Return the page on which a browser logs in and out."""
     return _environment().get_template("login.html").render(login=login, root=root, page=None)
+
+
+def render_status(status: ServerStatus, *, root: str = "./") -> str:
+    """Return the page on the state of the server."""
+    return _environment().get_template("status.html").render(status=status, root=root, page=None)
 
 
 def as_json(page: Page, view: View, address: Address) -> dict[str, Json]:

@@ -114,7 +114,7 @@ def _lock(connection: Connection) -> None:
 
 
 def _migrate(connection: Connection) -> None:
-    current = _revision(connection)
+    current = revision_of(connection)
     if current == HEAD:
         return
     _check_age(connection, current)
@@ -140,7 +140,8 @@ def _check_age(connection: Connection, current: str | None) -> None:
         )
 
 
-def _revision(connection: Connection) -> str | None:
+def revision_of(connection: Connection) -> str | None:
+    """Return the migration at which the tables are; None where there are none."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(text("select version_num from alembic_version")).scalar()

@@ -50,7 +50,18 @@ ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is trie
     "/v1/runs/{run_id}/batch-shares": [f"/v1/runs/{RUN}/batch-shares?batch=64"],
     "/v1/runs/{run_id}/comparison": [f"/v1/runs/ann-run0/comparison?with={RUN}"],
     "/v1/runs/{run_id}/export": [f"/v1/runs/{RUN}/export"],
-    **{path: [path] for path in ("/v1/audit", "/v1/tokens", "/login", "/login/oidc", "/login/oidc/callback")},
+    **{
+        path: [path]
+        for path in (
+            "/v1/audit",
+            "/v1/tokens",
+            "/login",
+            "/login/oidc",
+            "/login/oidc/callback",
+            "/status",
+            "/status.json",
+        )
+    },
     "/v1/jobs/{job_id}": [f"/v1/jobs/{JOB}", f"/v1/jobs/{JOB}?system=lab"],
     "/v1/jobs/{job_id}/nodes": [f"/v1/jobs/{JOB}/nodes"],
     "/v1/studies": ["/v1/studies"],

@@ -139,6 +139,8 @@ POST /v1/studies/{study_id}/trials/{trial_id}:release
 POST /v1/studies/{study_id}/trials/{trial_id}:define
 """
 ADMIN_ALONE = """
+GET /status
+GET /status.json
 POST /v1/models/{name}/versions/{version}:promote
 POST /v1/models/{name}:rollback
 POST /v1/models/{name}:train
