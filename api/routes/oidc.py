@@ -1,5 +1,6 @@
 """The way of a browser to the provider where people log in, and back."""
 
+import logging
 import math
 import time
 from typing import Any
@@ -25,6 +26,7 @@ from crosswind.data.store.store import Store
 PATH, CALLBACK = "/login/oidc", "/login/oidc/callback"
 PENDING = Cookie(COOKIE, PATH, "lax")
 NOT_BEGUN = "this login was not begun in this browser, or too long ago: begin it again"
+log = logging.getLogger("crosswind.access")
 router = APIRouter(include_in_schema=False)
 
 
@@ -120,6 +122,8 @@ def _completed(provider: Provider, claims: dict[str, Any], access_token: str) ->
 
 
 def _unavailable(request: Request, error: UnavailableError, wanted: str) -> Response:
+    if provider_of(request).is_news(error):
+        log.warning("nobody can log in at the provider: %s", error)
     failure = f"{str(error)[:1].upper()}{str(error)[1:]}. Try again in a moment, or log in with a token."
     return _page(request, UNAVAILABLE.status, {"Retry-After": "5"}, next=wanted, failure=failure)
 

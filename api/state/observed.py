@@ -2,6 +2,7 @@
 
 import os
 import platform
+import resource
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,7 @@ from crosswind.data.store.store import Store
 
 PACKAGES = ("crosswind", "sqlalchemy", "duckdb", "pyarrow", "fastapi", "uvicorn", "numpy", "scikit-learn")
 ROOM_SHARE = 0.05  # of the disk that is to be free
+FILES_SHARE = 0.9  # of the open files that the process may have
 HOUR_NS = 3600 * 1_000_000_000
 FILES = "/proc/self/fd"
 MASKED = "set, not shown"
@@ -90,8 +92,8 @@ class Observed:
         dead = [beat.name for beat in self.beats if not beat.is_alive]
         yield Check("all threads run", is_good=not dead, detail=", ".join(dead))
         used = len(os.listdir(FILES)) if os.path.isdir(FILES) else 0  # noqa: PTH112, PTH208
-        limit = 2 * self.edge.limits.connections
-        yield Check("open files are within the limit", is_good=used < limit, detail=f"{used} of {limit}")
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        yield Check("open files are within the limit", is_good=used < FILES_SHARE * limit, detail=f"{used} of {limit}")
 
     def _ingested(self, checks: list[Check]) -> tuple[dict[str, int | None], int | None, int]:
         try:
@@ -122,7 +124,7 @@ class Observed:
         yield Use("connections of the busiest client", limits.client_connections, self.edge.busiest_count)
         for name, limiter in self.places.items():
             said = limiter.statistics()
-            yield Use(name, int(said.total_tokens), said.borrowed_tokens, said.tasks_waiting)
+            yield Use(name.rpartition("/")[2], int(said.total_tokens), said.borrowed_tokens, said.tasks_waiting)
 
     def _activity(self, beat: Ending) -> Activity:
         error = self.errors.last_of(f"crosswind.{beat.name}")
@@ -136,6 +138,7 @@ class Observed:
         for name in ("limits", "oidc", "token"):
             facts.pop(name)
         yield "token", MASKED if settings.token else "none"
+        facts["uds_mode"] = f"{settings.uds_mode:o}"
         yield from ((name.replace("_", " "), _shown(value)) for name, value in facts.items())
         if settings.oidc is None:
             yield "oidc", "none"
@@ -166,6 +169,8 @@ class Observed:
 def _shown(value: object) -> str:
     if value is None or (not value and not isinstance(value, int)):
         return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
     if isinstance(value, Mapping):

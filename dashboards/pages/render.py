@@ -148,6 +148,7 @@ def _environment() -> Environment:
         number=wording.number,
         seconds=wording.seconds,
         percent=wording.percent,
+        size=wording.size,
         certainty=wording.certainty,
         cause_words=wording.cause_words,
         times=wording.times,

@@ -20,6 +20,7 @@ from crosswind.data.schema.errors import UnavailableError
 TIMEOUT_SECONDS = 5.0
 ANSWER_BYTES = 1024 * 1024
 FRESH_SECONDS = 3600.0  # of metadata and keys
+SILENT_SECONDS = 60.0  # after an error, for the same one
 KEYS_PAUSE_SECONDS = 5.0  # between two looks for a key that is not among those we have
 CREATED_BY = "oidc "  # begins the name of who created a session
 AT_ONCE = 4  # questions to a provider, which may be slow: they must not keep other threads busy
@@ -46,6 +47,7 @@ class Provider:
         self._lock = Lock()
         self._metadata: tuple[float, Json] | None = None
         self._keys: tuple[float, Json] | None = None
+        self._failed = 0.0, ""
         self.places = CapacityLimiter(AT_ONCE)
         self._opener = build_opener(_NoRedirect)
 
@@ -58,6 +60,14 @@ class Provider:
             if self._metadata is None or self._clock() - self._metadata[0] > FRESH_SECONDS:
                 self._metadata = self._clock(), self._discover()
             return self._metadata[1]
+
+    def is_news(self, error: UnavailableError) -> bool:
+        """Return whether to log this error: another one than before, or a minute later."""
+        now, (at, before) = self._clock(), self._failed
+        if str(error) == before and now - at < SILENT_SECONDS:
+            return False
+        self._failed = now, str(error)
+        return True
 
     @property
     def begin_url(self) -> str:
@@ -151,7 +161,9 @@ class Provider:
                     raise RefusedCodeError(_reason(error.read(ANSWER_BYTES))) from error
             raise UnavailableError(f"{self.settings.shown} answers with status {error.code}") from error
         except (OSError, HTTPException, ValueError) as error:
-            raise UnavailableError(f"{self.settings.shown} does not answer: {error}") from error
+            raise UnavailableError(
+                f"{self.settings.shown} does not answer: {getattr(error, 'reason', error)}"
+            ) from error
         if not isinstance(value, dict):
             raise UnavailableError(f"{self.settings.shown} answers what is no JSON object of up to {ANSWER_BYTES} B")
         return value

@@ -131,8 +131,8 @@ def test_spans_of_requests_and_their_queries_come_to_a_receiver(
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver)
         with serving(tmp_path / "store") as (url, process):
             headers = {"traceparent": PARENT}
-            answered = httpx2.get(f"{url}v1/runs", headers=headers)
-            httpx2.get(f"{url}v1/checks", headers=headers)
+            answered = httpx2.get(f"{url}v1/runs", headers=headers, timeout=30)
+            httpx2.get(f"{url}v1/checks", headers=headers, timeout=30)
             process.terminate()  # it sends what is left
             assert process.wait(timeout=20) == 0
     ours = [span for span in spans if span.trace_id.hex() == TRACE]

@@ -1,5 +1,6 @@
 """Login at a provider that is right, and at one that is wrong in one way at a time."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -276,11 +277,13 @@ def test_an_address_that_nobody_has_verified_is_no_name(store: Store, provider: 
 
 
 def test_a_provider_that_is_away_leaves_the_local_login_and_is_asked_again(
-    app: FastAPI, provider: Provider, store: Store
+    app: FastAPI, provider: Provider, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     browser = stranger(app, HTML, url=SERVER)
     provider.status = 503
-    page = browser.get("/login/oidc?next=/models")
+    with caplog.at_level(logging.WARNING, "crosswind.access"):
+        page = [browser.get("/login/oidc?next=/models") for _ in range(3)][-1]
+    assert len(caplog.records) == 1
     assert (page.status_code, page.headers["retry-after"]) == (503, "5")
     assert "The university answers with status 503." in page.text
     assert 'name="token"' in page.text
