@@ -69,5 +69,5 @@ class ServerStatus:
 
     @property
     def is_good(self) -> bool:
-        """Whether every check is good."""
+        """True if every check is good."""
         return all(check.is_good for check in self.checks)
