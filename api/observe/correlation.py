@@ -2,20 +2,19 @@
 
 import logging
 import re
-import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from random import getrandbits
 from typing import Self
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crosswind.api.observe.traces import Traces
 from crosswind.api.telemetry import route_of
 
-REQUEST_ID, TRACEPARENT, TRACESTATE = "x-request-id", "traceparent", "tracestate"
+REQUEST_ID, TRACEPARENT = b"x-request-id", b"traceparent"
 ID = re.compile(r"[A-Za-z0-9._:@+/=-]{1,64}")
 PARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 log = logging.getLogger("crosswind.requests")
@@ -35,23 +34,34 @@ class Correlation:
     flags: str = "00"
 
     @classmethod
-    def of(cls, headers: Mapping[str, str]) -> Self:
-        """Return that of a request with these header fields; what is not valid there is made anew."""
-        match = PARENT.fullmatch(headers.get(TRACEPARENT, ""))
-        trace_id, parent_id, flags, beyond = match.groups() if match else (None, None, "00", None)
-        is_valid = bool(match and set(match[1]) != {"0"} and set(match[2]) != {"0"}) and not (
-            beyond and match and match.string.startswith("00")
-        )
-        if not is_valid or trace_id is None:
-            trace_id, parent_id, flags = secrets.token_hex(16), None, "00"
-        given = headers.get(REQUEST_ID, "")
-        request_id = given if ID.fullmatch(given) else trace_id
-        return cls(request_id, trace_id, secrets.token_hex(8), parent_id, flags)
+    def of(cls, fields: Iterable[tuple[bytes, bytes]]) -> Self:
+        """Return that of a request with these header fields; what is not valid there, or twice, is made anew."""
+        given: dict[bytes, str] = {}
+        for name, value in fields:
+            if name in (REQUEST_ID, TRACEPARENT):
+                given[name] = "" if name in given else value.decode("latin-1")
+        trace_id, parent_id, flags = _parent(given.get(TRACEPARENT, "")) or (f"{getrandbits(128):032x}", None, "00")
+        wanted = given.get(REQUEST_ID, "")
+        request_id = wanted if ID.fullmatch(wanted) else trace_id
+        return cls(request_id, trace_id, f"{getrandbits(64) or 1:016x}", parent_id, flags)
+
+    @property
+    def fields(self) -> list[tuple[bytes, bytes]]:
+        """Header fields of the answer."""
+        return [(REQUEST_ID, self.request_id.encode()), (TRACEPARENT, self.traceparent.encode())]
 
     @property
     def traceparent(self) -> str:
         """The field that names our own span as the parent of what follows."""
         return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
+
+
+def _parent(text: str) -> tuple[str, str, str] | None:
+    """Return trace, span and flags of a caller; None where the text is not valid."""
+    match = PARENT.fullmatch(text)
+    if match is None or not match[1].strip("0") or not match[2].strip("0") or (match[4] and text.startswith("00")):
+        return None
+    return match[1], match[2], match[3]
 
 
 _current: ContextVar[Correlation | None] = ContextVar("correlation", default=None)
@@ -74,7 +84,7 @@ class Correlating:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        correlation, status, began = Correlation.of(Headers(scope=scope)), 500, time.perf_counter()
+        correlation, status, began = Correlation.of(scope["headers"]), 500, time.perf_counter()
         if self._traces is not None and correlation.parent_id is None:
             correlation = replace(correlation, flags="01")
 
@@ -82,8 +92,7 @@ class Correlating:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                fields = MutableHeaders(scope=message)
-                fields[REQUEST_ID], fields[TRACEPARENT] = correlation.request_id, correlation.traceparent
+                message["headers"] = [*message.get("headers", ()), *correlation.fields]
             await send(message)
 
         before = _current.set(correlation)

@@ -75,7 +75,7 @@ VERBS = (
     Verb("tune", "find a good configuration in a handful of runs: crosswind tune exec STUDY -- CMD {parameter}"),
     Verb("lab", "train on hosts of this machine under known faults: run, faults, export, clean"),
     Verb("share", "let everybody see a run, or take part in a study"),
-    Verb("audit", "who shared, exported, deleted or revealed what, and when"),
+    Verb("audit", "who logged in, shared, exported, deleted or revealed what, and when"),
     Verb("reveal", "whose pseudonym it is; the audit keeps who asked"),
     Verb("serve", "serve pages and API"),
     Verb("token", "who may ask a server: create, list and revoke tokens, and links that log a browser in"),

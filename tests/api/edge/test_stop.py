@@ -34,7 +34,7 @@ def answer_of(connection: socket.socket) -> tuple[int, str]:
     return int(text.split()[1]), text
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.thorough)])
 def test_requests_in_progress_are_answered_and_new_ones_refused(tmp_path: Path, number: signal.Signals) -> None:
     with Store.open(tmp_path / "store"):
         pass
@@ -64,6 +64,7 @@ def wait_for_refusal(url: str) -> tuple[int, str]:
     raise AssertionError("it goes on answering")
 
 
+@pytest.mark.thorough
 def test_a_request_that_never_ends_has_five_seconds_and_a_second_signal_none(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store"):
         pass

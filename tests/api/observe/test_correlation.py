@@ -73,7 +73,7 @@ def lines() -> Iterator[io.StringIO]:
 def test_ids_that_are_valid_go_on_and_others_are_made(
     given: Mapping[str, str], expected: tuple[str | None, str | None]
 ) -> None:
-    correlation = Correlation.of(given)
+    correlation = Correlation.of([(name.encode(), value.encode()) for name, value in given.items()])
     request_id, trace_id = expected
     assert correlation.request_id == (request_id or correlation.trace_id)
     assert trace_id in (None, correlation.trace_id)

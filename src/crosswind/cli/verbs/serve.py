@@ -79,7 +79,6 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     from crosswind.api.oidc_settings import OidcSettings  # noqa: PLC0415 - heavy
     from crosswind.api.settings import ServerSettings  # noqa: PLC0415
 
-    configure_logs(LogFormat(arguments.log_format), LogLevel(arguments.log_level))
     oidc = None if arguments.oidc is None else OidcSettings.load(arguments.oidc)
     wanted = ServerSettings(
         host=arguments.host,
@@ -98,11 +97,10 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         audit_days=settings.audit_kept_days,
         limits=Limits.of(arguments.limit),
     )
-    return (
-        check(settings, wanted, as_json=arguments.json)
-        if arguments.check
-        else serve(settings, wanted, as_json=arguments.json)
-    )
+    if arguments.check:
+        return check(settings, wanted, as_json=arguments.json)
+    configure_logs(LogFormat(arguments.log_format), LogLevel(arguments.log_level))
+    return serve(settings, wanted, as_json=arguments.json)
 
 
 def serve(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False) -> int:
