@@ -55,6 +55,11 @@ class OidcSettings:
         return f"{self.server_url.rstrip('/')}/login/oidc/callback"
 
     @property
+    def is_over_tls(self) -> bool:
+        """Return whether browsers reach this server over TLS."""
+        return self.server_url.startswith("https:")
+
+    @property
     def host(self) -> str:
         """The name of this server, with its port, as browsers know it."""
         return urlsplit(self.server_url).netloc

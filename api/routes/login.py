@@ -149,11 +149,15 @@ def _end(store: Store, secret: str) -> Token | None:
 
 @dataclass(frozen=True)
 class Cookie:
-    """A cookie of this server's paths below one of them; `lax` ones also come when another site leads here."""
+    """A cookie of this server's paths below one of them; `lax` ones also come when another site leads here.
+
+    `is_secure` ones are for TLS alone, also where the proxy does not say that it speaks TLS.
+    """
 
     name: str = COOKIE
     below: str = "/"
     samesite: Literal["lax", "strict"] = "strict"
+    is_secure: bool = False
 
 
 SESSION = Cookie()
@@ -162,7 +166,7 @@ SESSION = Cookie()
 def set_cookie(request: Request, answer: Response, secret: str, seconds: int, *, cookie: Cookie = SESSION) -> None:
     """Set a cookie; with 0 seconds, remove it."""
     settings: ServerSettings = request.app.state.settings
-    is_secure = "https" in {request.scope["scheme"], request.headers.get("x-forwarded-proto", "")}
+    is_secure = cookie.is_secure or "https" in {request.scope["scheme"], request.headers.get("x-forwarded-proto", "")}
     path = f"{settings.root_path}{cookie.below}".rstrip("/") or "/"
     answer.set_cookie(
         cookie.name, secret, seconds, path=path, secure=is_secure, httponly=True, samesite=cookie.samesite

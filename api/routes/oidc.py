@@ -24,7 +24,6 @@ from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFo
 from crosswind.data.store.store import Store
 
 PATH, CALLBACK = "/login/oidc", "/login/oidc/callback"
-PENDING = Cookie(COOKIE, PATH, "lax")
 NOT_BEGUN = "this login was not begun in this browser, or too long ago: begin it again"
 log = logging.getLogger("crosswind.access")
 router = APIRouter(include_in_schema=False)
@@ -38,6 +37,11 @@ def provider_of(request: Request) -> Provider:
     return provider
 
 
+def pending_cookie(provider: Provider) -> Cookie:
+    """Return the cookie of a login in progress: the provider leads back here from its own site."""
+    return Cookie(COOKIE, PATH, "lax", provider.settings.is_over_tls)
+
+
 @router.get(PATH)
 async def begin_login(request: Request, next: str = "") -> Response:  # noqa: A002 - the field's name
     """Lead the browser to the provider, with what its answer must bring back in a cookie."""
@@ -47,7 +51,7 @@ async def begin_login(request: Request, next: str = "") -> Response:  # noqa: A0
     except UnavailableError as error:
         return _unavailable(request, error, next)
     answer = RedirectResponse(address, 303, {"Cache-Control": "no-store"})
-    set_cookie(request, answer, pending.cookie(), SECONDS, cookie=PENDING)
+    set_cookie(request, answer, pending.cookie(), SECONDS, cookie=pending_cookie(provider))
     return answer
 
 
@@ -72,8 +76,10 @@ async def end_login(request: Request) -> Response:
     else:
         # The session's cookie is for our own pages alone, so that this one has to lead on: the provider did to here.
         answer = _page(request, 200, onward=pending.next if pending else "")
-        set_cookie(request, answer, made.secret, SESSION_SECONDS)
-    set_cookie(request, answer, "", 0, cookie=PENDING)
+        set_cookie(
+            request, answer, made.secret, SESSION_SECONDS, cookie=Cookie(is_secure=provider.settings.is_over_tls)
+        )
+    set_cookie(request, answer, "", 0, cookie=pending_cookie(provider))
     return answer
 
 

@@ -8,7 +8,7 @@ import io
 import json
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -162,8 +162,8 @@ def _into(put: "TarPut | FolderPut") -> Iterator[_Writing]:
     put(MANIFEST, len(text), io.BytesIO(text))
 
 
-def read_into(source: Path, folder: Path | None) -> Manifest:
-    """Read a backup, checking every file of it, into a folder that is empty; None: check alone. Return its manifest.
+def read_into(source: Path, folder: Path, wanted: Callable[[str], bool] = lambda _name: True) -> Manifest:
+    """Read a backup, checking every file of it, and the wanted ones into a folder that is empty. Return its manifest.
 
     Raises: MalformedError naming the file that is missing, torn, or not what was stored; ConflictError; OSError.
     """
@@ -175,7 +175,7 @@ def read_into(source: Path, folder: Path | None) -> Manifest:
             if name == MANIFEST:
                 text = file.read(MANIFEST_BYTES)
             else:
-                digests[name] = _taken(_checked_name(source, name), file, folder)
+                digests[name] = _taken(_checked_name(source, name), file, folder if wanted(name) else None)
     except (tarfile.TarError, EOFError) as error:
         raise MalformedError(f"{source}: no tar, or cut off at {name}: {error!s:.200}") from error
     if text is None:

@@ -86,6 +86,7 @@ def restore(source: Path, home: Path, *, database: str | None = None) -> Backup:
         try:
             manifest = read_into(source, staged)
             check_snapshot(staged / CATALOG)
+            check_lake(staged)
             _put_in_place(staged, home, database)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
@@ -142,11 +143,10 @@ def _fill(path: Path, database: str) -> None:
 
 
 def check_backup(source: Path) -> Backup:
-    """Check every file of a backup, its catalog, and what it has of the lake. Raises: as `restore`."""
+    """Check every file of a backup, and its catalog. Raises: as `restore`."""
     with tempfile.TemporaryDirectory(prefix="crosswind-") as folder:
-        manifest = read_into(source, Path(folder))
+        manifest = read_into(source, Path(folder), lambda name: name == CATALOG)
         check_snapshot(Path(folder) / CATALOG)
-        check_lake(Path(folder))
     return Backup.of(source, manifest)
 
 

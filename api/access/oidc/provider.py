@@ -14,6 +14,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from anyio import CapacityLimiter
 
+from crosswind.api.observe.correlation import current
 from crosswind.api.oidc_settings import OidcSettings, is_safe
 from crosswind.data.schema.errors import UnavailableError
 
@@ -150,7 +151,9 @@ class Provider:
         return metadata
 
     def _ask(self, address: str, headers: Mapping[str, str] = NO_HEADERS, form: bytes | None = None) -> Json:
-        request = Request(address, form, {"Accept": "application/json", **headers})  # noqa: S310 - is_safe
+        correlation = current()
+        trace = {} if correlation is None else {"traceparent": correlation.traceparent}
+        request = Request(address, form, {"Accept": "application/json", **trace, **headers})  # noqa: S310 - is_safe
         try:
             with self._opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
                 content = answer.read(ANSWER_BYTES + 1)

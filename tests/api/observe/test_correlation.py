@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import httpx2
 import pytest
@@ -122,17 +121,13 @@ def test_a_line_of_text_stays_one_line(app: FastAPI) -> None:
     assert re.fullmatch(r"\S+Z WARNING crosswind\.api: from here\\n2026 ERROR .*\\x1b\[2J\n", stream.getvalue())
 
 
-def test_spans_of_requests_and_their_queries_come_to_a_receiver(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Store.open(tmp_path / "store"):
-        pass
+def test_spans_of_requests_and_their_queries_come_to_a_receiver(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     with receiving() as (receiver, spans):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver)
-        with serving(tmp_path / "store") as (url, process):
+        with serving(store.home) as (url, process):
             headers = {"traceparent": PARENT}
             answered = httpx2.get(f"{url}v1/runs", headers=headers, timeout=30)
-            httpx2.get(f"{url}v1/checks", headers=headers, timeout=30)
+            httpx2.get(f"{url}v1/runs/r0/steps", headers=headers, timeout=30)
             process.terminate()  # it sends what is left
             assert process.wait(timeout=20) == 0
     ours = [span for span in spans if span.trace_id.hex() == TRACE]
@@ -145,7 +140,7 @@ def test_spans_of_requests_and_their_queries_come_to_a_receiver(
     facts = {fact.key: fact.value.string_value or fact.value.int_value for fact in request.attributes}
     assert (facts["http.route"], facts["http.response.status_code"]) == ("/v1/runs", 200)
     assert request.span_id in {span.parent_span_id for span in ours if span.name == "catalog select"}
-    assert {"GET /v1/checks", "catalog select"} <= by_name.keys()
+    assert {"GET /v1/runs/{run_id}/steps", "lake query"} <= by_name.keys()
 
 
 def test_without_a_receiver_nothing_of_opentelemetry_is_loaded() -> None:

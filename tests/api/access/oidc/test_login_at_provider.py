@@ -320,7 +320,8 @@ def test_behind_a_prefix_all_ways_and_cookies_are_below_it(store: Store, provide
     prefix = "/node/n7/8000"
     settings = settings_of(provider, server_url=f"https://portal.example{prefix}")
     app = create_app(store, ServerSettings(oidc=settings, root_path=prefix, hosts=("portal.example",)))
-    browser = stranger(app, HTML | {"X-Forwarded-Proto": "https"}, url="https://portal.example")
+    browser = stranger(app, HTML, url="https://portal.example")
+    browser.headers["Host"] = "portal.example"
     led = browser.get(f"{prefix}/login/oidc?next=/models")
     cookie = led.headers["set-cookie"]
     assert (f"Path={prefix}/login/oidc" in cookie, "Secure" in cookie, "HttpOnly" in cookie) == (True, True, True)
@@ -330,6 +331,7 @@ def test_behind_a_prefix_all_ways_and_cookies_are_below_it(store: Store, provide
     ]
     done = browser.get(f"{prefix}/login/oidc/callback", params=provider.authorize(led.headers["location"]))
     assert "url=../../models" in done.text
+    assert "Secure" in done.headers["set-cookie"]
     assert browser.get(f"{prefix}/models").status_code == 200
     with pytest.raises(InvalidInputError, match="expected it to end with /node/n7/8000"):
         ServerSettings(oidc=settings_of(provider), root_path=prefix)
