@@ -321,7 +321,6 @@ def test_behind_a_prefix_all_ways_and_cookies_are_below_it(store: Store, provide
     settings = settings_of(provider, server_url=f"https://portal.example{prefix}")
     app = create_app(store, ServerSettings(oidc=settings, root_path=prefix, hosts=("portal.example",)))
     browser = stranger(app, HTML, url="https://portal.example")
-    browser.headers["Host"] = "portal.example"
     led = browser.get(f"{prefix}/login/oidc?next=/models")
     cookie = led.headers["set-cookie"]
     assert (f"Path={prefix}/login/oidc" in cookie, "Secure" in cookie, "HttpOnly" in cookie) == (True, True, True)
@@ -332,6 +331,8 @@ def test_behind_a_prefix_all_ways_and_cookies_are_below_it(store: Store, provide
     done = browser.get(f"{prefix}/login/oidc/callback", params=provider.authorize(led.headers["location"]))
     assert "url=../../models" in done.text
     assert "Secure" in done.headers["set-cookie"]
+    plain = stranger(app, HTML, url="http://portal.example").get(f"{prefix}/login/oidc")
+    assert "Secure" in plain.headers["set-cookie"]  # also where the proxy does not say that it speaks TLS
     assert browser.get(f"{prefix}/models").status_code == 200
     with pytest.raises(InvalidInputError, match="expected it to end with /node/n7/8000"):
         ServerSettings(oidc=settings_of(provider), root_path=prefix)
