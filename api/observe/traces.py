@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+PACKAGES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 END_MILLISECONDS = 2000
 SPANS = "spans"  # of a connection's queries in progress
 Note = Callable[[str, int], None]
@@ -51,7 +52,11 @@ def wants_traces(environment: Mapping[str, str] = os.environ) -> bool:
     is_off = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
     if is_off or not any(environment.get(name) for name in ENDPOINTS):
         return False
-    if find_spec("opentelemetry.exporter") is None or find_spec("opentelemetry.sdk") is None:
+    try:
+        is_there = None not in map(find_spec, PACKAGES)
+    except ModuleNotFoundError:  # of the package around them
+        is_there = False
+    if not is_there:
         raise InvalidInputError(f"{ENDPOINTS[1]} is set, and traces need pip install 'crosswind[otel]'")
     return True
 
