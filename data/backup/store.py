@@ -144,9 +144,12 @@ def _fill(path: Path, database: str) -> None:
 
 def check_backup(source: Path) -> Backup:
     """Check every file of a backup, and its catalog. Raises: as `restore`."""
-    with tempfile.TemporaryDirectory(prefix="crosswind-") as folder:
-        manifest = read_into(source, Path(folder), lambda name: name == CATALOG)
-        check_snapshot(Path(folder) / CATALOG)
+    try:
+        with tempfile.TemporaryDirectory(prefix="crosswind-") as folder:
+            manifest = read_into(source, Path(folder), lambda name: name == CATALOG)
+            check_snapshot(Path(folder) / CATALOG)
+    except OSError as error:
+        raise UnavailableError(f"backup {source}: {error.strerror or error}") from error
     return Backup.of(source, manifest)
 
 

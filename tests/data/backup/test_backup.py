@@ -267,3 +267,5 @@ def test_the_verbs_make_check_and_restore(
     assert main(["restore", "--json", file]) == 0
     assert json.loads(capsys.readouterr().out)["files"] >= 1
     assert main(["backup", file]) != 0
+    assert main(["restore", "--check", f"{file}.none"]) == 75
+    assert "b.tar.none: No such file" in capsys.readouterr().err
