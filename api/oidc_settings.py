@@ -1,7 +1,6 @@
 """Settings of the login at an OpenID Connect provider, as a TOML file has them."""
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
@@ -70,6 +69,8 @@ class OidcSettings:
 
         Raises: InvalidInputError naming the field.
         """
+        import tomllib  # noqa: PLC0415 - where there is a file alone
+
         try:
             document = tomllib.loads(path.read_text("utf-8"))
             if find_spec("authlib") is None:

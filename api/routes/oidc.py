@@ -15,7 +15,7 @@ from crosswind.api.access.caller import UnauthorizedError
 from crosswind.api.access.oidc.id_token import claims_of
 from crosswind.api.access.oidc.pending import COOKIE, SECONDS, Pending
 from crosswind.api.access.oidc.people import check_no_collision, person_of
-from crosswind.api.access.oidc.provider import Provider, RefusedCodeError
+from crosswind.api.access.oidc.provider import Provider
 from crosswind.api.problems import LOGINS, UNAUTHORIZED, UNAVAILABLE
 from crosswind.api.routes.login import SESSION_SECONDS, Cookie, login_page, set_cookie
 from crosswind.data.schema.access import TokenUse
@@ -105,10 +105,7 @@ def _session_for(store: Store, provider: Provider, code: str, pending: Pending) 
     Raises: UnauthorizedError, UnavailableError.
     """
     settings = provider.settings
-    try:
-        tokens = provider.tokens_for(code, pending.verifier)
-    except RefusedCodeError as error:
-        raise UnauthorizedError(f"{settings.shown} takes the code for none of its own: {error}") from error
+    tokens = provider.tokens_for(code, pending.verifier)
     claims = claims_of(provider, tokens, pending.nonce)
     wanted = {settings.user_claim, settings.groups_claim, settings.accounts_claim} - {None}
     if not wanted <= claims.keys() and tokens.get("access_token"):

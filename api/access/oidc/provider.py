@@ -1,16 +1,12 @@
 """The provider: its metadata, its keys, and the exchange of a code for an ID token."""
 
 import base64
-import json
 import time
 from collections.abc import Callable, Mapping
-from http.client import HTTPException
 from threading import Lock
 from types import MappingProxyType
 from typing import Any
-from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
-from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from anyio import CapacityLimiter
 
@@ -18,8 +14,6 @@ from crosswind.api.observe.correlation import current
 from crosswind.api.oidc_settings import OidcSettings, is_safe
 from crosswind.data.schema.errors import UnavailableError
 
-TIMEOUT_SECONDS = 5.0
-ANSWER_BYTES = 1024 * 1024
 FRESH_SECONDS = 3600.0  # of metadata and keys
 SILENT_SECONDS = 60.0  # after an error, for the same one
 KEYS_PAUSE_SECONDS = 5.0  # between two looks for a key that is not among those we have
@@ -28,15 +22,6 @@ AT_ONCE = 4  # questions to a provider, which may be slow: they must not keep ot
 ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 Json = dict[str, Any]
-
-
-class RefusedCodeError(Exception):
-    """The provider gives no token for this code."""
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    def redirect_request(self, *_arguments: object, **_words: object) -> None:
-        """Follow none: what is secret goes to the address that was checked."""
 
 
 class Provider:
@@ -50,7 +35,6 @@ class Provider:
         self._keys: tuple[float, Json] | None = None
         self._failed = 0.0, ""
         self.places = CapacityLimiter(AT_ONCE)
-        self._opener = build_opener(_NoRedirect)
 
     def metadata(self) -> Json:
         """Return the provider's metadata. Raises: UnavailableError.
@@ -102,7 +86,7 @@ class Provider:
             return self._keys[1]
 
     def tokens_for(self, code: str, verifier: str) -> Json:
-        """Return what the provider gives for a code. Raises: RefusedCodeError, UnavailableError."""
+        """Return what the provider gives for a code. Raises: UnauthorizedError, UnavailableError."""
         metadata, settings = self.metadata(), self.settings
         fields = {
             "grant_type": "authorization_code",
@@ -151,37 +135,14 @@ class Provider:
         return metadata
 
     def _ask(self, address: str, headers: Mapping[str, str] = NO_HEADERS, form: bytes | None = None) -> Json:
+        from crosswind.api.access.oidc.asking import ask  # noqa: PLC0415 - TLS, when somebody logs in
+
         correlation = current()
         trace = {} if correlation is None else {"traceparent": correlation.traceparent}
-        request = Request(address, form, {"Accept": "application/json", **trace, **headers})  # noqa: S310 - is_safe
-        try:
-            with self._opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
-                content = answer.read(ANSWER_BYTES + 1)
-                value = json.loads(content) if len(content) <= ANSWER_BYTES else None
-        except HTTPError as error:
-            with error:
-                if form and error.code in (400, 401):
-                    raise RefusedCodeError(_reason(error.read(ANSWER_BYTES))) from error
-            raise UnavailableError(f"{self.settings.shown} answers with status {error.code}") from error
-        except (OSError, HTTPException, ValueError) as error:
-            raise UnavailableError(
-                f"{self.settings.shown} does not answer: {getattr(error, 'reason', error)}"
-            ) from error
-        if not isinstance(value, dict):
-            raise UnavailableError(f"{self.settings.shown} answers what is no JSON object of up to {ANSWER_BYTES} B")
-        return value
+        return ask(self.settings.shown, address, {**trace, **headers}, form)
 
 
 def _basic(client_id: str, secret: str) -> str:
     """Return the client's credentials, form-encoded first (RFC 6749, section 2.3.1)."""
     pair = ":".join(quote(part, safe="") for part in (client_id, secret))
     return f"Basic {base64.b64encode(pair.encode()).decode()}"
-
-
-def _reason(content: bytes) -> str:
-    """Return the error's code of an answer, which has none of the secrets that a description may repeat."""
-    try:
-        value: Mapping[str, object] = json.loads(content)
-        return str(value["error"])[:80]
-    except (ValueError, KeyError, TypeError):
-        return "no reason"
