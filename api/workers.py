@@ -18,19 +18,22 @@ CHEAP = ("/healthz", "/readyz", "/metrics", "/problems/", "/static/", "/openapi.
 CHEAP_PATHS = frozenset(
     {"/", "/login", "/logout", "/v1/runs", "/v1/predictions"}  # the last bounds itself: most of its answers are cached
 )
-STUDIES, ANSWERS = "/v1/studies", "answers"
+STUDIES, ANSWERS, SQL = "/v1/studies", "answers", "sql"
+SQL_PATHS = frozenset({"/v1/sql", "/sql", "/sql.json"})
+SQL_AT_ONCE = 2  # statements, each with a process of its own
 
 
 class Workers:
     """Lets few computations begin at once; the others wait in order, and too many are refused.
 
-    Every path is taken for costly that is not listed as cheap. Studies have their own places, so that jobs that wait
-    for a trial do not wait for explanations. A client that leaves gives up its place.
+    Every path is taken for costly that is not listed as cheap. Studies and SQL have their own places, so that jobs that
+    wait for a trial do not wait for explanations, and nobody for statements. A client that leaves gives up its place.
     """
 
     def __init__(self, app: ASGIApp, at_once: int = AT_ONCE, waiting_max: int = WAITING_MAX) -> None:
         self.app = app
         self._limiters = {kind: CapacityLimiter(at_once) for kind in (STUDIES, ANSWERS)}
+        self._limiters[SQL] = CapacityLimiter(SQL_AT_ONCE)
         self._waiting_max = waiting_max
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,6 +52,8 @@ class Workers:
         path = inner_path(scope["path"], scope.get("root_path", ""))
         if path in CHEAP_PATHS or path.startswith(CHEAP):
             return None
+        if path in SQL_PATHS:
+            return self._limiters[SQL]
         return self._limiters[STUDIES if path.startswith(STUDIES) else ANSWERS]
 
 
