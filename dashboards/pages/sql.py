@@ -21,10 +21,10 @@ where excess_seconds > 0 order by excess_seconds desc limit 20""",
     "Slowest rank of each run": """select run_id, rank, node, round(median(duration_seconds), 4) as median_seconds
 from step join ranks using (run_id, rank) join runs using (run_id)
 where step >= 3 and workload = 'nanogpt'
-group by all qualify row_number() over (partition by run_id order by median_seconds desc) = 1""",
-    "Best trial of each study": """select name, unit, min(objective) as best,
+group by run_id, rank, node qualify row_number() over (partition by run_id order by median_seconds desc) = 1""",
+    "Best trial of each study": """select name, unit, min(trials.objective) as best,
   arg_min(trials.configuration, trials.objective) as configuration
-from trials join studies using (study_id) where state = 'done' group by all""",
+from trials join studies using (study_id) where trials.state = 'done' group by all""",
     "A parameter out of JSON": """select (configuration ->> '$.batch')::int as batch, count(*) as runs,
   median(run_seconds) as median_seconds
 from runs group by all order by batch""",

@@ -21,6 +21,7 @@ from crosswind.data.store.jobs import FACTS, JOB
 from crosswind.data.store.store import Store
 
 AT_ONCE = 10_000
+FEW = 5000  # ids in one statement of the catalog
 Begin = Callable[[pa.Schema], None]
 Take = Callable[[pa.RecordBatch], None]
 
@@ -69,12 +70,19 @@ class Reader:
 
     def _of_catalog(self, wanted: Wanted, schema: pa.Schema, begin: Begin, take: Take) -> None:
         begin(schema)
-        query = CATALOG_TABLES[wanted.table].query(schema.names, wanted.conditions, self.store.rule)
+        conditions = [*wanted.conditions, *self._bounds(wanted)]
+        query = CATALOG_TABLES[wanted.table].query(schema.names, conditions, self.store.rule)
         if wanted.limit is not None:
             query = query.limit(wanted.limit)
         with self.store.catalog.read() as session:
             for rows in session.parts_of(query, AT_ONCE):
                 take(_batch(schema, rows))
+
+    def _bounds(self, wanted: Wanted) -> list[Condition]:
+        """Return conditions that the row's run is among few that were handed over of another table."""
+        handed = [self.runs_handed[other] for other in wanted.runs_of if other in self.runs_handed]
+        few = [tuple(sorted(run_id for run_id in runs if run_id)) for runs in handed if len(runs) <= FEW]
+        return [Condition(RUN_ID, "=", runs) for runs in few]
 
     def _of_lake(self, wanted: Wanted, schema: pa.Schema, begin: Begin, take: Take) -> None:
         def ask(connection: duckdb.DuckDBPyConnection) -> None:

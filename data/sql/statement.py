@@ -142,11 +142,11 @@ class _Asked:
         return frames.parsed(content)
 
     def _hand_over(self, wanted: Sequence[Wanted], tables: dict[str, MetricSet]) -> tuple[ReadTable, ...]:
-        """Send the rows of each table, those of the catalog first, whose runs bound those of the lake."""
+        """Send the rows of each table; those of the catalog with conditions first, whose runs bound the others."""
         reader = Reader(self.store, tables, self.stop.add)
         self.left = self.limits.handed_bytes
         read = []
-        for one in sorted(wanted, key=lambda part: part.table not in CATALOG_TABLES):
+        for one in sorted(wanted, key=lambda part: (part.table not in CATALOG_TABLES, not part.conditions)):
             read.append(ReadTable(one.table, self._hand_over_one(reader, one)))
         frames.send(self.process.source, frames.RUN, b"")
         return tuple(read)

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from difflib import get_close_matches
 from typing import Any, BinaryIO
 
 import duckdb
@@ -19,11 +20,12 @@ import pyarrow as pa
 
 from crosswind.data.sql import frames
 from crosswind.data.sql.limits import MIB
-from crosswind.data.sql.plan import Planner
+from crosswind.data.sql.plan import Planner, Tables
 
 FIRST_BYTES = MIB  # of the question
 PROCESS_BYTES = 1536 * MIB  # of addresses that the interpreter, its libraries and stacks of threads take
 BATCH_ROWS = 2048
+CANDIDATES = "Candidate bindings:"
 LOCKED = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
@@ -38,7 +40,7 @@ Question = Mapping[str, Any]
 
 
 class RefusedError(Exception):
-    """The statement cannot be run; the text is for whoever asked."""
+    """A statement that cannot be run; the text is for whoever asked."""
 
 
 def main() -> None:
@@ -54,7 +56,7 @@ def main() -> None:
             result = _answered(connection, question, source, answer)
             frames.send(answer, frames.RESULT, result)
         except (RefusedError, duckdb.Error, MemoryError, RecursionError, ValueError, pa.ArrowException) as error:
-            frames.send_json(answer, frames.FAILED, {"reason": _reason(error)})
+            frames.send_json(answer, frames.FAILED, {"reason": _reason(error, question["tables"])})
     except (frames.EndedError, OSError):
         pass
     os._exit(0)  # without taking apart hundreds of megabytes
@@ -164,12 +166,23 @@ def _first_rows(reader: pa.RecordBatchReader, rows: int, limit_bytes: int) -> me
     return stream.getbuffer()
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: BaseException, tables: Tables) -> str:
     if isinstance(error, MemoryError | pa.ArrowMemoryError | duckdb.OutOfMemoryException):
         return "it needs more memory than one statement gets: name fewer rows, or put fewer together"
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
+    if isinstance(error, duckdb.BinderException) and CANDIDATES in str(error):
+        return f"{str(error).partition(CANDIDATES)[0].rstrip()} {_columns(str(error), tables)}"
     return str(error)
+
+
+def _columns(said: str, tables: Tables) -> str:
+    """Return where a column of the name is, as the tables that were handed over lack columns that nobody named."""
+    name = said.partition('"')[2].partition('"')[0].lower()
+    among = sorted({column for columns in tables.values() for column in columns})
+    near = get_close_matches(name, among, n=5) or among[:0]
+    places = [f"{table}.{column}" for table, columns in tables.items() for column in columns if column in near]
+    return f"Near to it: {', '.join(places[:20])}" if places else "The table `columns` lists all columns"
 
 
 if __name__ == "__main__":
