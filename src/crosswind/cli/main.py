@@ -79,6 +79,7 @@ VERBS = (
     Verb("audit", "who shared, exported, deleted or revealed what, and when"),
     Verb("reveal", "whose pseudonym it is; the audit keeps who asked"),
     Verb("serve", "serve pages and API"),
+    Verb("mcp", "a door for agents (MCP): explain, compare, predict, walltime, tune, stragglers, jobs, runs, sql"),
     Verb("token", "who may ask a server: create, list and revoke tokens, and links that log a browser in"),
     Verb("deploy", "the files that install the agent on nodes: settings, Slurm's prolog and epilog, a systemd unit"),
     Verb("doctor", "what works here, what does not, and how to get it"),
@@ -195,7 +196,7 @@ def take_incoming(settings: Settings) -> None:
 
 def _advice(verb: str | None, error: ModuleNotFoundError | OSError) -> str:
     if isinstance(error, ModuleNotFoundError):
-        extra = "lab" if verb == "lab" else "server"
+        extra = verb if verb in ("lab", "mcp") else "server"
         return f"{verb} needs {error.name}: pip install 'crosswind[{extra}]'"
     return f"{verb}: {error}"
 
