@@ -40,14 +40,19 @@ class Statement:
     def __post_init__(self) -> None:
         if not 1 <= self.limit <= ROWS_MAX:
             raise InvalidInputError(f"limit {self.limit}: expected 1 to {ROWS_MAX} rows")
-        if not self.query.strip() or len(self.query) > QUERY_MAX or "\0" in self.query:
+        if not self.query.strip() or len(self.query) > QUERY_MAX or not _is_text(self.query):
             raise InvalidInputError(f"query: expected 1 to {QUERY_MAX} characters of SQL, has {len(self.query)}")
         if len(self.parameters) > PARAMETERS_MAX:
             raise InvalidInputError(f"parameters: {len(self.parameters)} values, expected {PARAMETERS_MAX} at most")
         values = self.parameters.values() if isinstance(self.parameters, Mapping) else self.parameters
         for value in values:
-            if not isinstance(value, str | int | float | bool | None):
+            if not isinstance(value, str | int | float | bool | None) or not _is_text(value):
                 raise InvalidInputError(f"parameters: {value!r:.60}, expected texts, numbers, booleans or nulls")
+
+
+def _is_text(value: object) -> bool:
+    """Return whether every database takes this value: a text without NUL and half characters, or no text."""
+    return not isinstance(value, str) or ("\0" not in value and not any("\ud800" <= one <= "\udfff" for one in value))
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,14 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
+from tests.api.access.issuing import issued
 from tests.api.two_users import ANN, RUNS, client_of, fill
 from tests.serving import answering, own_client
 
@@ -112,15 +114,33 @@ def test_local_and_remote_clients_give_the_same_answer(two: Store) -> None:
     assert not far.is_complete
 
 
+def begin(url: str, query: str, secret: str | None = None) -> socket.socket:
+    """Send a statement, and return the connection on which nobody has waited for the answer yet."""
+    place = urlsplit(url)
+    body = json.dumps({"query": query}).encode()
+    head = f"POST /v1/sql HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Type: application/json\r\n"
+    token = f"Authorization: Bearer {secret}\r\n" if secret else ""
+    connection = socket.create_connection((str(place.hostname), int(str(place.port))))
+    connection.sendall(f"{head}{token}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    return connection
+
+
 def test_a_statement_ends_when_its_client_leaves(two: Store) -> None:
     with answering(two.home) as url:
-        place = urlsplit(url)
-        body = json.dumps({"query": FOREVER}).encode()
-        head = f"POST /v1/sql HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Type: application/json\r\n"
-        with socket.create_connection((str(place.hostname), int(str(place.port)))) as connection:
-            connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        with begin(url, FOREVER):
             assert within(10, lambda: bool(busy_workers()))
         assert within(5, lambda: not busy_workers()), "it goes on although nobody waits for it"
+
+
+def test_who_sends_many_statements_keeps_nobody_else_waiting(two: Store) -> None:
+    secret = issued(two, ANN).secret
+    with answering(two.home) as url, ExitStack() as open_ones:
+        for _ in range(5):
+            open_ones.enter_context(begin(url, FOREVER, secret))
+        assert within(10, lambda: bool(busy_workers()))
+        assert Remote(url).sql("select 1 as one").rows == ((1,),)
+        assert Remote(url).run_outcomes(limit=1)
+        assert len(busy_workers()) == 1
 
 
 def within(seconds: float, is_so: Callable[[], bool]) -> bool:

@@ -158,6 +158,8 @@ def test_a_process_takes_limits_on_itself(two: Store) -> None:
         ({"query": "x" * 20_001}, "query: expected 1 to 20000 characters of SQL, has 20001"),
         ({"query": "select 1", "limit": 0}, "limit 0: expected 1 to 10000 rows"),
         ({"query": "select 1", "limit": 10_001}, "limit 10001"),
+        ({"query": "select '\0'"}, "query: expected 1 to 20000 characters of SQL"),
+        ({"query": "select ?", "parameters": ["\udcff"]}, "parameters: '.udcff', expected texts"),
         ({"query": "select ?", "parameters": [[1]]}, r"parameters: \[1\], expected texts"),
         ({"query": "select ?", "parameters": [1] * 201}, "parameters: 201 values"),
     ],
