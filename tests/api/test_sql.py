@@ -96,9 +96,9 @@ def test_an_empty_store_has_its_tables_and_no_rows(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         client = own_client(create_app(store))
         tables = [table["name"] for table in client.get("/v1/sql").json()["tables"]]
-        for table in tables[:-1]:
-            answer = client.post("/v1/sql", json={"query": f"select count(*) as n from {table}"})
-            assert answer.json()["rows"] == [[0]], table
+        counts = ", ".join(f"(select count(*) from {table})" for table in tables[:-1])
+        answer = client.post("/v1/sql", json={"query": f"select {counts}"})
+        assert answer.json()["rows"] == [[0] * (len(tables) - 1)]
 
 
 def test_local_and_remote_clients_give_the_same_answer(two: Store) -> None:

@@ -132,6 +132,7 @@ def test_over_standard_input_the_store_here_is_its_owners(two: Path) -> None:
     assert rows == [["ann", RUNS + 2], ["bob", RUNS + 2]]
 
 
+@pytest.mark.thorough
 def test_over_standard_input_a_server_gives_what_the_token_allows(two: Path, store: Store, tmp_path: Path) -> None:
     environment = {"CROSSWIND_TOKEN": issued(store, ANN).secret, "CROSSWIND_HOME": str(tmp_path)}
     with answering(two) as server:
@@ -154,6 +155,7 @@ def test_a_check_calls_the_tools_once(
     assert "--port 70000: expected 0 to 65535" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_over_http_it_listens_on_this_machine_alone(two: Path) -> None:
     environment = {**os.environ, "CROSSWIND_HOME": str(two)}
     command = [sys.executable, "-m", "crosswind", "mcp", "--http", "--port", "0", "--json"]

@@ -9,8 +9,10 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import ToolAnnotations
 from starlette.types import ASGIApp
 
+from crosswind.api.answer_cache import AnswerCache
 from crosswind.cli.verbs.mcp.callers import CLIENT, TokenCheck, Visitor, VisitorOf
 from crosswind.cli.verbs.mcp.tools import Tools
+from crosswind.client.local import Local
 from crosswind.client.protocol import Client
 from crosswind.data.schema.errors import ForbiddenError
 
@@ -45,7 +47,13 @@ def door(client_of: Callable[[Context, bool], Client], *, reads_only: bool = Fal
 
 def for_one(client: Client) -> Callable[[Context, bool], Client]:
     """Return what gives the same client to every call: over standard input and output there is one caller."""
-    return lambda _context, _writes: client
+    kept = keeping(client) if isinstance(client, Local) else client
+    return lambda _context, _writes: kept
+
+
+def keeping(client: Local) -> Local:
+    """Return a client of the same store that keeps answers until more is stored, as pages ask for the same again."""
+    return client.with_compute(AnswerCache())
 
 
 def for_visitors(context: Context, writes: bool) -> Client:

@@ -8,7 +8,7 @@ import uvicorn
 from crosswind.api.server import listen, url_of
 from crosswind.api.settings import ServerSettings
 from crosswind.cli.verbs.mcp.callers import of_server, of_store
-from crosswind.cli.verbs.mcp.door import PATH, http_app
+from crosswind.cli.verbs.mcp.door import PATH, http_app, keeping
 from crosswind.client.local import Local
 from crosswind.settings import Settings
 
@@ -32,7 +32,7 @@ def serve(server: str | None, settings: Settings, port: int, *, reads_only: bool
 
 def uvicorn_config_of(source: str | Local, token: str | None, *, reads_only: bool = False) -> uvicorn.Config:
     """Return what serves the tools over a server's URL or a store's client."""
-    visitor_of = of_server(source) if isinstance(source, str) else of_store(source, token)
+    visitor_of = of_server(source) if isinstance(source, str) else of_store(keeping(source), token)
     app = http_app(visitor_of, reads_only=reads_only)
     limits = {"limit_concurrency": CONNECTIONS, "timeout_graceful_shutdown": STOP_SECONDS}
     return uvicorn.Config(app, log_config=None, log_level="warning", server_header=False, **limits)  # type: ignore[arg-type]
