@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from crosswind.data.schema.answers.sql import SqlAnswer, SqlField, cell
+from crosswind.data.schema.answers.sql import SqlAnswer, SqlField, csv_cell
 from crosswind.data.sql.statement import SqlRows
 
 
@@ -28,7 +28,7 @@ def as_csv(rows: SqlRows) -> str:
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow([column.name for column in answer.columns])
-    writer.writerows([[cell(value) for value in row] for row in answer.rows])
+    writer.writerows([[csv_cell(value) for value in row] for row in answer.rows])
     return text.getvalue()
 
 

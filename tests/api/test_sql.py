@@ -64,6 +64,8 @@ def test_csv_and_arrow_say_in_a_header_whether_there_is_more(client: TestClient)
     assert as_csv.headers["crosswind-complete"] == "false"
     assert as_csv.text.splitlines()[0] == "run_id,nodes,nothing,list"
     assert as_csv.text.splitlines()[1].endswith(',,"[1, 2]"')
+    formula = client.post("/v1/sql", json={"query": "select '=1+1' as a, -1 as b, '' as c", "format": "csv"})
+    assert formula.text.splitlines()[1] == "'=1+1,-1,"
     as_arrow = client.post("/v1/sql", json={**asked, "format": "arrow"})
     table = pa.ipc.open_stream(io.BytesIO(as_arrow.content)).read_all()
     assert table.to_pylist() == [{**table.to_pylist()[0], "run_id": "ann-run0", "nothing": None, "list": [1, 2]}]

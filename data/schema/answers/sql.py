@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from crosswind.data.schema.answers.fields import about
 
+FORMULAS = "=+-@\t\r\n"  # begin one
+
 
 @dataclass(frozen=True)
 class SqlColumn:
@@ -67,3 +69,11 @@ def cell(value: object) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def csv_cell(value: object) -> str:
+    """Return a value as text of a CSV file; one that a spreadsheet takes for a formula has an apostrophe in front.
+
+    Source: OWASP, "CSV Injection".
+    """
+    return f"'{value}" if isinstance(value, str) and value[:1] in FORMULAS and value else cell(value)

@@ -12,7 +12,7 @@ from crosswind.cli.text.output import notice, say_answer, table
 from crosswind.client.connection import connect
 from crosswind.client.sql import Sql
 from crosswind.dashboards.wording import count
-from crosswind.data.schema.answers.sql import SqlAnswer, SqlTable, SqlTables, cell
+from crosswind.data.schema.answers.sql import SqlAnswer, SqlTable, SqlTables, cell, csv_cell
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.sql.limits import ROWS, ROWS_MAX
 from crosswind.settings import Settings
@@ -93,7 +93,7 @@ def _query(arguments: argparse.Namespace) -> str:
 def _print_csv(answer: SqlAnswer) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([column.name for column in answer.columns])
-    writer.writerows([[cell(value) for value in row] for row in answer.rows])
+    writer.writerows([[csv_cell(value) for value in row] for row in answer.rows])
 
 
 def _short(text: str) -> str:
