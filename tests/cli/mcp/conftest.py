@@ -46,13 +46,13 @@ def serving_mcp(source: str | Local, token: str | None = None) -> Iterator[str]:
             thread.join(timeout=20)
 
 
-def call_over_http(url: str, secret: str, name: str, **arguments: object) -> Any:
-    """Return what a tool answers to an agent that brings this token."""
+def call_over_http(url: str, secret: str, name: str, *, mode: str = "auto", **arguments: object) -> Any:
+    """Return what a tool answers to an agent that brings this token; `legacy` shakes hands as older agents do."""
 
     async def ask() -> Any:
         async with (
             httpx2.AsyncClient(headers={"Authorization": f"Bearer {secret}"}, timeout=60) as http,
-            Agent(streamable_http_client(url, http_client=http)) as agent,
+            Agent(streamable_http_client(url, http_client=http), mode=mode) as agent,
         ):
             return await agent.call_tool(name, arguments)
 

@@ -50,6 +50,12 @@ def test_over_http_the_token_decides_whose_rows_come(url: str, store: Store, who
     assert {run.split("-")[0] for run in runs["evidence"]} == ({who.name} if rows else set())
 
 
+def test_older_agents_that_shake_hands_first_are_answered_too(url: str, store: Store) -> None:
+    secret = issued(store, ANN).secret
+    answer = said(call_over_http(url, secret, "sql", mode="legacy", **COUNT))
+    assert answer["answer"]["rows"] == [["ann", RUNS + 2]]
+
+
 def test_a_run_of_another_user_is_as_if_it_did_not_exist(url: str, store: Store) -> None:
     secret = issued(store, ANN).secret
     for name, arguments in (("explain", {"run": "bob-run1"}), ("compare", {"first": "ann-run1", "second": "bob-run1"})):
@@ -113,21 +119,22 @@ def test_over_a_server_its_tokens_and_rules_hold(two: Path, store: Store) -> Non
         assert "the token is unknown here" in unknown.content[0].text
 
 
-def over_stdio(environment: dict[str, str], *words: str) -> tuple[list[str], object]:
+def over_stdio(environment: dict[str, str], *words: str, mode: str = "auto") -> tuple[list[str], object]:
     command = StdioServerParameters(
         command=sys.executable, args=["-m", "crosswind", "mcp", *words], env={**os.environ, **environment}
     )
 
     async def ask() -> tuple[list[str], object]:
-        async with Agent(stdio_client(command)) as agent:
+        async with Agent(stdio_client(command), mode=mode) as agent:
             names = [tool.name for tool in (await agent.list_tools()).tools]
             return names, said(await agent.call_tool("sql", COUNT))["answer"]["rows"]
 
     return anyio.run(ask)
 
 
-def test_over_standard_input_the_store_here_is_its_owners(two: Path) -> None:
-    names, rows = over_stdio({"CROSSWIND_HOME": str(two), "CROSSWIND_SERVER": ""})
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.thorough)])
+def test_over_standard_input_the_store_here_is_its_owners(two: Path, mode: str) -> None:
+    names, rows = over_stdio({"CROSSWIND_HOME": str(two), "CROSSWIND_SERVER": ""}, mode=mode)
     assert "tune_suggest" in names
     assert rows == [["ann", RUNS + 2], ["bob", RUNS + 2]]
 
