@@ -23,13 +23,13 @@ class SqlProcess:
 
     def __init__(self) -> None:
         environment = {name: os.environ[name] for name in KEPT if name in os.environ}
-        one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        few_threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
         self._process = subprocess.Popen(
             COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=environment | one_thread,
+            env=environment | few_threads,
             cwd="/",
             start_new_session=True,  # a Ctrl-C in the terminal is the server's
         )
