@@ -9,12 +9,14 @@ if TYPE_CHECKING:  # 50 ms that the command line does not need
     from types import ModuleType
 
     from crosswind import tune
+    from crosswind.client.asynchronous import AsyncClient
     from crosswind.client.protocol import Client
     from crosswind.data.schema.trial import Configuration
     from crosswind.ingest.probe.run import RunProbe
 
 __version__ = "0.1.0"
-__all__ = ["connect", "run", "tune"]
+__all__ = ["connect", "connect_async", "run", "tune"]
+DEADLINE_SECONDS = 120.0
 
 
 def run(
@@ -39,15 +41,46 @@ def run(
     return RunProbe(workload=workload, config=config, spool=spool, run_id=run_id, count_work=count_work)
 
 
-def connect(server: str | None = None) -> Client:
+def connect(
+    server: str | None = None,
+    *,
+    token: str | None = None,
+    ca_file: str | None = None,
+    deadline_seconds: float = DEADLINE_SECONDS,
+) -> Client:
     """Answers about stored runs: `with crosswind.connect() as client: client.explain(run_id)`.
 
     Args:
-        server: URL of a server; by default $CROSSWIND_SERVER, and without that the store of this machine.
+        server: URL of a server, `https://HOST`, `http://HOST:PORT/PREFIX` or `unix:///PATH`; by default
+            $CROSSWIND_SERVER, and without that the store of this machine.
+        token: for a server; by default that of $CROSSWIND_TOKEN or of the file $CROSSWIND_TOKEN_FILE.
+        ca_file: certificates in PEM that are trusted besides this machine's; by default $CROSSWIND_CA_FILE.
+        deadline_seconds: after which a request has failed, with all its repeats.
     """
     from crosswind.client.connection import connect as connected  # noqa: PLC0415 - see above
 
-    return connected(server)
+    return connected(server, token=token, ca_file=ca_file, deadline_seconds=deadline_seconds)
+
+
+def connect_async(
+    server: str | None = None,
+    *,
+    token: str | None = None,
+    ca_file: str | None = None,
+    deadline_seconds: float = DEADLINE_SECONDS,
+    connections: int = 16,
+) -> AsyncClient:
+    """The same for asyncio and trio: `async with crosswind.connect_async() as client: await client.explain(run_id)`.
+
+    Args:
+        server, token, ca_file, deadline_seconds: as of `connect`.
+        connections: how many questions are asked at once; further ones wait.
+    """
+    from crosswind.client.asynchronous import AsyncClient  # noqa: PLC0415 - see above
+
+    return AsyncClient(
+        lambda: connect(server, token=token, ca_file=ca_file, deadline_seconds=deadline_seconds), connections
+    )
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -8,6 +8,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from crosswind import DEADLINE_SECONDS
 from crosswind.client.decoding import decode
 from crosswind.client.http import Server, segment
 from crosswind.client.protocol import HOUR_SECONDS, LISTED
@@ -27,16 +28,22 @@ T = TypeVar("T")
 class Remote:
     """The `Client` of a server; also raises MalformedError where something else than Crosswind answers."""
 
-    def __init__(self, url: str, token: str | None = None) -> None:
-        self._server = Server(url, token)
-        self._token = token
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        ca_file: str | None = None,
+        deadline_seconds: float = DEADLINE_SECONDS,
+    ) -> None:
+        self._server = Server(url, token, ca_file=ca_file, deadline_seconds=deadline_seconds)
 
     @cached_property
     def studies(self) -> RemoteStudyService:
         """The server's studies."""
         from crosswind.client.remote_studies import RemoteStudyService  # noqa: PLC0415 - 30 ms that few need
 
-        return RemoteStudyService(self._server.url, token=self._token)
+        return RemoteStudyService(self._server)
 
     @property
     def own(self) -> RemoteRows:
@@ -195,7 +202,8 @@ class Remote:
         return self._get(answers.studies.Disturbance, f"{self.studies.path(study)}/runs/{segment(run_id)}/disturbance")
 
     def close(self) -> None:
-        """Nothing to give back: every request has a connection of its own."""
+        """Close the connections."""
+        self._server.close()
 
     def __enter__(self) -> Self:
         return self
@@ -228,7 +236,7 @@ class Remote:
         return [self._decoded(kind, row) for row in lists[0]]
 
     def _post(self, kind: type[T], path: str, body: Mapping[str, Any]) -> T:
-        return self._decoded(kind, self._server.post(path, body))
+        return self._decoded(kind, self._server.post(path, body, is_repeatable=True))  # it only asks
 
     def _decoded(self, kind: type[T], said: Mapping[str, Any]) -> T:
         try:

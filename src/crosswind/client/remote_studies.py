@@ -1,12 +1,11 @@
 """The service of a server, over HTTP, by the standard library alone."""
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from crosswind.client.http import Server
+from crosswind.client.http import Server, new_key
 from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import (
     InvalidInputError,
@@ -18,14 +17,12 @@ from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.service.service import Lease, StudyStatus
 
-AGAIN_SECONDS = (0.1, 0.5)  # between attempts to get any answer at all
-
 
 class RemoteStudyService:
     """A server's studies and trials; errors are those of a local service, UnavailableError when it does not answer."""
 
-    def __init__(self, server: str, *, token: str | None = None) -> None:
-        self._server = Server(server, token, again_seconds=AGAIN_SECONDS)
+    def __init__(self, server: Server) -> None:
+        self._server = server
 
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
         """Stores a new study, under an id of the server's choice."""
@@ -178,13 +175,13 @@ class RemoteStudyService:
         raise NotFoundError(f"{self._server.url}: study {study[:60]!r} is not in the catalog")
 
     def _post(self, path: str, body: Mapping[str, Any], request: RequestKey | None = None) -> Mapping[str, Any]:
-        """The server's answer; a request with a key may be sent twice without repeating what it does."""
-        return self._server.post(path, body, {"Idempotency-Key": request.key} if request else {})
+        """The server's answer; what takes no key changes nothing when it is repeated."""
+        return self._server.post(path, body, key=request.key if request else None, is_repeatable=True)
 
 
 def _new_request() -> RequestKey:
     """Return a fresh key; the server hashes the request itself."""
-    return RequestKey(os.urandom(16).hex(), "")
+    return RequestKey(new_key(), "")
 
 
 def _lease(lease: Lease) -> dict[str, Any]:
