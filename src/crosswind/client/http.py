@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from http.client import HTTPException
@@ -30,6 +30,7 @@ from crosswind.ingest.ship.token import ship_token
 ANSWER_BYTES = 64 * 1024 * 1024  # the trials of the largest study
 FILE_BYTES = 1024 * 1024 * 1024  # of a run of millions of steps
 FILE_SECONDS = 3600.0
+ROWS_MAX = 500  # of a part of a list
 OK, CREATED, FORBIDDEN, UNKNOWN, CONFLICT, TOO_MANY, SERVER_FAULT = 200, 201, 403, 404, 409, 429, 500
 GIVING_UP: ContextVar[GivingUp | None] = ContextVar("GIVING_UP", default=None)  # of whoever waits for the answers
 
@@ -73,13 +74,30 @@ class Server:
         """
         return self._object(self._answer(Request("GET", whole(path, query or {}))))
 
-    def content(self, path: str, query: Mapping[str, object | None] | None = None, *, accept: str = "*/*") -> bytes:
+    def rows(
+        self, path: str, name: str, query: Mapping[str, object | None] | None = None
+    ) -> Iterator[Mapping[str, Any]]:
+        """Yield the rows of a list, part by part; `name` is their field. Raises: as `get`."""
+        cursor: object = None
+        while True:
+            part = self.get(path, {**(query or {}), "limit": ROWS_MAX, "cursor": cursor})
+            if not isinstance(rows := part.get(name), list):
+                raise self.malformed(ValueError(f"{', '.join(part)}, expected {name}"))
+            yield from rows
+            if (cursor := part.get("next")) is None:
+                return
+
+    def content(self, path: str) -> bytes:
         """Return what is at this path, which is no JSON. Raises: as `get`."""
-        request = Request("GET", whole(path, query or {}), fields={"Accept": accept}, at_most=FILE_BYTES)
+        return self.read(path, {}, accept="*/*").content
+
+    def read(self, path: str, query: Mapping[str, object | None], *, accept: str) -> Answer:
+        """Return the answer at this path in the best of these formats. Raises: as `get`."""
+        request = Request("GET", whole(path, query), fields={"Accept": accept}, at_most=FILE_BYTES)
         answer = self._answer(request, FILE_SECONDS)
         if answer.status != OK:
             self._object(answer)
-        return answer.content
+        return answer
 
     def post(
         self, path: str, body: Mapping[str, Any], *, key: str | None = None, is_repeatable: bool = False

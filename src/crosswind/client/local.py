@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from types import TracebackType
 
     from crosswind.client.own_rows import LocalRows
+    from crosswind.client.tables.tables import Tables
     from crosswind.data.schema.access import RowRule
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
     from crosswind.data.schema.answers.checks import SystemChecks
@@ -156,6 +157,13 @@ class Local:
         from crosswind.client.own_rows import LocalRows
 
         return LocalRows.of_process(self.store)
+
+    @property
+    def tables(self) -> Tables:
+        """Whole lists as tables."""
+        from crosswind.client.tables.tables import LocalTables
+
+        return LocalTables(self.store, self.studies.trials)
 
     def runs(
         self,

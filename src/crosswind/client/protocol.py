@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # 70 ms that a verb does not need
     from types import TracebackType
 
     from crosswind.client.own_rows import OwnRows
+    from crosswind.client.tables.tables import Tables
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
     from crosswind.data.schema.answers.checks import SystemChecks
     from crosswind.data.schema.answers.effects import CounterRanking, Interference
@@ -44,6 +45,11 @@ class Client(Protocol):
     @property
     def own(self) -> OwnRows:
         """The acts on rows that are one's own."""
+        ...
+
+    @property
+    def tables(self) -> Tables:
+        """Whole lists as tables in Arrow or pandas."""
         ...
 
     def runs(

@@ -13,12 +13,14 @@ from crosswind.client.decoding import decode
 from crosswind.client.http import Server, segment
 from crosswind.client.protocol import HOUR_SECONDS, LISTED
 from crosswind.data.schema import answers
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS, LikeRun, Price, Question, Scales
 from crosswind.data.schema.run import RunState
 
 if TYPE_CHECKING:
     from crosswind.client.own_rows import RemoteRows
     from crosswind.client.remote_studies import RemoteStudyService
+    from crosswind.client.tables.tables import Tables
 
 ROWS_MAX = 500  # of one part of a list
 PEERS_MAX = 10_000  # that a server lists at most
@@ -51,6 +53,15 @@ class Remote:
         from crosswind.client.own_rows import RemoteRows  # noqa: PLC0415 - as above
 
         return RemoteRows(self._server)
+
+    @property
+    def tables(self) -> Tables:
+        """Whole lists there as tables."""
+        try:
+            from crosswind.client.tables.tables import RemoteTables  # noqa: PLC0415 - as above
+        except ModuleNotFoundError as error:
+            raise UnavailableError(f"tables need {error.name}: pip install 'crosswind[tables]'") from error
+        return RemoteTables(self._server, self.studies.trials)
 
     def runs(
         self,
