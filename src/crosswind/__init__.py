@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # 50 ms that the command line does not need
     from pathlib import Path
-    from types import ModuleType
+
+    from IPython.core.interactiveshell import InteractiveShell
 
     from crosswind import tune
     from crosswind.client.asynchronous import AsyncClient
     from crosswind.client.protocol import Client
+    from crosswind.data.schema.question import LikeRun, Question
     from crosswind.data.schema.trial import Configuration
     from crosswind.ingest.probe.run import RunProbe
 
 __version__ = "0.1.0"
-__all__ = ["connect", "connect_async", "run", "tune"]
+__all__ = ["LikeRun", "Question", "connect", "connect_async", "run", "tune"]
 DEADLINE_SECONDS = 120.0
 
 
@@ -83,10 +85,19 @@ def connect_async(
     )
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Import `crosswind.tune` when a program first names it."""
-    if name != "tune":
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Show answers in notebooks as `crosswind` prints them: `%load_ext crosswind`."""
+    from crosswind.notebook import show_answers  # noqa: PLC0415 - see above
+
+    show_answers(shell)
+
+
+def __getattr__(name: str) -> object:
+    """Import `crosswind.tune`, or the class of a question, when a program first names it."""
+    if name not in ("tune", "LikeRun", "Question"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - see above
 
-    return import_module("crosswind.tune")
+    if name == "tune":
+        return import_module("crosswind.tune")
+    return getattr(import_module("crosswind.data.schema.question"), name)

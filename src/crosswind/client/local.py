@@ -8,10 +8,19 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from crosswind.client.protocol import HOUR_SECONDS, LISTED
+from crosswind.client.protocol import LISTED
 from crosswind.client.run_names import run_named
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS, LikeRun, Price, Question, Scales
+from crosswind.data.schema.question import (
+    HOUR_SECONDS,
+    HOURS_MAX,
+    RANKED_RUNS,
+    REGRESSION_RUNS,
+    LikeRun,
+    Price,
+    Question,
+    Scales,
+)
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.jobs import JobFilter
 from crosswind.data.store.store import Store

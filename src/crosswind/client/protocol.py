@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, Self
 
-from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS
+from crosswind.data.schema.question import HOUR_SECONDS, HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS
 
 if TYPE_CHECKING:  # 70 ms that a verb does not need
     from types import TracebackType
@@ -27,7 +27,6 @@ if TYPE_CHECKING:  # 70 ms that a verb does not need
     from crosswind.models.tuner.service.service import StudyService
 
 LISTED = 20  # rows of a list, unless more are asked for
-HOUR_SECONDS = 3600
 
 
 class Client(Protocol):

@@ -11,10 +11,19 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from crosswind import DEADLINE_SECONDS
 from crosswind.client.decoding import decode
 from crosswind.client.http import Server, segment
-from crosswind.client.protocol import HOUR_SECONDS, LISTED
+from crosswind.client.protocol import LISTED
 from crosswind.data.schema import answers
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS, LikeRun, Price, Question, Scales
+from crosswind.data.schema.question import (
+    HOUR_SECONDS,
+    HOURS_MAX,
+    RANKED_RUNS,
+    REGRESSION_RUNS,
+    LikeRun,
+    Price,
+    Question,
+    Scales,
+)
 from crosswind.data.schema.run import RunState
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from crosswind.client.http import segment
-from crosswind.client.protocol import HOUR_SECONDS
 from crosswind.client.tables.columns import schema_of, schema_of_set, table_of
 from crosswind.client.tables.table import Table
 from crosswind.client.tables.trial_rows import TrialRow
 from crosswind.data.schema.answers.jobs import ListedJob
 from crosswind.data.schema.answers.nodes import NodeState
 from crosswind.data.schema.answers.runs import RunOutcome
+from crosswind.data.schema.question import HOUR_SECONDS
 from crosswind.data.schema.steps import STEP
 
 if TYPE_CHECKING:
