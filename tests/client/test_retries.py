@@ -20,6 +20,7 @@ from crosswind.data.schema.question import Question
 
 BUSY = answer(503, '{"detail": "busy"}', Retry_After="0")
 NONE = answer(200)
+IN_PROGRESS = answer(409, '{"type": "/problems/in-progress", "detail": "wait"}')
 BROKEN_OFF = Does(answer(200).sends[:-5], resets=True)
 
 
@@ -29,7 +30,9 @@ def remote_of(server: Faulty, seconds: float = 20.0) -> Iterator[Remote]:
         yield client
 
 
-@pytest.mark.parametrize("first", [BUSY, answer(429), BROKEN_OFF, Does(resets=True), Does(closes=True), answer(502)])
+@pytest.mark.parametrize(
+    "first", [BUSY, answer(408), answer(429), BROKEN_OFF, Does(resets=True), Does(closes=True), answer(502)]
+)
 def test_a_question_is_asked_again(first: Does) -> None:
     with faulty(first, first, NONE) as server, remote_of(server) as client:
         assert client.runs() == ()
@@ -48,7 +51,7 @@ def test_a_prediction_is_a_question_too() -> None:
 
 
 def test_a_request_with_a_key_is_sent_again_under_the_same_key() -> None:
-    with faulty(BROKEN_OFF, BUSY, NONE) as server, closing(Server(server.url)) as way:
+    with faulty(BROKEN_OFF, IN_PROGRESS, NONE) as server, closing(Server(server.url)) as way:
         RemoteStudyService(way).delete("s")
     keys = server.fields("idempotency-key")
     assert len(keys) == 3

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from crosswind import DEADLINE_SECONDS
 from crosswind.client.connections import Connections
-from crosswind.client.retries import NoAnswer, Tries
+from crosswind.client.retries import NoAnswer, Tries, is_for_later
 from crosswind.client.trace import trace_fields, trace_id
 from crosswind.data.schema.errors import (
     ConflictError,
@@ -31,7 +31,7 @@ ANSWER_BYTES = 64 * 1024 * 1024  # the trials of the largest study
 FILE_BYTES = 1024 * 1024 * 1024  # of a run of millions of steps
 FILE_SECONDS = 3600.0
 ROWS_MAX = 500  # of a part of a list
-OK, CREATED, FORBIDDEN, UNKNOWN, CONFLICT, TOO_MANY, SERVER_FAULT = 200, 201, 403, 404, 409, 429, 500
+OK, CREATED, FORBIDDEN, UNKNOWN, CONFLICT, SERVER_FAULT = 200, 201, 403, 404, 409, 500
 GIVING_UP: ContextVar[GivingUp | None] = ContextVar("GIVING_UP", default=None)  # of whoever waits for the answers
 
 
@@ -134,7 +134,7 @@ class Server:
             raise UnavailableError(
                 f"{self.url} does not answer: {cause_of(outcome.error)} ({tries})"
             ) from outcome.error
-        if outcome.status == TOO_MANY or outcome.status >= SERVER_FAULT:
+        if is_for_later(outcome) or outcome.status >= SERVER_FAULT:
             later = f", asks to wait {outcome.retry_after_seconds:g} s" if outcome.retry_after_seconds else ""
             raise UnavailableError(f"{self._detail(outcome)} ({tries}{later}, trace {trace_id(traced)})")
         return outcome

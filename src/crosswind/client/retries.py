@@ -9,6 +9,7 @@ from crosswind.ingest.ship.client import Answer
 TRIES = 4
 FIRST_SECONDS = 0.2
 AGAIN = frozenset({408, 429, 502, 503, 504})  # statuses after which the same request may succeed
+IN_PROGRESS = "/problems/in-progress"  # the type of a 409: the first request under the same key is not done yet
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,11 @@ class NoAnswer:
 
     error: Exception
     may_repeat: bool
+
+
+def is_for_later(answer: Answer) -> bool:
+    """Return whether the same request may succeed later."""
+    return answer.status in AGAIN or str(answer.said.get("type", "")).endswith(IN_PROGRESS)
 
 
 @dataclass
@@ -33,7 +39,7 @@ class Tries:
         self.number += 1
         if isinstance(outcome, NoAnswer):
             return outcome.may_repeat and self._pause(0.0)
-        return outcome.status in AGAIN and self.is_repeatable and self._pause(outcome.retry_after_seconds)
+        return is_for_later(outcome) and self.is_repeatable and self._pause(outcome.retry_after_seconds)
 
     def _pause(self, asked_seconds: float) -> bool:
         """Wait, unless that was the last try or the wait would outlast the call."""
