@@ -99,20 +99,18 @@ class Server:
             self._object(answer)
         return answer
 
-    def post(
-        self, path: str, body: Mapping[str, Any], *, key: str | None = None, is_repeatable: bool = False
-    ) -> Mapping[str, Any]:
-        """Return the object that answers this body.
+    def post(self, path: str, body: Mapping[str, Any], *, key: str | None = None) -> Mapping[str, Any]:
+        """Return the object that answers this body, the first answer if the request has to be sent again.
 
-        It is sent again after a failure if that is harmless: with an Idempotency-Key, or where it changes nothing when
-        repeated. Raises: as `get`.
+        It has an Idempotency-Key, by default one of its own. Raises: as `get`.
         """
-        try:
-            content = json.dumps(body, allow_nan=False).encode()
-        except ValueError as error:
-            raise InvalidInputError(f"{path}: expected finite numbers: {error}") from error
-        sent = {"Content-Type": "application/json", **({"Idempotency-Key": key} if key else {})}
-        return self._object(self._answer(Request("POST", path, content, sent, is_repeatable or key is not None)))
+        sent = {"Content-Type": "application/json", "Idempotency-Key": key or os.urandom(16).hex()}
+        return self._object(self._answer(Request("POST", path, _json(path, body), sent)))
+
+    def post_once(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the object that answers this body, which is never sent again once it may have arrived; as `post`."""
+        sent = {"Content-Type": "application/json"}
+        return self._object(self._answer(Request("POST", path, _json(path, body), sent, is_repeatable=False)))
 
     def malformed(self, error: Exception) -> MalformedError:
         """Return the error for an answer that is not Crosswind's."""
@@ -189,6 +187,8 @@ def segment(name: str) -> str:
     return quote(name, safe="")
 
 
-def new_key() -> str:
-    """Return a new Idempotency-Key."""
-    return os.urandom(16).hex()
+def _json(path: str, body: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except ValueError as error:
+        raise InvalidInputError(f"{path}: expected finite numbers: {error}") from error

@@ -132,15 +132,11 @@ class RemoteRows:
 
     def share_run(self, run_id: str, *, shared: bool) -> bool:
         """As POST /v1/runs/{run_id}:share."""
-        return bool(
-            self.server.post(f"/v1/runs/{segment(run_id)}:share", {"shared": shared}, is_repeatable=True)["shared"]
-        )
+        return bool(self.server.post(f"/v1/runs/{segment(run_id)}:share", {"shared": shared})["shared"])
 
     def share_study(self, study: str, *, shared: bool) -> bool:
         """As POST /v1/studies/{study_id}:share."""
-        return bool(
-            self.server.post(f"/v1/studies/{segment(study)}:share", {"shared": shared}, is_repeatable=True)["shared"]
-        )
+        return bool(self.server.post(f"/v1/studies/{segment(study)}:share", {"shared": shared})["shared"])
 
     def delete_run(self, run_id: str) -> int:
         """As POST /v1/runs/{run_id}:delete."""

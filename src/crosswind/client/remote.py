@@ -256,7 +256,7 @@ class Remote:
         return [self._decoded(kind, row) for row in lists[0]]
 
     def _post(self, kind: type[T], path: str, body: Mapping[str, Any]) -> T:
-        return self._decoded(kind, self._server.post(path, body, is_repeatable=True))  # it only asks
+        return self._decoded(kind, self._server.post(path, body))
 
     def _decoded(self, kind: type[T], said: Mapping[str, Any]) -> T:
         try:
