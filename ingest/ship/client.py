@@ -27,6 +27,7 @@ class Answer:
     codings: tuple[str, ...] = ()
     content: bytes = b""
     link: str = ""  # to what belongs to it, such as the next part of a list
+    stream: HTTPResponse | None = None  # where the content is left to be read
 
 
 class Client:

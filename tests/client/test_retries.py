@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from tests.client.faulty import Does, Faulty, answer, faulty
@@ -15,7 +16,7 @@ from crosswind.client.remote import Remote
 from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.client.tokens import RemoteTokens
 from crosswind.data.schema.access import Principal, PrincipalKind
-from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, NotFoundError, UnavailableError
 from crosswind.data.schema.question import Question
 
 BUSY = answer(503, '{"detail": "busy"}', Retry_After="0")
@@ -144,3 +145,24 @@ def test_a_child_has_connections_of_its_own() -> None:
         assert os.waitpid(child, 0)[1] == 0
         client.runs()
     assert server.connections == 2
+
+
+def test_an_export_is_written_as_it_comes_and_tried_again_until_it_begins(tmp_path: Path) -> None:
+    with faulty(BUSY, Does(resets=True), Does(answer(200, "PK" * 100_000).sends)) as server, remote_of(server) as client:
+        client.own.export_run("r", tmp_path / "r.zip")
+    assert (tmp_path / "r.zip").read_bytes() == b"PK" * 100_000
+    assert len(server.requests) == 3
+
+
+def test_an_export_that_breaks_off_leaves_no_file(tmp_path: Path) -> None:
+    whole = answer(200, "PK" * 100_000).sends
+    broken = pytest.raises(UnavailableError, match="the answer broke off")
+    with faulty(Does(whole[:-10], closes=True)) as server, remote_of(server) as client, broken:
+        client.own.export_run("r", tmp_path / "r.zip")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_that_is_refused_says_why(tmp_path: Path) -> None:
+    missing = answer(404, '{"detail": "run r is not stored"}')
+    with faulty(missing) as server, remote_of(server) as client, pytest.raises(NotFoundError, match="not stored"):
+        client.own.export_run("r", tmp_path / "r.zip")

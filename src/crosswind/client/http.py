@@ -1,11 +1,13 @@
 """Requests to a server, and its refusals as errors; by the standard library alone."""
 
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -45,6 +47,7 @@ class Request:
     fields: Mapping[str, str] = field(default_factory=dict)
     is_repeatable: bool = True
     at_most: int = ANSWER_BYTES  # of the answer
+    stream_over: Connection | None = None  # that has an answer which is left to be read
 
 
 class Server:
@@ -87,10 +90,6 @@ class Server:
             if (cursor := part.get("next")) is None:
                 return
 
-    def content(self, path: str) -> bytes:
-        """Return what is at this path, which is no JSON. Raises: as `get`."""
-        return self.read(path, {}, accept="*/*").content
-
     def read(self, path: str, query: Mapping[str, object | None], *, accept: str) -> Answer:
         """Return the answer at this path in the best of these formats. Raises: as `get`."""
         request = Request("GET", whole(path, query), fields={"Accept": accept}, at_most=FILE_BYTES)
@@ -98,6 +97,19 @@ class Server:
         if answer.status != OK:
             self._object(answer)
         return answer
+
+    @contextmanager
+    def stream(
+        self, path: str, query: Mapping[str, object | None], fields: Mapping[str, str]
+    ) -> Iterator[HTTPResponse]:
+        """Yield what is at this path, to be read as it comes; it is tried again until it begins. Raises: as `get`."""
+        with closing(self._connections.fresh()) as connection:
+            request = Request("GET", whole(path, query), fields=fields, stream_over=connection)
+            answer = self._answer(request, math.inf)
+            if answer.stream is None:
+                self._object(answer)
+                raise self.malformed(ValueError(f"status {answer.status}"))
+            yield answer.stream
 
     def post(self, path: str, body: Mapping[str, Any], *, key: str | None = None) -> Mapping[str, Any]:
         """Return the object that answers this body, the first answer if the request has to be sent again.
@@ -138,16 +150,26 @@ class Server:
         return outcome
 
     def _outcome(self, request: Request, call: Call) -> Answer | NoAnswer:
-        connection = self._connections.take() if request.is_repeatable else self._connections.fresh()
+        connection = request.stream_over or (
+            self._connections.take() if request.is_repeatable else self._connections.fresh()
+        )
         try:
             connection.open(call)
         except (OSError, HTTPException) as error:
             return NoAnswer(error, may_repeat=True)
         try:
-            return self._exchanged(connection, request, call)
+            return (self._begun if request.stream_over else self._exchanged)(connection, request, call)
         except (OSError, HTTPException) as error:
+            connection.close()
             has_time = not isinstance(error, TimeoutError)  # a server that is slow would begin the same work again
             return NoAnswer(error, may_repeat=request.is_repeatable and has_time)
+
+    def _begun(self, connection: Connection, request: Request, call: Call) -> Answer:
+        response = connection.exchange(request.method, request.path, request.body, request.fields, call=call)
+        if response.status == OK:
+            return Answer(response.status, stream=response)
+        with closing(connection), response:
+            return read_answer(response, request.at_most)
 
     def _exchanged(self, connection: Connection, request: Request, call: Call) -> Answer:
         is_kept = False
