@@ -148,7 +148,8 @@ def test_a_child_has_connections_of_its_own() -> None:
 
 
 def test_an_export_is_written_as_it_comes_and_tried_again_until_it_begins(tmp_path: Path) -> None:
-    with faulty(BUSY, Does(resets=True), Does(answer(200, "PK" * 100_000).sends)) as server, remote_of(server) as client:
+    script = BUSY, Does(resets=True), answer(200, "PK" * 100_000)
+    with faulty(*script) as server, remote_of(server) as client:
         client.own.export_run("r", tmp_path / "r.zip")
     assert (tmp_path / "r.zip").read_bytes() == b"PK" * 100_000
     assert len(server.requests) == 3
