@@ -26,7 +26,6 @@ class Answer:
     retry_after_seconds: float = 0.0
     codings: tuple[str, ...] = ()
     content: bytes = b""
-    link: str = ""  # to what belongs to it, such as the next part of a list
     stream: HTTPResponse | None = None  # where the content is left to be read
 
 
@@ -90,7 +89,6 @@ def read_answer(response: HTTPResponse, at_most: int) -> Answer:
         _wait_seconds(response.headers),
         tuple(filter(None, names)),
         b"" if said else content,
-        response.headers.get("Link", ""),
     )
 
 

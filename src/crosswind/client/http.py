@@ -30,8 +30,6 @@ from crosswind.ingest.ship.connection import Connection
 from crosswind.ingest.ship.token import ship_token
 
 ANSWER_BYTES = 64 * 1024 * 1024  # the trials of the largest study
-FILE_BYTES = 1024 * 1024 * 1024  # of a run of millions of steps
-FILE_SECONDS = 3600.0
 ROWS_MAX = 500  # of a part of a list
 OK, CREATED, FORBIDDEN, UNKNOWN, CONFLICT, SERVER_FAULT = 200, 201, 403, 404, 409, 500
 GIVING_UP: ContextVar[GivingUp | None] = ContextVar("GIVING_UP", default=None)  # of whoever waits for the answers
@@ -46,7 +44,6 @@ class Request:
     body: bytes | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
     is_repeatable: bool = True
-    at_most: int = ANSWER_BYTES  # of the answer
     stream_over: Connection | None = None  # that has an answer which is left to be read
 
 
@@ -90,14 +87,6 @@ class Server:
             if (cursor := part.get("next")) is None:
                 return
 
-    def read(self, path: str, query: Mapping[str, object | None], *, accept: str) -> Answer:
-        """Return the answer at this path in the best of these formats. Raises: as `get`."""
-        request = Request("GET", whole(path, query), fields={"Accept": accept}, at_most=FILE_BYTES)
-        answer = self._answer(request, FILE_SECONDS)
-        if answer.status != OK:
-            self._object(answer)
-        return answer
-
     @contextmanager
     def stream(
         self, path: str, query: Mapping[str, object | None], fields: Mapping[str, str]
@@ -105,7 +94,7 @@ class Server:
         """Yield what is at this path, to be read as it comes; it is tried again until it begins. Raises: as `get`."""
         with closing(self._connections.fresh()) as connection:
             request = Request("GET", whole(path, query), fields=fields, stream_over=connection)
-            answer = self._answer(request, math.inf)
+            answer = self._answer(request)
             if answer.stream is None:
                 self._object(answer)
                 raise self.malformed(ValueError(f"status {answer.status}"))
@@ -132,9 +121,9 @@ class Server:
         """Close the connections; a later request opens another one."""
         self._connections.close()
 
-    def _answer(self, request: Request, seconds: float | None = None) -> Answer:
+    def _answer(self, request: Request) -> Answer:
         """Return the answer. Raises: UnavailableError without one, or where the server is busy or fails."""
-        call = Call(seconds or self._deadline_seconds, GIVING_UP.get())
+        call = Call(math.inf if request.stream_over else self._deadline_seconds, GIVING_UP.get())
         tries, traced = Tries(call, request.is_repeatable), trace_fields()
         whole_request = replace(request, fields={**self._credentials, **traced, **request.fields})
         outcome = self._outcome(whole_request, call)
@@ -169,13 +158,13 @@ class Server:
         if response.status == OK:
             return Answer(response.status, stream=response)
         with closing(connection), response:
-            return read_answer(response, request.at_most)
+            return read_answer(response, ANSWER_BYTES)
 
     def _exchanged(self, connection: Connection, request: Request, call: Call) -> Answer:
         is_kept = False
         try:
             with connection.exchange(request.method, request.path, request.body, request.fields, call=call) as response:
-                answer = read_answer(response, request.at_most)
+                answer = read_answer(response, ANSWER_BYTES)
                 call.giving_up.waits_at(None)
                 is_kept = not (response.will_close or response.length)
         finally:

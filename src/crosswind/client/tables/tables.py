@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from http.client import HTTPException
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import parse_qs, urlsplit
@@ -15,11 +16,13 @@ from crosswind.client.tables.trial_rows import TrialRow
 from crosswind.data.schema.answers.jobs import ListedJob
 from crosswind.data.schema.answers.nodes import NodeState
 from crosswind.data.schema.answers.runs import RunOutcome
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.question import HOUR_SECONDS
 from crosswind.data.schema.steps import STEP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from http.client import HTTPResponse
 
     import pyarrow as pa
 
@@ -191,17 +194,29 @@ class RemoteTables:
 
     def _parts(self, name: str, path: str, query: Mapping[str, object | None], schema: pa.Schema) -> Iterator[pa.Table]:
         """Yield the parts of a list, in Arrow as long as they come so."""
-        import pyarrow as pa  # noqa: PLC0415 - heavy
-
         cursor: str | None = None
         while True:
-            answer = self.server.read(path, {**query, "cursor": cursor}, accept=WANTED)
-            if answer.media_type != ARROW:
+            with self.server.stream(path, {**query, "cursor": cursor}, {"Accept": WANTED}) as answer:
+                is_arrow = answer.headers.get_content_type() == ARROW
+                if is_arrow:
+                    yield from self._arrow_parts(answer)
+            if not is_arrow:
                 yield from self._json_parts(name, path, query, schema)  # of a server without that format
                 return
-            yield pa.ipc.open_stream(answer.content).read_all()
-            if (cursor := _cursor(answer.link)) is None:
+            if (cursor := _cursor(answer.headers.get("Link", ""))) is None:
                 return
+
+    def _arrow_parts(self, answer: HTTPResponse) -> Iterator[pa.Table]:
+        """Yield the batches of an answer as they come, after a part that has its columns alone."""
+        import pyarrow as pa  # noqa: PLC0415 - heavy
+
+        try:
+            batches = pa.ipc.open_stream(answer)
+            yield batches.schema.empty_table()
+            for batch in batches:
+                yield pa.Table.from_batches([batch])
+        except (pa.ArrowException, OSError, HTTPException) as error:
+            raise UnavailableError(f"{self.server.url}: the answer broke off: {error}") from error
 
     def _json_parts(
         self, name: str, path: str, query: Mapping[str, object | None], schema: pa.Schema
