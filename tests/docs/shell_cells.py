@@ -32,7 +32,7 @@ Picture = Callable[[go.Figure], str]
 
 @dataclass(frozen=True)
 class Shown:
-    """What a cell answers: the object, and its formats by media type."""
+    """The answer of a cell: the object, and its formats by media type."""
 
     answer: object
     formats: Mapping[str, str]
