@@ -58,6 +58,7 @@ from crosswind.api.series_intake import SeriesIntake, series_rules
 from crosswind.api.settings import ServerSettings
 from crosswind.api.telemetry import RequestCounts, Telemetry
 from crosswind.api.workers import AT_ONCE, Workers
+from crosswind.client.fitted import Fitted
 from crosswind.client.local import Local
 from crosswind.data.lake.skipped import Skipped
 from crosswind.data.sql.process import SqlProcesses
@@ -94,9 +95,12 @@ def create_app(
     app.state.client = client = Local(
         store,
         compute=AnswerCache(),
-        intensity=lambda: settings.intensity,
-        fresh_seconds=FRESH_SECONDS,
-        weather_fresh_seconds=WEATHER_FRESH_SECONDS,
+        fitted=Fitted(
+            store,
+            intensity=lambda: settings.intensity,
+            fresh_seconds=FRESH_SECONDS,
+            weather_fresh_seconds=WEATHER_FRESH_SECONDS,
+        ),
         sql_processes=SqlProcesses(keeps=True),
     )
     app.state.page_client = client.with_compute(BackgroundAnswers(client.compute))

@@ -8,17 +8,29 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from crosswind import DEADLINE_SECONDS
 from crosswind.client.decoding import decode
 from crosswind.client.http import Server, segment
-from crosswind.client.protocol import HOUR_SECONDS, LISTED
+from crosswind.client.protocol import LISTED
 from crosswind.data.schema import answers
-from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS, LikeRun, Price, Question, Scales
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.question import (
+    HOUR_SECONDS,
+    HOURS_MAX,
+    RANKED_RUNS,
+    REGRESSION_RUNS,
+    LikeRun,
+    Price,
+    Question,
+    Scales,
+)
 from crosswind.data.schema.run import RunState
 
 if TYPE_CHECKING:
     from crosswind.client.own_rows import RemoteRows
     from crosswind.client.remote_studies import RemoteStudyService
     from crosswind.client.sql import RemoteSql
+    from crosswind.client.tables.tables import Tables
 
 ROWS_MAX = 500  # of one part of a list
 PEERS_MAX = 10_000  # that a server lists at most
@@ -28,16 +40,22 @@ T = TypeVar("T")
 class Remote:
     """The `Client` of a server; also raises MalformedError where something else than Crosswind answers."""
 
-    def __init__(self, url: str, token: str | None = None) -> None:
-        self._server = Server(url, token)
-        self._token = token
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        ca_file: str | None = None,
+        deadline_seconds: float = DEADLINE_SECONDS,
+    ) -> None:
+        self._server = Server(url, token, ca_file=ca_file, deadline_seconds=deadline_seconds)
 
     @cached_property
     def studies(self) -> RemoteStudyService:
         """The server's studies."""
         from crosswind.client.remote_studies import RemoteStudyService  # noqa: PLC0415 - 30 ms that few need
 
-        return RemoteStudyService(self._server.url, token=self._token)
+        return RemoteStudyService(self._server)
 
     @property
     def own(self) -> RemoteRows:
@@ -52,6 +70,15 @@ class Remote:
         from crosswind.client.sql import RemoteSql  # noqa: PLC0415 - as above
 
         return RemoteSql(self._server)
+
+    @property
+    def tables(self) -> Tables:
+        """Whole lists there as tables."""
+        try:
+            from crosswind.client.tables.tables import RemoteTables  # noqa: PLC0415 - as above
+        except ModuleNotFoundError as error:
+            raise UnavailableError(f"tables need {error.name}: pip install 'crosswind[tables]'") from error
+        return RemoteTables(self._server, self.studies.trials)
 
     def runs(
         self,
@@ -203,7 +230,8 @@ class Remote:
         return self._get(answers.studies.Disturbance, f"{self.studies.path(study)}/runs/{segment(run_id)}/disturbance")
 
     def close(self) -> None:
-        """Nothing to give back: every request has a connection of its own."""
+        """Close the connections."""
+        self._server.close()
 
     def __enter__(self) -> Self:
         return self
