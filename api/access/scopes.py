@@ -50,6 +50,7 @@ NEEDS: Mapping[str, Need | None] = {
     **{f"GET /v1/jobs{path}": READ for path in ("", "/{job_id}", "/{job_id}/nodes")},
     **{f"GET /v1/{noun}": READ for noun in ("run-outcomes", "nodes", "weather", "counters", "interference")},
     **{f"GET /v1/{noun}": READ for noun in ("stragglers", "regressions", "checks", "operations/{operation_id}")},
+    **{f"GET /v1/{noun}": READ for noun in ("metrics", "series", "series/points")},
     **{f"GET /v1/models{path}": READ for path in ("", "/{name}", "/{name}/versions/{version}")},
     **{f"POST /v1/models/{{name}}{act}": ADMIN for act in ("/versions/{version}:promote", ":rollback", ":train")},
     **{f"POST /v1/ingest/{kind}": INGEST for kind in ("batches", "prometheus", "otlp/v1/metrics")},

@@ -39,11 +39,22 @@ QUERIES = {
     "/v1/weather": ["system=lab&workload=gpt", "system=lab&workload=WHO-work"],
     **{f"/v1/{noun}": ["system=lab", "workload=WHO-work"] for noun in ("counters", "interference", "stragglers")},
 }
+TIMES = "from=2026-01-01&to=2100-01-01&step=7d"
+OF_WHOM = ("node=WHO-node0", "run=WHO-run23", "job=WHO-job23", "job=WHO-job23&system=lab")
 ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is tried, WHO for whom it is about
     **{f"/{page}{form}": [f"/{page}{form}"] for page in PAGES for form in ("", ".json")},
     **{f"/runs/{{run_id}}{form}": [f"/runs/{RUN}{form}"] for form in ("", ".json")},
     **{f"/v1/{noun}": [f"/v1/{noun}"] for noun in LISTS},
     **{f"/v1/runs/{{run_id}}/{part}": [f"/v1/runs/{RUN}/{part}"] for part in OF_RUN},
+    **{
+        path: [
+            f"{path}?metric=collector.up&{TIMES}",
+            *(f"{path}?metric=collector.up&{TIMES}&{whom}" for whom in OF_WHOM),
+            *(f"{path}?metric=step.duration_seconds&{TIMES}&{whom}" for whom in OF_WHOM[1:]),
+        ]
+        for path in ("/v1/series", "/v1/series/points")
+    },
+    "/v1/metrics": ["/v1/metrics"],
     "/v1/runs": ["/v1/runs"],
     "/v1/runs/{run_id}": [f"/v1/runs/{RUN}"],
     "/v1/runs/{run_id}/remaining": [f"/v1/runs/{RUN}/remaining?total_steps=20"],

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from collections.abc import Iterator
     from types import TracebackType
 
+    from crosswind.client.fleet import LocalFleet
     from crosswind.client.own_rows import LocalRows
     from crosswind.data.schema.access import RowRule
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
@@ -156,6 +157,13 @@ class Local:
         from crosswind.client.own_rows import LocalRows
 
         return LocalRows.of_process(self.store)
+
+    @property
+    def fleet(self) -> LocalFleet:
+        """Systems, their nodes and stored metrics."""
+        from crosswind.client.fleet import LocalFleet
+
+        return LocalFleet(self)
 
     def runs(
         self,

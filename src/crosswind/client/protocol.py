@@ -9,6 +9,7 @@ from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RU
 if TYPE_CHECKING:  # 70 ms that a verb does not need
     from types import TracebackType
 
+    from crosswind.client.fleet import Fleet
     from crosswind.client.own_rows import OwnRows
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
     from crosswind.data.schema.answers.checks import SystemChecks
@@ -44,6 +45,11 @@ class Client(Protocol):
     @property
     def own(self) -> OwnRows:
         """The acts on rows that are one's own."""
+        ...
+
+    @property
+    def fleet(self) -> Fleet:
+        """The questions about systems, their nodes and stored metrics."""
         ...
 
     def runs(

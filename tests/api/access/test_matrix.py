@@ -89,6 +89,9 @@ GET /v1/jobs
 GET /v1/jobs/{job_id}
 GET /v1/jobs/{job_id}/nodes
 GET /v1/nodes
+GET /v1/metrics
+GET /v1/series
+GET /v1/series/points
 GET /v1/weather
 GET /v1/counters
 GET /v1/interference
