@@ -9,9 +9,10 @@ from crosswind.data.schema.answers.fields import rfc3339
 
 if TYPE_CHECKING:
     from crosswind.client.answers import Answers
-    from crosswind.client.local import Local
+    from crosswind.client.compute import Compute
     from crosswind.data.schema.answers.series import SeriesAnswer, StoredMetric
     from crosswind.data.schema.series_question import SeriesQuestion
+    from crosswind.data.store.store import Store
 
 
 class Fleet(Protocol):
@@ -30,19 +31,20 @@ class Fleet(Protocol):
 class LocalFleet:
     """The `Fleet` of a store."""
 
-    client: Local
+    store: Store
+    compute: Compute
 
     def metrics(self) -> tuple[StoredMetric, ...]:
         """As `Fleet.metrics`."""
         from crosswind.data.store.metrics.stored import stored_metrics  # noqa: PLC0415 - heavy
 
-        return stored_metrics(self.client.store.lake)
+        return stored_metrics(self.store.lake)
 
     def series(self, question: SeriesQuestion) -> SeriesAnswer:
         """As `Fleet.series`."""
         from crosswind.data.store.metrics.series import series  # noqa: PLC0415 - heavy
 
-        return series(self.client.store, question)
+        return series(self.store, question)
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
+from crosswind.client.compute import Compute, Explain, compute_anew, explain_anew
 from crosswind.client.protocol import HOUR_SECONDS, LISTED
 from crosswind.client.run_names import run_named
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS, LikeRun, Price, Question, Scales
-from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.run import RunState
 from crosswind.data.store.jobs import JobFilter
 from crosswind.data.store.store import Store
 
@@ -42,32 +43,6 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from crosswind.models.shared_work import SharedWork
     from crosswind.models.tuner.service.catalog import CatalogStudyService
     from crosswind.settings import Settings
-
-P = ParamSpec("P")
-T = TypeVar("T")
-Explain = Callable[[Store, Sequence[Run]], "Mapping[str, Explanation]"]
-
-
-class Compute(Protocol):
-    """Computes the answer of a function about a store, or takes it from a cache."""
-
-    def __call__(
-        self, store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Return the answer; the arguments are hashable."""
-        ...
-
-
-def compute_anew(store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Return the answer, without a cache."""
-    return question(store, *args, **kwargs)
-
-
-def explain_anew(store: Store, runs: Sequence[Run]) -> Mapping[str, Explanation]:
-    """Return an explanation of each of the runs by id, without a cache."""
-    from crosswind.models.explain.explain import explain_runs
-
-    return explain_runs(store, runs)
 
 
 @dataclass
@@ -163,7 +138,7 @@ class Local:
         """Systems, their nodes and stored metrics."""
         from crosswind.client.fleet import LocalFleet
 
-        return LocalFleet(self)
+        return LocalFleet(self.store, self.compute)
 
     def runs(
         self,
