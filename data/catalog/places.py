@@ -91,6 +91,15 @@ class Places:
                 names.setdefault(node, set()).add(name)
         return names
 
+    def names_of(self, node: str) -> set[str]:
+        """Return all names by which a node goes, at schedulers and in samples, this one included."""
+        names = {node}
+        for table in (tables.allocations, tables.placements):
+            is_it = or_(table.c.node == node, table.c.sampled_as == node)
+            for pair in self._connection.execute(select(table.c.node, table.c.sampled_as).where(is_it).distinct()):
+                names.update(pair)
+        return names
+
     def placements_of_job(self, job_id: str, *, system: str | None = None) -> list[Placement]:
         """The processes that were ranks of this job."""
         where = tables.placements.c.job_id == job_id

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
-from tests.api.two_users import ANN, COHORT, MARK, NUMBER, RANKS, RUNS, SPACE, asking_as, fill
+from tests.api.two_users import ANN, COHORT, COMMON, MARK, NUMBER, RANKS, RUNS, SPACE, asking_as, fill
 
 from crosswind.api.access.scopes import methods
 from crosswind.api.app import create_app, routes_of
@@ -55,6 +55,13 @@ ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is trie
         for path in ("/v1/series", "/v1/series/points")
     },
     "/v1/metrics": ["/v1/metrics"],
+    "/v1/systems": ["/v1/systems"],
+    "/v1/systems/{system}": ["/v1/systems/lab"],
+    "/v1/nodes/{node}": ["/v1/nodes/WHO-node0", "/v1/nodes/WHO-node0.lab", f"/v1/nodes/{COMMON}"],
+    "/v1/nodes/{node}/history": [
+        f"/v1/nodes/WHO-node0/history?{TIMES.partition('&step')[0]}",
+        f"/v1/nodes/{COMMON}/history?{TIMES.partition('&step')[0]}",
+    ],
     "/v1/runs": ["/v1/runs"],
     "/v1/runs/{run_id}": [f"/v1/runs/{RUN}"],
     "/v1/runs/{run_id}/remaining": [f"/v1/runs/{RUN}/remaining?total_steps=20"],

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
         nodes,
         predictions,
         runs,
+        series,
         stragglers,
         studies,
+        systems,
         weather,
     )
 
@@ -32,8 +34,10 @@ __all__ = [
     "nodes",
     "predictions",
     "runs",
+    "series",
     "stragglers",
     "studies",
+    "systems",
     "weather",
 ]
 

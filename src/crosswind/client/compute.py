@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
+from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
 
 if TYPE_CHECKING:
     from crosswind.data.schema.answers.explanations import Explanation
-    from crosswind.data.schema.run import Run
 
 P = ParamSpec("P")
 T = TypeVar("T")

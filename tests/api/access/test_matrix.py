@@ -89,6 +89,10 @@ GET /v1/jobs
 GET /v1/jobs/{job_id}
 GET /v1/jobs/{job_id}/nodes
 GET /v1/nodes
+GET /v1/nodes/{node}
+GET /v1/nodes/{node}/history
+GET /v1/systems
+GET /v1/systems/{system}
 GET /v1/metrics
 GET /v1/series
 GET /v1/series/points
@@ -159,6 +163,7 @@ ENTRIES: Mapping[str, Scope | None] = {
     for route in lines.strip().splitlines()
 }
 PARTS = {"run_id": "none", "job_id": "none", "study_id": "none", "trial_id": "none", "operation_id": "none"}
+PARTS |= {"node": "none", "system": "none"}
 PARTS |= {"name": "forbidden", "version": "1", "token_id": "none", "pseudonym": "none"}
 OF_FORBIDDEN_ACTS = {  # routes that also look at who asks, and at what for
     *("POST /v1/tokens", "POST /v1/tokens:link", "POST /v1/tokens:job"),
