@@ -51,6 +51,8 @@ NEEDS: Mapping[str, Need | None] = {
     **{f"GET /v1/{noun}": READ for noun in ("run-outcomes", "nodes", "weather", "counters", "interference")},
     **{f"GET /v1/{noun}": READ for noun in ("stragglers", "regressions", "checks", "operations/{operation_id}")},
     **{f"GET /v1/{noun}": READ for noun in ("metrics", "series", "series/points", "systems", "systems/{system}")},
+    **{f"GET /v1/cohorts{path}": READ for path in ("", "/{cohort_id}", "/{cohort_id}/runs", "/{cohort_id}/comparison")},
+    **{f"POST /v1/cohorts{path}": TUNE for path in ("", "/{cohort_id}:share", "/{cohort_id}:delete")},
     **{f"GET /v1/nodes/{{node}}{part}": READ for part in ("", "/history")},
     **{f"GET /v1/models{path}": READ for path in ("", "/{name}", "/{name}/versions/{version}")},
     **{f"POST /v1/models/{{name}}{act}": ADMIN for act in ("/versions/{version}:promote", ":rollback", ":train")},

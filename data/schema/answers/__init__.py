@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from crosswind.data.schema.answers import (
         advice,
         checks,
+        cohorts,
         effects,
         energy,
         explanations,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "advice",
     "checks",
+    "cohorts",
     "effects",
     "energy",
     "explanations",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from collections.abc import Iterator
     from types import TracebackType
 
+    from crosswind.client.cohorts import LocalCohorts
     from crosswind.client.fleet import LocalFleet
     from crosswind.client.own_rows import LocalRows
     from crosswind.data.schema.access import RowRule
@@ -139,6 +140,13 @@ class Local:
         from crosswind.client.fleet import LocalFleet
 
         return LocalFleet(self.store, self.compute)
+
+    @property
+    def cohorts(self) -> LocalCohorts:
+        """Saved selections of runs."""
+        from crosswind.client.cohorts import LocalCohorts
+
+        return LocalCohorts(self.store, self.compute)
 
     def runs(
         self,

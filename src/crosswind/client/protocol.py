@@ -9,6 +9,7 @@ from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RU
 if TYPE_CHECKING:  # 70 ms that a verb does not need
     from types import TracebackType
 
+    from crosswind.client.cohorts import Cohorts
     from crosswind.client.fleet import Fleet
     from crosswind.client.own_rows import OwnRows
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
@@ -50,6 +51,11 @@ class Client(Protocol):
     @property
     def fleet(self) -> Fleet:
         """The questions about systems, their nodes and stored metrics."""
+        ...
+
+    @property
+    def cohorts(self) -> Cohorts:
+        """Saved selections of runs."""
         ...
 
     def runs(

@@ -15,6 +15,7 @@ from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RU
 from crosswind.data.schema.run import RunState
 
 if TYPE_CHECKING:
+    from crosswind.client.cohorts import RemoteCohorts
     from crosswind.client.fleet import RemoteFleet
     from crosswind.client.own_rows import RemoteRows
     from crosswind.client.remote_studies import RemoteStudyService
@@ -50,6 +51,13 @@ class Remote:
         from crosswind.client.fleet import RemoteFleet  # noqa: PLC0415 - as above
 
         return RemoteFleet(self._answers)
+
+    @property
+    def cohorts(self) -> RemoteCohorts:
+        """Saved selections of runs."""
+        from crosswind.client.cohorts import RemoteCohorts  # noqa: PLC0415 - as above
+
+        return RemoteCohorts(self._answers)
 
     def runs(
         self,
