@@ -52,7 +52,7 @@ class Cohorts(Protocol):
         ...
 
     def compare(self, cohort_id: str, *, drift: bool = False) -> CohortComparison:
-        """How its runs differ from the others; drift: smooth drift in time counts for nothing."""
+        """The difference of its runs from the others; drift: smooth drift in time counts for nothing."""
         ...
 
     def share(self, cohort_id: str, *, shared: bool) -> ListedCohort:
