@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from crosswind.data.lake.lake import IN_MEMORY
+from crosswind.data.lake.instance import new_connection
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.series_question import Statistic
 from crosswind.data.store.metrics.steps import Steps
@@ -146,7 +146,7 @@ class Grouped:
 
         Raises: InvalidInputError where a group is of more nodes than are read at once, and cannot be put together.
         """
-        with duckdb.connect(":memory:", config=IN_MEMORY) as connection:
+        with new_connection() as connection:
             connection.register("samples", table)
             part, count = read_groups(connection, wanted, Samples("samples"), limit)
         is_apart = self.groups.keys().isdisjoint(part)

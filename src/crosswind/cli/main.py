@@ -80,7 +80,7 @@ VERBS = (
     Verb("reveal", "whose pseudonym it is; the audit keeps who asked"),
     Verb("serve", "serve pages and API"),
     Verb("token", "who may ask a server: create, list and revoke tokens, and links that log a browser in"),
-    Verb("deploy", "the files that install the agent on nodes: settings, Slurm's prolog and epilog, a systemd unit"),
+    Verb("deploy", "files that install the agent on nodes, for Slurm and systemd, and a dashboard in Grafana"),
     Verb("doctor", "what works here, what does not, and how to get it"),
     Verb("completion", "print what completes verbs and options in a shell: bash, zsh or fish"),
 )
