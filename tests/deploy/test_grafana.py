@@ -152,9 +152,9 @@ def test_variables_have_choices(values: Mapping[str, list[str]]) -> None:
 
 @pytest.mark.parametrize("panel", DASHBOARD["panels"], ids=lambda panel: panel["title"])
 def test_every_query_finds_data(client: TestClient, values: Mapping[str, list[str]], panel: Mapping[str, Any]) -> None:
-    known = {**values, "metric": ["memory.available_bytes"]}
+    filled_in = {**values, "metric": ["memory.available_bytes"]}
     for query in panel["targets"]:
-        rows = rows_of(client, query, known)
+        rows = rows_of(client, query, filled_in)
         assert rows, panel["title"]
         for column in query["columns"]:
             if column["text"] not in ("missed", "lost", "of a core", "clock error", "step CoV"):
