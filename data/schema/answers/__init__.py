@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from crosswind.data.schema.answers import (
         advice,
         checks,
+        cohorts,
         effects,
         energy,
         explanations,
@@ -16,14 +17,17 @@ if TYPE_CHECKING:
         nodes,
         predictions,
         runs,
+        series,
         stragglers,
         studies,
+        systems,
         weather,
     )
 
 __all__ = [
     "advice",
     "checks",
+    "cohorts",
     "effects",
     "energy",
     "explanations",
@@ -32,8 +36,10 @@ __all__ = [
     "nodes",
     "predictions",
     "runs",
+    "series",
     "stragglers",
     "studies",
+    "systems",
     "weather",
 ]
 

@@ -8,6 +8,8 @@ from functools import cached_property, wraps
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
+from crosswind.client.cohorts import Cohorts
+from crosswind.client.fleet import Fleet
 from crosswind.client.own_rows import OwnRows
 from crosswind.client.protocol import Client
 from crosswind.client.threads import Threads
@@ -81,6 +83,29 @@ class AsyncRows(Asynchronous[OwnRows]):
     audit = awaited(OwnRows.audit)
 
 
+class AsyncFleet(Asynchronous[Fleet]):
+    """`Fleet` for coroutines."""
+
+    metrics = awaited(Fleet.metrics)
+    series = awaited(Fleet.series)
+    systems = awaited(Fleet.systems)
+    system = awaited(Fleet.system)
+    node = awaited(Fleet.node)
+    node_history = awaited(Fleet.node_history)
+
+
+class AsyncCohorts(Asynchronous[Cohorts]):
+    """`Cohorts` for coroutines."""
+
+    create = awaited(Cohorts.create)
+    list = awaited(Cohorts.list)
+    get = awaited(Cohorts.get)
+    runs = awaited(Cohorts.runs)
+    compare = awaited(Cohorts.compare)
+    share = awaited(Cohorts.share)
+    delete = awaited(Cohorts.delete)
+
+
 class AsyncClient(Asynchronous[Client]):
     """`Client` for coroutines of asyncio or trio; an asynchronous context manager.
 
@@ -126,6 +151,16 @@ class AsyncClient(Asynchronous[Client]):
     def own(self) -> AsyncRows:
         """The acts on rows that are one's own."""
         return AsyncRows(lambda: self._client().own, self._threads)
+
+    @cached_property
+    def fleet(self) -> AsyncFleet:
+        """The questions about systems, their nodes and stored metrics."""
+        return AsyncFleet(lambda: self._client().fleet, self._threads)
+
+    @cached_property
+    def cohorts(self) -> AsyncCohorts:
+        """Saved selections of runs."""
+        return AsyncCohorts(lambda: self._client().cohorts, self._threads)
 
     async def close(self) -> None:
         """Give back what it holds open."""
