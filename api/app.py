@@ -53,6 +53,8 @@ from crosswind.api.routes import (
     victims,
     weather,
 )
+from crosswind.api.routes.fleet import cohorts, node_history, systems
+from crosswind.api.routes.fleet import series as metric_series
 from crosswind.api.security_headers import FailureHandler, SecurityHeaders, Validators
 from crosswind.api.series_intake import SeriesIntake, series_rules
 from crosswind.api.settings import ServerSettings
@@ -70,7 +72,7 @@ from crosswind.models.training.trainers import TRAINERS
 ROUTERS = (  # matched one after the other: the most frequent requests first
     *(predictions, batches, trials, parameters, health),
     *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations, own_rows),
-    *(counters, interference, sql),
+    *(counters, interference, metric_series, systems, node_history, cohorts, sql),
     *(stragglers, studies, disturbances, series, checks, tokens, problems, login),
 )
 LOOPBACK = ServerSettings()

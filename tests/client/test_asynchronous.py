@@ -13,7 +13,9 @@ from tests.client.faulty import Does, answer, faulty
 from tests.serving import answering
 
 import crosswind
-from crosswind.client.asynchronous import AsyncClient, Asynchronous, AsyncRows, AsyncStudies
+from crosswind.client.asynchronous import AsyncClient, AsyncCohorts, AsyncFleet, Asynchronous, AsyncRows, AsyncStudies
+from crosswind.client.cohorts import Cohorts
+from crosswind.client.fleet import Fleet
 from crosswind.client.own_rows import OwnRows
 from crosswind.client.protocol import Client
 from crosswind.data.schema.errors import NotFoundError, UnavailableError
@@ -127,7 +129,14 @@ def test_a_deadline_holds_for_coroutines_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "protocol"), [(AsyncClient, Client), (AsyncStudies, StudyService), (AsyncRows, OwnRows)]
+    ("kind", "protocol"),
+    [
+        (AsyncClient, Client),
+        (AsyncStudies, StudyService),
+        (AsyncRows, OwnRows),
+        (AsyncFleet, Fleet),
+        (AsyncCohorts, Cohorts),
+    ],
 )
 def test_every_method_has_an_awaited_one_of_the_same_parameters(
     kind: type[Asynchronous[object]], protocol: type

@@ -23,6 +23,7 @@ from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.answers.jobs import ListedJob
 from crosswind.data.schema.errors import NotFoundError, UnavailableError
 from crosswind.data.schema.run import RunState
+from crosswind.data.schema.series_question import SeriesQuestion
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
 from crosswind.models.tuner.service.service import Lease
@@ -58,10 +59,11 @@ def tables(client: Client) -> dict[str, Table]:
         "jobs": every.jobs(),
         "nodes": every.nodes(),
         "trials": every.trials(STUDY.name),
+        "series": every.series(SeriesQuestion(("step.duration_seconds",), runs=("toy-01",))),
     }
 
 
-@pytest.mark.parametrize("name", ["runs", "steps", "jobs", "nodes", "trials"])
+@pytest.mark.parametrize("name", ["runs", "steps", "jobs", "nodes", "trials", "series"])
 def test_both_give_the_same_tables(clients: tuple[Client, Client], name: str) -> None:
     here, there = (tables(client)[name].to_arrow() for client in clients)
     assert here.schema == there.schema
@@ -119,7 +121,7 @@ def test_all_parts_come_one_after_another(
     for name, table in tables(clients[place]).items():
         batches = list(table.batches())
         assert pa.Table.from_batches(batches, table.to_arrow().schema).to_pylist() == whole[name].to_pylist()
-        assert place or max((len(batch) for batch in batches), default=0) <= 2 or name == "trials"
+        assert place or max((len(batch) for batch in batches), default=0) <= 2 or name in ("trials", "series")
 
 
 def test_other_libraries_read_it_as_a_stream(clients: tuple[Client, Client]) -> None:

@@ -8,6 +8,8 @@ from functools import cached_property, wraps
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
+from crosswind.client.cohorts import Cohorts
+from crosswind.client.fleet import Fleet
 from crosswind.client.own_rows import OwnRows
 from crosswind.client.protocol import Client
 from crosswind.client.sql import Sql
@@ -89,6 +91,29 @@ class AsyncSql(Asynchronous[Sql]):
     tables = awaited(Sql.tables)
 
 
+class AsyncFleet(Asynchronous[Fleet]):
+    """`Fleet` for coroutines."""
+
+    metrics = awaited(Fleet.metrics)
+    series = awaited(Fleet.series)
+    systems = awaited(Fleet.systems)
+    system = awaited(Fleet.system)
+    node = awaited(Fleet.node)
+    node_history = awaited(Fleet.node_history)
+
+
+class AsyncCohorts(Asynchronous[Cohorts]):
+    """`Cohorts` for coroutines."""
+
+    create = awaited(Cohorts.create)
+    list = awaited(Cohorts.list)
+    get = awaited(Cohorts.get)
+    runs = awaited(Cohorts.runs)
+    compare = awaited(Cohorts.compare)
+    share = awaited(Cohorts.share)
+    delete = awaited(Cohorts.delete)
+
+
 class AsyncClient(Asynchronous[Client]):
     """`Client` for coroutines of asyncio or trio; an asynchronous context manager.
 
@@ -139,6 +164,16 @@ class AsyncClient(Asynchronous[Client]):
     def sql(self) -> AsyncSql:
         """SQL over the rows that may be seen."""
         return AsyncSql(lambda: self._client().sql, self._threads)
+
+    @cached_property
+    def fleet(self) -> AsyncFleet:
+        """The questions about systems, their nodes and stored metrics."""
+        return AsyncFleet(lambda: self._client().fleet, self._threads)
+
+    @cached_property
+    def cohorts(self) -> AsyncCohorts:
+        """Saved selections of runs."""
+        return AsyncCohorts(lambda: self._client().cohorts, self._threads)
 
     async def close(self) -> None:
         """Give back what it holds open."""

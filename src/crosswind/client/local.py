@@ -31,6 +31,8 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from collections.abc import Iterator, Mapping, Sequence
     from types import TracebackType
 
+    from crosswind.client.cohorts import LocalCohorts
+    from crosswind.client.fleet import LocalFleet
     from crosswind.client.own_rows import LocalRows
     from crosswind.client.sql import LocalSql
     from crosswind.client.tables.tables import Tables
@@ -132,7 +134,21 @@ class Local:
         """Whole lists as tables."""
         from crosswind.client.tables.tables import LocalTables
 
-        return LocalTables(self.store, self.studies.trials)
+        return LocalTables(self.store, self.studies.trials, self.fleet.series)
+
+    @property
+    def fleet(self) -> LocalFleet:
+        """Systems, their nodes and stored metrics."""
+        from crosswind.client.fleet import LocalFleet
+
+        return LocalFleet(self.store, self.compute)
+
+    @property
+    def cohorts(self) -> LocalCohorts:
+        """Saved selections of runs."""
+        from crosswind.client.cohorts import LocalCohorts
+
+        return LocalCohorts(self.store, self.compute)
 
     def runs(
         self,

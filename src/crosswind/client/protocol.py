@@ -9,6 +9,8 @@ from crosswind.data.schema.question import HOUR_SECONDS, HOURS_MAX, RANKED_RUNS,
 if TYPE_CHECKING:  # 70 ms that a verb does not need
     from types import TracebackType
 
+    from crosswind.client.cohorts import Cohorts
+    from crosswind.client.fleet import Fleet
     from crosswind.client.own_rows import OwnRows
     from crosswind.client.sql import Sql
     from crosswind.client.tables.tables import Tables
@@ -55,6 +57,16 @@ class Client(Protocol):
     @property
     def tables(self) -> Tables:
         """Whole lists as tables in Arrow or pandas."""
+        ...
+
+    @property
+    def fleet(self) -> Fleet:
+        """The questions about systems, their nodes and stored metrics."""
+        ...
+
+    @property
+    def cohorts(self) -> Cohorts:
+        """Saved selections of runs."""
         ...
 
     def runs(

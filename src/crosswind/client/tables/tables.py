@@ -16,6 +16,7 @@ from crosswind.client.tables.trial_rows import TrialRow
 from crosswind.data.schema.answers.jobs import ListedJob
 from crosswind.data.schema.answers.nodes import NodeState
 from crosswind.data.schema.answers.runs import RunOutcome
+from crosswind.data.schema.answers.series import SeriesPoint, points
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.question import HOUR_SECONDS
 from crosswind.data.schema.steps import STEP
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from crosswind.client.http import Server
+    from crosswind.data.schema.answers.series import SeriesAnswer
     from crosswind.data.schema.run import RunState
+    from crosswind.data.schema.series_question import SeriesQuestion
     from crosswind.data.schema.trial import TrialRecord
     from crosswind.data.store.store import Store
 
@@ -67,6 +70,10 @@ class Tables(Protocol):
         """Nodes with samples of the last so many seconds, by name: the fields of `NodeState`."""
         ...
 
+    def series(self, question: SeriesQuestion) -> Table:
+        """The course of metrics over time, a row a series and step: the fields of `SeriesPoint`."""
+        ...
+
     def trials(self, study: str) -> Table:
         """The trials of a study, oldest first; the objective as services keep it, lower is better."""
         ...
@@ -78,6 +85,7 @@ class LocalTables:
 
     store: Store
     trials_of: Callable[[str], Sequence[TrialRecord]]
+    series_of: Callable[[SeriesQuestion], SeriesAnswer]
 
     def runs(self, workload: str | None = None, system: str | None = None, *, state: RunState | None = None) -> Table:
         """As `Tables.runs`."""
@@ -148,6 +156,10 @@ class LocalTables:
 
         return Table("nodes", parts)
 
+    def series(self, question: SeriesQuestion) -> Table:
+        """As `Tables.series`."""
+        return _series(lambda: self.series_of(question))
+
     def trials(self, study: str) -> Table:
         """As `Tables.trials`."""
         return _trials(lambda: self.trials_of(study))
@@ -159,6 +171,7 @@ class RemoteTables:
 
     server: Server
     trials_of: Callable[[str], Sequence[TrialRecord]]
+    series_of: Callable[[SeriesQuestion], SeriesAnswer]
 
     def runs(self, workload: str | None = None, system: str | None = None, *, state: RunState | None = None) -> Table:
         """As GET /v1/run-outcomes."""
@@ -184,6 +197,10 @@ class RemoteTables:
     def nodes(self, since_seconds: int = HOUR_SECONDS) -> Table:
         """As GET /v1/nodes."""
         return self._table("nodes", "/v1/nodes", {"since_seconds": since_seconds}, schema_of(NodeState))
+
+    def series(self, question: SeriesQuestion) -> Table:
+        """As GET /v1/series."""
+        return _series(lambda: self.series_of(question))
 
     def trials(self, study: str) -> Table:
         """As GET /v1/studies/{study_id}/trials."""
@@ -226,6 +243,13 @@ class RemoteTables:
         yield table_of(part, schema)
         while part := list(islice(rows, PART_ROWS)):
             yield table_of(part, schema)
+
+
+def _series(read: Callable[[], SeriesAnswer]) -> Table:
+    def parts() -> Iterator[pa.Table]:
+        yield table_of(points(read()), schema_of(SeriesPoint))
+
+    return Table("series", parts)
 
 
 def _trials(read: Callable[[], Sequence[TrialRecord]]) -> Table:
