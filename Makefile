@@ -19,6 +19,7 @@ check: $(INSTALLED)  ## what CI checks before it runs the tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/client/typed_use.py
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tests/words.py api benchmarks dashboards data ingest models src tests
 

@@ -60,6 +60,8 @@ from crosswind.api.routes import (
     victims,
     weather,
 )
+from crosswind.api.routes.fleet import cohorts, node_history, systems
+from crosswind.api.routes.fleet import series as metric_series
 from crosswind.api.security_headers import FailureHandler, SecurityHeaders, Validators
 from crosswind.api.series_intake import SeriesIntake, series_rules
 from crosswind.api.settings import ServerSettings
@@ -68,6 +70,7 @@ from crosswind.api.state.recent import RecentErrors
 from crosswind.api.state.sizes import Sizes
 from crosswind.api.telemetry import RequestCounts, Telemetry
 from crosswind.api.workers import AT_ONCE, Workers, places_of
+from crosswind.client.fitted import Fitted
 from crosswind.client.local import Local
 from crosswind.data.lake.skipped import Skipped
 from crosswind.data.sql.process import SqlProcesses
@@ -79,7 +82,7 @@ from crosswind.models.training.trainers import TRAINERS
 ROUTERS = (  # matched one after the other: the most frequent requests first
     *(predictions, batches, trials, parameters, health),
     *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations, own_rows),
-    *(counters, interference, sql),
+    *(counters, interference, metric_series, systems, node_history, cohorts, sql),
     *(stragglers, studies, disturbances, series, checks, tokens, problems, login, oidc, status),
 )
 LOOPBACK = ServerSettings()
@@ -111,9 +114,12 @@ def create_app(
     app.state.client = client = Local(
         store,
         compute=AnswerCache(),
-        intensity=lambda: settings.intensity,
-        fresh_seconds=FRESH_SECONDS,
-        weather_fresh_seconds=WEATHER_FRESH_SECONDS,
+        fitted=Fitted(
+            store,
+            intensity=lambda: settings.intensity,
+            fresh_seconds=FRESH_SECONDS,
+            weather_fresh_seconds=WEATHER_FRESH_SECONDS,
+        ),
         sql_processes=SqlProcesses(keeps=True),
     )
     app.state.page_client = client.with_compute(BackgroundAnswers(client.compute))

@@ -69,7 +69,7 @@ def get_run(run_id: Id, client: ClientOf) -> MeasuredRun:
 
     with client.store.catalog.read() as session:
         run = session.runs.get(run_id)
-    energy = energy_of_run(client.store, run, client.intensity())
+    energy = energy_of_run(client.store, run, client.fitted.intensity())
     return MeasuredRun(**vars(run), run_seconds=run.seconds, energy=energy)
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine, Select, func, insert, select, text
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.audit import Audit
+from crosswind.data.catalog.cohorts import Cohorts
 from crosswind.data.catalog.injections import Injections
 from crosswind.data.catalog.judged_runs import JudgedRuns
 from crosswind.data.catalog.leases import Leases
@@ -57,6 +58,7 @@ class Session:
         self.runs = Runs(connection, rule)
         self.verdicts = Verdicts(connection)
         self.judged_runs = JudgedRuns(connection, rule)
+        self.cohorts = Cohorts(connection, rule)
         self.people = People(connection)
         self.read_files = ReadFiles(connection)
         self.positions = Positions(connection)

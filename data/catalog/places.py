@@ -82,6 +82,24 @@ class Places:
         ]
         return {str(name) for query in names for name in self._connection.execute(query).scalars()}
 
+    def sampled_names(self, nodes: Collection[str]) -> dict[str, set[str]]:
+        """Return by node the other names by which its samples go, as far as any are known."""
+        names: dict[str, set[str]] = {}
+        for table in (tables.allocations, tables.placements):
+            pair = select(table.c.node, table.c.sampled_as).where(rows.among(self._connection, table.c.node, nodes))
+            for node, name in self._connection.execute(pair.where(table.c.node != table.c.sampled_as).distinct()):
+                names.setdefault(node, set()).add(name)
+        return names
+
+    def names_of(self, node: str) -> set[str]:
+        """Return all names by which a node goes, at schedulers and in samples, this one included."""
+        names = {node}
+        for table in (tables.allocations, tables.placements):
+            is_it = or_(table.c.node == node, table.c.sampled_as == node)
+            for pair in self._connection.execute(select(table.c.node, table.c.sampled_as).where(is_it).distinct()):
+                names.update(pair)
+        return names
+
     def placements_of_job(self, job_id: str, *, system: str | None = None) -> list[Placement]:
         """The processes that were ranks of this job."""
         where = tables.placements.c.job_id == job_id

@@ -13,9 +13,11 @@ from sqlalchemy import (
     Table,
     and_,
     delete,
+    exists,
     false,
     func,
     not_,
+    or_,
     select,
     true,
     tuple_,
@@ -243,6 +245,27 @@ class Runs:
         of_system = select(tables.runs.c.nodes).where(tables.runs.c.system == system)
         newest = newest_seen(self._rule, of_system, NEWEST_FIRST, limit)
         return {node for nodes in self._connection.execute(newest).scalars() for node in nodes}
+
+    def on_nodes(self, nodes: Collection[str], within: tuple[int, int], *, looked_at: int, limit: int) -> list[Run]:
+        """Return the newest runs on any of these nodes in a time, newest first; of the newest ones before its end."""
+        begin_ns, end_ns = within
+        before = select(tables.runs).where(tables.runs.c.listed_ns <= end_ns)
+        newest = newest_seen(self._rule, before, NEWEST_FIRST, looked_at).subquery().c
+        is_meanwhile = or_(newest.ended_ns.is_(None), newest.ended_ns >= begin_ns)
+        listed = rows.unfolded(self._connection, newest.nodes)
+        is_there = exists(select(1).select_from(listed).where(listed.c.value.in_(sorted(nodes))))
+        query = select(newest.run_id).where(is_meanwhile, is_there)
+        first = query.order_by(newest.listed_ns.desc(), newest.run_id.desc()).limit(limit)
+        return self.some(self._connection.execute(first).scalars().all())[::-1]
+
+    def by_workload(self) -> list[tuple[str, str, int, int | None, int | None]]:
+        """Return by system and workload how many runs there are, when the first began, and the last ended or began."""
+        table = tables.runs
+        began = func.min(table.c.started_ns)
+        ended = func.max(func.coalesce(table.c.ended_ns, table.c.started_ns))
+        query = self._all_seen(select(table.c.system, table.c.workload, func.count(), began, ended))
+        grouped = self._connection.execute(query.group_by(table.c.system, table.c.workload))
+        return [(row[0], row[1], int(row[2]), row[3], row[4]) for row in grouped]
 
     def cohorts(self) -> list[tuple[str, int, int]]:
         """For each cohort its workload, how many runs it has, and how many of them ended well."""

@@ -8,16 +8,20 @@ from sqlalchemy import ColumnElement, FromClause, Select, Table, and_, false, or
 from crosswind.data.catalog import tables
 from crosswind.data.schema.access import RowRule
 
-OWNER = {tables.runs.name: "user", tables.studies.name: "owner"}  # the column of whoever a row belongs to
+OWNER = {
+    tables.runs.name: "user",
+    tables.studies.name: "owner",
+    tables.cohorts.name: "owner",
+}  # the column of whoever a row belongs to
 
 
 def is_seen(rule: RowRule, table: Table) -> ColumnElement[bool]:
-    """Return the condition on runs or studies that the rule lets its holder see."""
+    """Return the condition on runs, studies or saved cohorts that the rule lets its holder see."""
     return true() if rule.sees_all else or_(*ways(rule, table))
 
 
 def is_own(rule: RowRule, table: Table) -> ColumnElement[bool]:
-    """Return the condition on runs or studies that the rule's holder may change: all that they see but shared ones."""
+    """Return the condition on the same that the rule's holder may change: all that they see but shared ones."""
     return true() if rule.changes_all else or_(false(), *ways(rule, table)[1:])
 
 

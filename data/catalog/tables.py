@@ -349,3 +349,18 @@ usage = Table(
     Column("day", Integer, primary_key=True, autoincrement=False),
     Column("bytes", BigInteger, nullable=False),
 )
+
+cohorts = Table(
+    "cohorts",
+    metadata,
+    Column("cohort_id", String(64), primary_key=True),
+    Column("name", String(200), nullable=False),
+    Column("created_ns", BigInteger, nullable=False),
+    Column("run_ids", JSON(none_as_null=True)),
+    Column("conditions", JSON(none_as_null=True)),
+    Column("note", Text, nullable=False),
+    Column("owner", String(200)),
+    Column("account", String(200)),
+    Column("shared", Boolean, nullable=False, server_default=false()),
+    Index(None, "created_ns", "cohort_id"),
+)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
-from tests.api.two_users import ANN, COHORT, MARK, NUMBER, RANKS, RUNS, SPACE, asking_as, fill
+from tests.api.two_users import ANN, COHORT, COMMON, MARK, NUMBER, RANKS, RUNS, SPACE, asking_as, fill
 
 from crosswind.api.access.scopes import methods
 from crosswind.api.app import create_app, routes_of
@@ -61,11 +61,32 @@ QUERIES = {
     "/v1/weather": ["system=lab&workload=gpt", "system=lab&workload=WHO-work"],
     **{f"/v1/{noun}": ["system=lab", "workload=WHO-work"] for noun in ("counters", "interference", "stragglers")},
 }
+TIMES = "from=2026-01-01&to=2100-01-01&step=7d"
+OF_WHOM = ("node=WHO-node0", "run=WHO-run23", "job=WHO-job23", "job=WHO-job23&system=lab")
 ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is tried, WHO for whom it is about
     **{f"/{page}{form}": [f"/{page}{form}"] for page in PAGES for form in ("", ".json")},
     **{f"/runs/{{run_id}}{form}": [f"/runs/{RUN}{form}"] for form in ("", ".json")},
     **{f"/v1/{noun}": [f"/v1/{noun}"] for noun in LISTS},
     **{f"/v1/runs/{{run_id}}/{part}": [f"/v1/runs/{RUN}/{part}"] for part in OF_RUN},
+    **{
+        path: [
+            f"{path}?metric=collector.up&{TIMES}",
+            *(f"{path}?metric=collector.up&{TIMES}&{whom}" for whom in OF_WHOM),
+            *(f"{path}?metric=step.duration_seconds&{TIMES}&{whom}" for whom in OF_WHOM[1:]),
+        ]
+        for path in ("/v1/series", "/v1/series/points")
+    },
+    "/v1/metrics": ["/v1/metrics"],
+    "/v1/cohorts": ["/v1/cohorts"],
+    "/v1/cohorts/{cohort_id}": ["/v1/cohorts/WHO-cohort"],
+    **{f"/v1/cohorts/{{cohort_id}}/{part}": [f"/v1/cohorts/WHO-cohort/{part}"] for part in ("runs", "comparison")},
+    "/v1/systems": ["/v1/systems"],
+    "/v1/systems/{system}": ["/v1/systems/lab"],
+    "/v1/nodes/{node}": ["/v1/nodes/WHO-node0", "/v1/nodes/WHO-node0.lab", f"/v1/nodes/{COMMON}"],
+    "/v1/nodes/{node}/history": [
+        f"/v1/nodes/WHO-node0/history?{TIMES.partition('&step')[0]}",
+        f"/v1/nodes/{COMMON}/history?{TIMES.partition('&step')[0]}",
+    ],
     "/v1/runs": ["/v1/runs"],
     "/v1/runs/{run_id}": [f"/v1/runs/{RUN}"],
     "/v1/runs/{run_id}/remaining": [f"/v1/runs/{RUN}/remaining?total_steps=20"],
@@ -118,6 +139,9 @@ POSTED: Mapping[str, list[tuple[str, Mapping[str, Any]]]] = {
     "/v1/runs/{run_id}:share": [(f"/v1/runs/{RUN}:share", {"shared": False})],
     "/v1/runs/{run_id}:delete": [("/v1/runs/WHO-run22:delete", {})],
     "/v1/studies/{study_id}:share": [(f"/v1/studies/{STUDY}:share", {"shared": False})],
+    "/v1/cohorts": [("/v1/cohorts", {"name": "one", "run_ids": [RUN]})],
+    "/v1/cohorts/{cohort_id}:share": [("/v1/cohorts/WHO-cohort:share", {"shared": False})],
+    "/v1/cohorts/{cohort_id}:delete": [("/v1/cohorts/WHO-cohort:delete", {})],
     "/v1/tokens": [("/v1/tokens", {})],
     "/v1/tokens:link": [("/v1/tokens:link", {})],
     "/v1/tokens/{token_id}:revoke": [("/v1/tokens/WHO:revoke", {})],

@@ -55,6 +55,7 @@ VERBS = (
     Verb("sync", "store the spools of many nodes or Slurm's jobs, or ship spools to a server"),
     Verb("compact", "make few files of the many that arrived; a server does so by itself"),
     Verb("nodes", "which nodes' samples arrive, and how their agents fare"),
+    Verb("series", "the course of a metric of nodes, a job or runs over time; without one, the stored metrics"),
     Verb("runs", "list the stored runs"),
     Verb("show", "one run: its outcome, steps and ranks"),
     Verb("jobs", "list the scheduler's jobs: time limit, time used, energy"),
@@ -83,7 +84,7 @@ VERBS = (
     Verb("token", "who may ask a server: create, list and revoke tokens, and links that log a browser in"),
     Verb("backup", "catalog, lake and models as they are now, also while a server writes"),
     Verb("restore", "make the store of a backup again, or check a backup"),
-    Verb("deploy", "the files that install the agent on nodes: settings, Slurm's prolog and epilog, a systemd unit"),
+    Verb("deploy", "files that install the agent on nodes, for Slurm and systemd, and a dashboard in Grafana"),
     Verb("doctor", "what works here, what does not, and how to get it"),
     Verb("completion", "print what completes verbs and options in a shell: bash, zsh or fish"),
 )
@@ -93,7 +94,7 @@ WITHOUT_STORE = (  # or with one of their own
 NEW_OBJECTS = 50_000  # after which Python searches for garbage, instead of 700: imports make many, but no garbage
 ASKING = (  # verbs that answer from the store or a server, after which nothing remains to be done
     *("nodes", "runs", "show", "jobs", "job", "explain", "compare", "counters", "interference", "predict", "walltime"),
-    *("remaining", "weather", "stragglers", "regressions", "shares", "sql", "tune"),
+    *("remaining", "weather", "stragglers", "regressions", "shares", "series", "tune", "sql"),
 )
 WRONG_INPUT, BROKEN, TRY_LATER, INTERRUPTED = 2, 1, 75, 130
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPException, IncompleteRead
 from pathlib import Path
+from shutil import copyfileobj
 from typing import TYPE_CHECKING, Protocol
 
 from crosswind.client.decoding import decode
@@ -15,6 +17,7 @@ from crosswind.data.schema.errors import ForbiddenError, NotFoundError, Unavaila
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from http.client import HTTPResponse
     from typing import IO, BinaryIO
 
     from crosswind.client.http import Server
@@ -144,9 +147,16 @@ class RemoteRows:
 
     def export_run(self, run_id: str, into: Path) -> None:
         """As GET /v1/runs/{run_id}/export."""
-        content = self.server.content(f"/v1/runs/{segment(run_id)}/export")
-        with _created(into) as file:
-            file.write(content)
+        with self.server.stream(f"/v1/runs/{segment(run_id)}/export", {}, {}) as answer, _created(into) as file:
+            self._copy(answer, file)
+
+    def _copy(self, answer: HTTPResponse, file: BinaryIO) -> None:
+        try:
+            copyfileobj(answer, file)
+            if answer.length:
+                raise IncompleteRead(b"", answer.length)
+        except (TimeoutError, ConnectionError, HTTPException) as error:
+            raise UnavailableError(f"{self.server.url}: the answer broke off: {error}") from error
 
     def reveal(self, pseudonym: str) -> str:
         """As POST /v1/pseudonyms/{pseudonym}:reveal."""

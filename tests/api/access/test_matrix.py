@@ -95,6 +95,17 @@ GET /v1/jobs
 GET /v1/jobs/{job_id}
 GET /v1/jobs/{job_id}/nodes
 GET /v1/nodes
+GET /v1/cohorts
+GET /v1/cohorts/{cohort_id}
+GET /v1/cohorts/{cohort_id}/runs
+GET /v1/cohorts/{cohort_id}/comparison
+GET /v1/nodes/{node}
+GET /v1/nodes/{node}/history
+GET /v1/systems
+GET /v1/systems/{system}
+GET /v1/metrics
+GET /v1/series
+GET /v1/series/points
 GET /v1/weather
 GET /v1/counters
 GET /v1/interference
@@ -126,6 +137,9 @@ POST /v1/tokens:job
 """
 TUNE = """
 POST /v1/studies
+POST /v1/cohorts
+POST /v1/cohorts/{cohort_id}:share
+POST /v1/cohorts/{cohort_id}:delete
 POST /v1/studies/{study_id}:extend
 POST /v1/studies/{study_id}:rename
 POST /v1/studies/{study_id}:delete
@@ -164,6 +178,7 @@ ENTRIES: Mapping[str, Scope | None] = {
     for route in lines.strip().splitlines()
 }
 PARTS = {"run_id": "none", "job_id": "none", "study_id": "none", "trial_id": "none", "operation_id": "none"}
+PARTS |= {"node": "none", "system": "none", "cohort_id": "none"}
 PARTS |= {"name": "forbidden", "version": "1", "token_id": "none", "pseudonym": "none"}
 OF_FORBIDDEN_ACTS = {  # routes that also look at who asks, and at what for
     *("POST /v1/tokens", "POST /v1/tokens:link", "POST /v1/tokens:job"),
