@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # 70 ms that a verb does not need
     from crosswind.client.cohorts import Cohorts
     from crosswind.client.fleet import Fleet
     from crosswind.client.own_rows import OwnRows
+    from crosswind.client.sql import Sql
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
     from crosswind.data.schema.answers.checks import SystemChecks
     from crosswind.data.schema.answers.effects import CounterRanking, Interference
@@ -56,6 +57,11 @@ class Client(Protocol):
     @property
     def cohorts(self) -> Cohorts:
         """Saved selections of runs."""
+        ...
+
+    @property
+    def sql(self) -> Sql:
+        """SQL over the rows that may be seen."""
         ...
 
     def runs(

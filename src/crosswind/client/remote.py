@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from crosswind.client.fleet import RemoteFleet
     from crosswind.client.own_rows import RemoteRows
     from crosswind.client.remote_studies import RemoteStudyService
+    from crosswind.client.sql import RemoteSql
 
 PEERS_MAX = 10_000  # that a server lists at most
 
@@ -58,6 +59,13 @@ class Remote:
         from crosswind.client.cohorts import RemoteCohorts  # noqa: PLC0415 - as above
 
         return RemoteCohorts(self._answers)
+
+    @property
+    def sql(self) -> RemoteSql:
+        """SQL over the rows that may be seen there."""
+        from crosswind.client.sql import RemoteSql  # noqa: PLC0415 - as above
+
+        return RemoteSql(self._server)
 
     def runs(
         self,
