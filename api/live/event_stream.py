@@ -49,12 +49,12 @@ class EventStream(Response):
         async for events in self._earlier():
             yield _text(events)
         while stream.end is None:
-            if events := stream.taken():
+            if not seconds_until(expires_ns):
+                stream.finish(TOKEN_OVER)
+            elif events := stream.taken():
                 yield _text(events)
             elif not await stream.is_news(min(HEARTBEAT_SECONDS, seconds_until(expires_ns))):
                 yield f": alive\nid: {stream.position}\n\n".encode()
-            if not seconds_until(expires_ns):
-                stream.finish(TOKEN_OVER)
         if stream.end == STOPPING:
             yield _text(stream.taken())
         yield f": {stream.end}\n\n".encode()
