@@ -63,19 +63,21 @@ class Notes:
         """Note that a run will not say how it ended."""
         self._add(EventKind.RUN_ENDED, {"state": RunState.LOST, "exit_code": None, "seconds": None}, run_id=run_id)
 
-    def landed(self, landing: Landing) -> None:
+    def landed(self, landings: Iterable[Landing]) -> None:
         """Note how far runs are, and checks."""
-        if not is_news(landing.last_ns):
-            return
-        for run_id, step in landing.steps.items():
-            if self._pace.is_due(run_id):
-                self._add(EventKind.RUN_PROGRESS, {"step": step}, run_id=run_id)
-        for check_id in landing.checks:
-            self._add(EventKind.CHECK_MEASURED, {"check_id": check_id}, system=landing.system)
+        for landing in landings:
+            if not is_news(landing.last_ns):
+                continue
+            for run_id, step in landing.steps.items():
+                if self._pace.is_due(run_id):
+                    self._add(EventKind.RUN_PROGRESS, {"step": step}, run_id=run_id)
+            for check_id in landing.checks:
+                self._add(EventKind.CHECK_MEASURED, {"check_id": check_id}, system=landing.system)
 
     def gap(self, origin: str, refused_frames: int) -> None:
-        """Note that parts of a batch could not be stored."""
-        self._add(EventKind.DATA_GAP, {"origin": origin, "refused_frames": refused_frames})
+        """Note that parts of a batch could not be stored, if some could not."""
+        if refused_frames:
+            self._add(EventKind.DATA_GAP, {"origin": origin, "refused_frames": refused_frames})
 
     def verdict(self, before: tuple[object, object], verdict: RunVerdict, last_ns: int) -> None:
         """Note a verdict that is another one than before; `last_ns` is the run's last moment."""
