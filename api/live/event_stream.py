@@ -45,8 +45,9 @@ class EventStream(Response):
 
     async def _pieces(self, expires_ns: int | None) -> AsyncIterator[bytes]:
         stream = self._stream
-        yield f"retry: {RETRY_MILLISECONDS}\n\n".encode()
-        async for events in self._earlier():
+        begin = stream.since if self._after is None else self._after
+        yield f"retry: {RETRY_MILLISECONDS}\nid: {begin}\n\n".encode()
+        async for events in self._earlier(begin):
             yield _text(events)
         while stream.end is None:
             if not seconds_until(expires_ns):
@@ -59,10 +60,10 @@ class EventStream(Response):
             yield _text(stream.taken())
         yield f": {stream.end}\n\n".encode()
 
-    async def _earlier(self) -> AsyncIterator[Sequence[Event]]:
+    async def _earlier(self, begin: int) -> AsyncIterator[Sequence[Event]]:
         """Yield what was stored after the position that the client names and before the feed took over."""
         stream, is_complete = self._stream, self._after is None
-        position = stream.since if self._after is None else self._after
+        position = begin
         while not is_complete:
             part = await run_sync(self._read, position, limiter=self._feed.readers)
             yield part.events

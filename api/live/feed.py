@@ -100,7 +100,7 @@ class Feed:
         """Return why this principal may not open a stream now; None if they may."""
         if self._of_principal[principal.mark] >= self._limits.client_streams:
             return TOO_MANY, f"streams: expected at most {self._limits.client_streams} of one caller at once"
-        if self._is_over or len(self._streams) >= self._limits.streams:
+        if self._is_over or self._of_principal.total() >= self._limits.streams:
             return BUSY, f"streams: expected at most {self._limits.streams} at once"
         return None
 
@@ -108,11 +108,11 @@ class Feed:
     async def joined(self, stream: Stream) -> AsyncIterator[None]:
         """Hand events to the stream within the context. Raises: what database.NO_ANSWER holds."""
         self._of_principal[stream.principal.mark] += 1  # before the first wait: it counts while it begins
-        self._streams[stream] = None
         try:
             async with self._beginning:
                 await self._begin()
                 stream.since = stream.position = self._position
+                self._streams[stream] = None
             yield
         finally:
             self._leave(stream)
@@ -129,7 +129,7 @@ class Feed:
             self._looking = asyncio.create_task(self._look_while_heard())
 
     def _leave(self, stream: Stream) -> None:
-        del self._streams[stream]
+        self._streams.pop(stream, None)
         self._of_principal[stream.principal.mark] -= 1
         if not self._of_principal[stream.principal.mark]:
             del self._of_principal[stream.principal.mark]

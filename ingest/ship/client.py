@@ -12,6 +12,7 @@ from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.ship.address import way_to
 
 ANSWER_BYTES = 1024 * 1024
+SUCCESS = 200
 LONGEST_WAIT_SECONDS = 3600.0  # the longest wait that a server can impose
 
 
@@ -47,6 +48,21 @@ class Client:
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         """Return the answer, whatever its status. Raises: UnavailableError when there is none."""
         return self._ask("POST", path, body, headers)
+
+    def open(self, path: str, headers: Mapping[str, str]) -> HTTPResponse | Answer:
+        """Return the answer to a GET as it comes, to be read line by line; one that is no success as a whole.
+
+        Raises: UnavailableError when there is none.
+        """
+        connection = self._connection = self._way.connect()
+        try:
+            connection.request("GET", self._way.prefix + path, headers={**self._headers, **headers})
+            response = connection.getresponse()
+            return response if response.status == SUCCESS else self._answer(response)
+        except (OSError, HTTPException) as error:
+            self.close()
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise UnavailableError(f"{self._url} does not answer: {reason}") from error
 
     def _ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         is_reused = self._connection is not None

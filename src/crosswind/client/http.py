@@ -2,8 +2,9 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from http.client import HTTPResponse
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -37,9 +38,20 @@ class Server:
 
         Raises: InvalidInputError, NotFoundError, ForbiddenError, ConflictError, UnavailableError, MalformedError.
         """
-        given = {name: value for name, value in (query or {}).items() if value is not None}
-        whole = f"{path}?{urlencode(given)}" if given else path
+        whole = _with_query(path, query or {})
         return self._object(self._answer(lambda connection: connection.get(whole)))
+
+    @contextmanager
+    def stream(
+        self, path: str, query: Mapping[str, object | None], headers: Mapping[str, str]
+    ) -> Iterator[HTTPResponse]:
+        """Yield what is at this path as it comes, to be read line by line. Raises: as `get`."""
+        with closing(Connection(self.url, self._token)) as connection:
+            answer = connection.open(_with_query(path, query), headers)
+            if not isinstance(answer, HTTPResponse):
+                self._object(answer)
+                raise self.malformed(ValueError(f"status {answer.status}"))
+            yield answer
 
     def content(self, path: str) -> bytes:
         """Return what is at this path, which is no JSON. Raises: as `get`."""
@@ -90,6 +102,11 @@ class Server:
         if answer.status == TOO_MANY or answer.status >= SERVER_FAULT:
             raise UnavailableError(detail)
         raise InvalidInputError(detail)
+
+
+def _with_query(path: str, query: Mapping[str, object | None]) -> str:
+    given = {name: value for name, value in query.items() if value is not None}
+    return f"{path}?{urlencode(given)}" if given else path
 
 
 def segment(name: str) -> str:

@@ -66,6 +66,7 @@ def listening(url: str, query: str = "", headers: Mapping[str, str] | None = Non
         listener = Listener(connection, response)
         if response.status == 200:
             assert response.readline() == b"retry: 2000\n"
+            assert response.readline().startswith(b"id: ")
             response.readline()
         yield listener
     finally:

@@ -37,7 +37,7 @@ def receiving(answer: Callable[[int], int] = lambda _: 204) -> Iterator[Receiver
     """Yield a receiver over HTTP on loopback."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # noqa: N802 - http.server's name
+        def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             status = receiver.take({name.lower(): value for name, value in self.headers.items()}, body)
             self.send_response(status)

@@ -10,41 +10,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from fastapi import FastAPI
 from tests.api.access.issuing import ADMIN, ANNA, bearer, issued, revoked
 from tests.api.live.listening import RUN, listening, store_run, until
+from tests.api.live.served import Served
 from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.api.edge.limits import Limits
 from crosswind.api.live import event_stream, feed
-from crosswind.api.server import listen, server_of, url_of
-from crosswind.api.settings import ServerSettings
 from crosswind.data.store.store import Store
-
-
-class Served:
-    """A server in this process over a store."""
-
-    def __init__(self, store: Store, limits: Limits | None = None) -> None:
-        settings = ServerSettings(port=0, limits=limits or Limits())
-        self.store = store
-        self._listening = listen(settings)
-        self.url = url_of(self._listening, settings)
-        self.app: FastAPI = create_app(store, settings)
-        self._server = server_of(self.app)
-        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listening]})
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._server.should_exit = True
-        self._thread.join(timeout=20)
-        self._listening.close()
-
-    @property
-    def streams(self) -> int:
-        count: int = self.app.state.feed.stream_count
-        return count
 
 
 @pytest.fixture

@@ -281,4 +281,3 @@ def test_the_pauses_between_attempts_grow(monkeypatch: pytest.MonkeyPatch, store
 def test_a_network_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="webhook network"):
         networks_of(["10.0.0.1/8"])
-

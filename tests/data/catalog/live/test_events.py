@@ -69,9 +69,13 @@ def test_runs_of_long_ago_are_no_news(catalog: Catalog) -> None:
 
 
 def test_what_is_not_stored_is_not_announced(catalog: Catalog) -> None:
-    with pytest.raises(RuntimeError), catalog.write() as session:
-        session.runs.merge(RUN)
-        raise RuntimeError
+    def fail() -> None:
+        with catalog.write() as session:
+            session.runs.merge(RUN)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
     assert events(catalog) == []
 
 
