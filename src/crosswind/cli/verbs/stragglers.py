@@ -138,7 +138,7 @@ def _row(candidate: RankedPeer) -> tuple[str, ...]:
 
 def live_text(answer: RunStragglers) -> str:
     """Return the rank that the run waits for now, then all that it waited for."""
-    lines = [f"{printable(answer.run_id)} ({answer.state}, {count(answer.ranks, 'rank')}): {_now(answer)}"]
+    lines = [f"{printable(answer.run_id)} ({answer.state}, {count(answer.ranks, 'rank')}): {waiting_words(answer)}"]
     if answer.episodes:
         lines += ["", table(EPISODE_HEADINGS, [_episode(episode) for episode in answer.episodes]), ""]
     lines += _what_if(answer.slowdown)
@@ -154,7 +154,8 @@ def _what_if(slowdown: Slowdown | None) -> list[str]:
     return [f"what if: with equal ranks it would be {times(slowdown.whole)} faster, {mended}"]
 
 
-def _now(answer: RunStragglers) -> str:
+def waiting_words(answer: RunStragglers) -> str:
+    """Return whom the run waits for now, or waited for most once it has ended."""
     if not answer.steps:
         return "no steps yet"
     is_running = answer.state == "running"
