@@ -1,6 +1,6 @@
 """Landings: of which runs rows are that are stored, or of which nodes and when."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -10,10 +10,29 @@ from crosswind.data.schema.landing import Landing
 
 
 def landings_of(tables: Iterable[pa.Table]) -> list[Landing]:
-    """Return a landing of the tables with rows of runs, and one of those with rows of nodes."""
-    landings = [landing for table in tables if len(table) and (landing := _landing(table))]
-    kinds = [landing for landing in landings if landing.run_ids], [landing for landing in landings if landing.nodes]
-    return [_together(kind) for kind in kinds if kind]
+    """Return a landing of the tables whose rows are of the same runs, and of those of the same nodes."""
+    alike: dict[tuple[frozenset[str], frozenset[str]], list[Landing]] = {}
+    for table in tables:
+        if len(table) and (landing := _landing(table)):
+            alike.setdefault((landing.run_ids, landing.nodes), []).append(landing)
+    return [together(landings) for landings in alike.values()]
+
+
+def together(landings: Collection[Landing]) -> Landing:
+    """Return a landing that covers all of these."""
+    nothing: frozenset[str] = frozenset()
+    steps: dict[str, int] = {}
+    for run_id, step in (pair for landing in landings for pair in landing.steps.items()):
+        steps[run_id] = max(step, steps.get(run_id, step))
+    return Landing(
+        first_ns=min(landing.first_ns for landing in landings),
+        last_ns=max(landing.last_ns for landing in landings),
+        run_ids=nothing.union(*(landing.run_ids for landing in landings)),
+        nodes=nothing.union(*(landing.nodes for landing in landings)),
+        steps=steps,
+        checks=nothing.union(*(landing.checks for landing in landings)),
+        system=next((landing.system for landing in landings if landing.system), None),
+    )
 
 
 def _landing(table: pa.Table) -> Landing | None:
@@ -43,19 +62,3 @@ def _steps(table: pa.Table, run_ids: frozenset[str]) -> Mapping[str, int]:
     by_run = table.group_by("run_id").aggregate([("step", "max")]).to_pydict()
     pairs = zip(by_run["run_id"], by_run["step_max"], strict=True)
     return {run_id: step for run_id, step in pairs if run_id is not None and step is not None}
-
-
-def _together(landings: Sequence[Landing]) -> Landing:
-    nothing: frozenset[str] = frozenset()
-    steps: dict[str, int] = {}
-    for run_id, step in (pair for landing in landings for pair in landing.steps.items()):
-        steps[run_id] = max(step, steps.get(run_id, step))
-    return Landing(
-        first_ns=min(landing.first_ns for landing in landings),
-        last_ns=max(landing.last_ns for landing in landings),
-        run_ids=nothing.union(*(landing.run_ids for landing in landings)),
-        nodes=nothing.union(*(landing.nodes for landing in landings)),
-        steps=steps,
-        checks=nothing.union(*(landing.checks for landing in landings)),
-        system=next((landing.system for landing in landings if landing.system), None),
-    )

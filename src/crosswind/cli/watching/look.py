@@ -38,7 +38,7 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """One look. `step_seconds` is the mean of the steps since the last look; `usual` what runs like it take for one.
+    """One look. `step_seconds` is the mean of the steps that came last; `usual` what runs like it take for one.
 
     Whatever is not known is None; `no_forecast` says why there is none.
     """
@@ -79,6 +79,7 @@ class Looker:
         self._usual: Span | None = None
         self._has_asked = False
         self._before = (0, 0.0)  # steps and their seconds
+        self._newest: float | None = None
 
     def look(self) -> Look:
         """Return how the run is now. Raises: UnavailableError."""
@@ -108,14 +109,11 @@ class Looker:
         return run
 
     def _step_seconds(self, left: Remaining | None) -> float | None:
-        """Return the mean time of the steps that are new since the last look; without any, of those before."""
-        if left is None or not left.steps_done:
-            return None
-        steps, seconds = left.steps_done - self._before[0], left.seconds_done - self._before[1]
-        if steps <= 0:
-            return left.seconds_done / left.steps_done
-        self._before = left.steps_done, left.seconds_done
-        return seconds / steps
+        """Return the mean time of the steps that came last: those since an earlier look."""
+        if left is not None and left.steps_done > self._before[0]:
+            steps, seconds = left.steps_done - self._before[0], left.seconds_done - self._before[1]
+            self._before, self._newest = (left.steps_done, left.seconds_done), seconds / steps
+        return self._newest
 
     def _usual_step(self) -> Span | None:
         """Return what is predicted for a step of a run like it; asked once."""
