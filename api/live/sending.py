@@ -55,7 +55,7 @@ class Receiver:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of sending: the status of the answer, or why there was none."""
+    """The outcome of sending: the status of the answer, or why there was none."""
 
     status: int | None
     error: str | None

@@ -30,7 +30,7 @@ USUAL = tuple(kind for kind in EventKind if kind not in (EventKind.RUN_PROGRESS,
 
 
 class WebhookRequest(RequestBody):
-    """Where to send events, and which."""
+    """The address to send events to, and which."""
 
     url: Annotated[str, Field(max_length=2000, description="https://HOST[:PORT]/PATH")]
     kinds: Annotated[list[Name] | None, Field(max_length=20, description="null: all but run.progress")] = None

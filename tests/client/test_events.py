@@ -99,7 +99,7 @@ def test_a_condition_that_the_server_refuses_is_an_error(served: Served) -> None
 
 def test_a_kind_that_a_newer_server_has_is_passed_over(served: Served) -> None:
     server = Remote(served.url)._server
-    known = {"event_id": 1, "kind": "run.started", "at_ns": 5, "details": {"step": 7, "seconds": 0.5, "on": True}}
-    [event] = client_events._decoded(server, known)
+    message = {"event_id": 1, "kind": "run.started", "at_ns": 5, "details": {"step": 7, "seconds": 0.5, "on": True}}
+    [event] = client_events._decoded(server, message)
     assert event.details == {"step": 7, "seconds": 0.5, "on": True}
-    assert list(client_events._decoded(server, {**known, "kind": "run.dreamt"})) == []
+    assert list(client_events._decoded(server, {**message, "kind": "run.dreamt"})) == []

@@ -43,7 +43,7 @@ class Pace:
 
 
 class Notes:
-    """What one transaction stores that others may wait for; nothing is written before its end."""
+    """Notes of one transaction that others may wait for; nothing is written before its end."""
 
     def __init__(self, pace: Pace | None = None) -> None:
         self._pace = pace or Pace()

@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass
 class Receiver:
-    """What came to an address; `answer` says by the number of a request which status it gets."""
+    """An address and what came to it; `answer` says by the number of a request which status it gets."""
 
     url: str
     answer: Callable[[int], int]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from crosswind.cli.verbs.stragglers import waiting_words
+from crosswind.cli.text.waiting import waiting_words
 from crosswind.client.protocol import Client
 from crosswind.data.schema.answers.fields import fill_texts, text_of
 from crosswind.data.schema.answers.predictions import Outcome, Quantile
