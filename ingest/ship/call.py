@@ -6,10 +6,10 @@ import threading
 import time
 from contextlib import suppress
 
-from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.errors import ProjectError
 
 
-class GivenUpError(UnavailableError):
+class GivenUpError(ProjectError):
     """The caller has no use for the answer any more."""
 
 
