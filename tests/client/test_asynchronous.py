@@ -40,17 +40,17 @@ def test_a_server_answers_coroutines(tmp_path: Path, run: Run) -> None:
         session.runs.merge(run_of("toy", 1, {}))
 
     async def main() -> None:
-        with answering(tmp_path) as url:
-            async with crosswind.connect_async(url) as client:
-                assert [one.run_id for one in await client.runs("toy")] == ["toy-01"]
-                assert (await client.run_report("toy-01")).run.workload == "toy"
-                assert await client.studies.studies() == []
-                assert (await client.own.audit())[:0] == ()
-                assert await client.ask(lambda here: len(here.runs())) == 1
-                with pytest.raises(NotFoundError, match="nosuch"):
-                    await client.explain("nosuch")
+        async with crosswind.connect_async(url) as client:
+            assert [one.run_id for one in await client.runs("toy")] == ["toy-01"]
+            assert (await client.run_report("toy-01")).run.workload == "toy"
+            assert await client.studies.studies() == []
+            assert (await client.own.audit())[:0] == ()
+            assert await client.ask(lambda here: len(here.runs())) == 1
+            with pytest.raises(NotFoundError, match="nosuch"):
+                await client.explain("nosuch")
 
-    run(main)
+    with answering(tmp_path) as url:
+        run(main)
 
 
 def test_a_store_of_this_machine_does_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
