@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
-from crosswind.client.computing import Compute, Explain, compute_anew, explain_anew
+from crosswind.client.compute import Compute, Explain, compute_anew, explain_anew
 from crosswind.client.fitted import Fitted
 from crosswind.client.protocol import LISTED
 from crosswind.client.run_names import run_named

@@ -1,18 +1,19 @@
-"""The ways in which a client computes answers about a whole store: anew, or with a cache of its server."""
+"""Ways to compute answers about a whole store: anew, or through a cache that a server has."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
+from crosswind.data.schema.run import Run
+from crosswind.data.store.store import Store
+
 if TYPE_CHECKING:
     from crosswind.data.schema.answers.explanations import Explanation
-    from crosswind.data.schema.run import Run
-    from crosswind.data.store.store import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Explain = Callable[["Store", Sequence["Run"]], "Mapping[str, Explanation]"]
+Explain = Callable[[Store, Sequence[Run]], "Mapping[str, Explanation]"]
 
 
 class Compute(Protocol):
