@@ -22,6 +22,8 @@ from crosswind.api.background import background
 from crosswind.api.edge.connection import Connection
 from crosswind.api.edge.edge import Edge
 from crosswind.api.housekeeping import housekeeping
+from crosswind.api.live.deliveries import delivering
+from crosswind.api.live.feed import Feed
 from crosswind.api.settings import ServerSettings
 from crosswind.api.verdict_upkeep import verdict_upkeep
 from crosswind.api.workers import prompt_threads
@@ -45,7 +47,8 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
             gc.freeze()  # scanning the loaded modules again and again took a fifth of the time
             try:
                 tidying = housekeeping(store, app.state.tokens.note_uses, audit_days=settings.audit_days)
-                with prompt_threads(), tidying, background(app.state.runner), verdict_upkeep(store):
+                sending = delivering(store, settings.webhook_networks, app.state.callers.still_holds)
+                with prompt_threads(), tidying, background(app.state.runner), verdict_upkeep(store), sending:
                     server.run(sockets=[listening])
             finally:
                 gc.unfreeze()
@@ -68,7 +71,20 @@ def server_of(app: FastAPI) -> uvicorn.Server:
         timeout_notify=0,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    return uvicorn.Server(config)
+    return _Server(config, app.state.feed)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's, which ends streams of events when it stops, as they would not end by themselves."""
+
+    def __init__(self, config: uvicorn.Config, feed: Feed) -> None:
+        super().__init__(config)
+        self._feed = feed
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop."""
+        self._feed.end()
+        await super().shutdown(sockets)
 
 
 @contextmanager

@@ -17,9 +17,26 @@ from crosswind.data.schema.access import NOBODY, Principal
 AT_ONCE = max(2, min(4, len(os.sched_getaffinity(0)) - 1))  # computations of each kind; more are no faster in sum
 WAITING_MAX = 200  # of each kind
 SWITCH_SECONDS = 0.0005  # after which a thread that computes gives the interpreter to one that waits for it
-CHEAP = ("/healthz", "/readyz", "/metrics", "/problems/", "/static/", "/openapi.json", "/v1/ingest/", "/v1/operations/")
+CHEAP = (
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/problems/",
+    "/static/",
+    "/openapi.json",
+    "/v1/ingest/",
+    "/v1/operations/",
+    "/v1/webhooks",
+)
 CHEAP_PATHS = frozenset(
-    {"/", "/login", "/logout", "/v1/runs", "/v1/predictions"}  # the last bounds itself: most of its answers are cached
+    {
+        "/",
+        "/login",
+        "/logout",
+        "/v1/runs",
+        "/v1/events",
+        "/v1/predictions",
+    }  # the last bounds itself: most of its answers are cached
 )
 STUDIES, ANSWERS, SQL = "/v1/studies", "answers", "sql"
 SQL_PATHS = frozenset({"/v1/sql", "/sql", "/sql.json"})

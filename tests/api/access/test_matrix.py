@@ -122,6 +122,10 @@ GET /v1/studies/{study_id}/reports
 GET /v1/studies/{study_id}/runs/{run_id}/disturbance
 GET /v1/studies/{study_id}/trials/{trial_id}
 GET /v1/runs/{run_id}/export
+GET /v1/events
+GET /v1/webhooks
+GET /v1/webhooks/{webhook_id}
+GET /v1/webhooks/{webhook_id}/deliveries
 GET /v1/tokens
 POST /v1/tokens
 POST /v1/tokens:link
@@ -143,6 +147,10 @@ POST /v1/studies/{study_id}:rename
 POST /v1/studies/{study_id}:delete
 POST /v1/studies/{study_id}:share
 POST /v1/runs/{run_id}:share
+POST /v1/webhooks
+POST /v1/webhooks/{webhook_id}:delete
+POST /v1/webhooks/{webhook_id}:enable
+POST /v1/webhooks/{webhook_id}:test
 POST /v1/runs/{run_id}:delete
 POST /v1/studies/{study_id}/trials:suggest
 POST /v1/studies/{study_id}/trials:enqueue

@@ -52,6 +52,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=NUMBER",
         help="a limit on what clients may hold, such as connections=500: docs/operations.md",
     )
+    parser.add_argument(
+        "--webhook-network",
+        action="append",
+        default=[],
+        metavar="NETWORK",
+        help="such as 10.1.0.0/16: webhooks may be sent to it besides public addresses",
+    )
     parser.add_argument("--check", action="store_true", help="check settings, store and address, and serve nothing")
 
 
@@ -65,7 +72,7 @@ def _mode(text: str) -> int:
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Serve until stopped."""
     from crosswind.api.edge.limits import Limits  # noqa: PLC0415 - heavy
-    from crosswind.api.settings import ServerSettings  # noqa: PLC0415
+    from crosswind.api.settings import ServerSettings, networks_of  # noqa: PLC0415
 
     wanted = ServerSettings(
         host=arguments.host,
@@ -82,6 +89,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         quota_bytes=settings.quota_bytes,
         audit_days=settings.audit_kept_days,
         limits=Limits.of(arguments.limit),
+        webhook_networks=networks_of(arguments.webhook_network),
     )
     return (
         check(settings, wanted, as_json=arguments.json)
