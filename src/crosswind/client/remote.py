@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from crosswind.client.own_rows import RemoteRows
     from crosswind.client.remote_studies import RemoteStudyService
+    from crosswind.client.sql import RemoteSql
     from crosswind.data.schema.answers.events import Event, EventFilter
 
 ROWS_MAX = 500  # of one part of a list
@@ -47,6 +48,13 @@ class Remote:
         from crosswind.client.own_rows import RemoteRows  # noqa: PLC0415 - as above
 
         return RemoteRows(self._server)
+
+    @property
+    def sql(self) -> RemoteSql:
+        """SQL over the rows that may be seen there."""
+        from crosswind.client.sql import RemoteSql  # noqa: PLC0415 - as above
+
+        return RemoteSql(self._server)
 
     def runs(
         self,
