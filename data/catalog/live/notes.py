@@ -19,6 +19,7 @@ NEWS_NS = 86_400 * 1_000_000_000  # what happened longer ago is no news: an impo
 PROGRESS_SECONDS = 5.0  # between two events of one run's progress
 PACED_MAX = 10_000  # runs of which the last progress is remembered
 ORDER = {kind: place for place, kind in enumerate(EventKind)}  # within a transaction: a start before an end
+STORE = insert(events)  # built once: that takes longer than to execute it
 TOKEN_ENDED = "token.ended"  # noqa: S105 - a kind that no reader gets: streams that the token opened end
 JUDGED = ("verdict", "cause", "measured_seconds", "expected_seconds")
 EXCESS = ("excess_seconds", "excess_low_seconds", "excess_high_seconds")
@@ -115,7 +116,7 @@ class Notes:
         rows.hold(connection, "events")
         now_ns = time.time_ns()
         self._rows.sort(key=lambda row: ORDER.get(row["kind"], 0))
-        connection.execute(insert(events), [{**row, "at_ns": now_ns} for row in self._rows])
+        connection.execute(STORE, [{**row, "at_ns": now_ns} for row in self._rows])
 
     def _add(  # noqa: PLR0913 - the columns of a row
         self,

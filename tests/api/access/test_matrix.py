@@ -182,7 +182,7 @@ ENTRIES: Mapping[str, Scope | None] = {
     for route in lines.strip().splitlines()
 }
 PARTS = {"run_id": "none", "job_id": "none", "study_id": "none", "trial_id": "none", "operation_id": "none"}
-PARTS |= {"node": "none", "system": "none", "cohort_id": "none"}
+PARTS |= {"node": "none", "system": "none", "cohort_id": "none", "webhook_id": "none"}
 PARTS |= {"name": "forbidden", "version": "1", "token_id": "none", "pseudonym": "none"}
 OF_FORBIDDEN_ACTS = {  # routes that also look at who asks, and at what for
     *("POST /v1/tokens", "POST /v1/tokens:link", "POST /v1/tokens:job"),

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from crosswind.cli.text.waiting import waiting_words
 from crosswind.client.protocol import Client
+from crosswind.client.run_names import run_named
 from crosswind.data.schema.answers.fields import fill_texts, text_of
 from crosswind.data.schema.answers.predictions import Outcome, Quantile
 from crosswind.data.schema.answers.runs import ListedRun
@@ -77,13 +78,12 @@ class Looker:
         self._run_id = run_id
         self._total_steps = total_steps
         self._usual: Span | None = None
-        self._has_asked = False
         self._before = (0, 0.0)  # steps and their seconds
         self._newest: float | None = None
 
     def look(self) -> Look:
-        """Return how the run is now. Raises: UnavailableError."""
-        run = self._run()
+        """Return how the run is now. Raises: UnavailableError; NotFoundError once it is deleted."""
+        run = run_named(self._client, self._run_id)
         left, reason = _or_reason(lambda: self._client.remaining(self._run_id, total_steps=self._total_steps))
         waits, _ = _or_reason(lambda: self._client.run_stragglers(self._run_id))
         now_ns = time.time_ns()
@@ -104,10 +104,6 @@ class Looker:
             no_forecast=None if remaining or run.state is not RunState.RUNNING else reason,
         )
 
-    def _run(self) -> ListedRun:
-        [run] = [run for run in self._client.runs(id_end=self._run_id, limit=500) if run.run_id == self._run_id]
-        return run
-
     def _step_seconds(self, left: Remaining | None) -> float | None:
         """Return the mean time of the steps that came last: those since an earlier look."""
         if left is not None and left.steps_done > self._before[0]:
@@ -116,9 +112,8 @@ class Looker:
         return self._newest
 
     def _usual_step(self) -> Span | None:
-        """Return what is predicted for a step of a run like it; asked once."""
-        if not self._has_asked:
-            self._has_asked = True
+        """Return what is predicted for a step of a run like it; asked until there is an answer."""
+        if self._usual is None and self._newest is not None:  # before its steps, a run has the name of its command
             like = LikeRun(self._run_id)
             predicted, _ = _or_reason(lambda: self._client.predict(like, Outcome.STEP))
             self._usual = Span.of(predicted.quantiles) if predicted else None
