@@ -24,6 +24,7 @@ from crosswind.api.edge.edge import Edge
 from crosswind.api.edge.spool import Spool
 from crosswind.api.intake import Intake, segment_rule
 from crosswind.api.late_pages import add_pages_later
+from crosswind.api.live.feed import Feed
 from crosswind.api.observe.correlation import Correlating
 from crosswind.api.observe.traces import Traces
 from crosswind.api.openapi import describe_access
@@ -35,6 +36,7 @@ from crosswind.api.routes import (
     checks,
     counters,
     disturbances,
+    events,
     health,
     interference,
     jobs,
@@ -59,6 +61,7 @@ from crosswind.api.routes import (
     trials,
     victims,
     weather,
+    webhooks,
 )
 from crosswind.api.routes.fleet import cohorts, node_history, systems
 from crosswind.api.routes.fleet import series as metric_series
@@ -84,8 +87,10 @@ ROUTERS = (  # matched one after the other: the most frequent requests first
     *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations, own_rows),
     *(counters, interference, metric_series, systems, node_history, cohorts, sql),
     *(stragglers, studies, disturbances, series, checks, tokens, problems, login, oidc, status),
+    *(events, webhooks),
 )
 LOOPBACK = ServerSettings()
+TESTS_AT_ONCE = 4  # of webhooks
 FRESH_SECONDS = 1.0  # after which a prediction takes in runs that have ended since
 WEATHER_FRESH_SECONDS = 60.0  # the same for the weather, which takes seconds to fit
 
@@ -126,6 +131,8 @@ def create_app(
     store.lake.skipped = Skipped(store.lake.root)
     app.state.edge = Edge(settings.limits.within_files(), settings.root_path)
     app.state.readiness = Readiness(store)
+    app.state.feed = Feed(store.catalog, app.state.edge.limits)
+    app.state.tests_at_once = CapacityLimiter(TESTS_AT_ONCE)
     app.state.prediction_places = CapacityLimiter(AT_ONCE)
     app.state.request_counts = RequestCounts()
     app.state.intake = Intake(store, settings)

@@ -9,7 +9,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +24,8 @@ from crosswind.api.background import background
 from crosswind.api.edge.connection import Connection
 from crosswind.api.edge.edge import Edge
 from crosswind.api.housekeeping import housekeeping
+from crosswind.api.live.deliveries import delivering
+from crosswind.api.live.feed import Feed
 from crosswind.api.observe.traces import Traces, wants_traces
 from crosswind.api.settings import ServerSettings
 from crosswind.api.state.observed import Observed
@@ -53,13 +55,10 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
             gc.freeze()  # scanning the loaded modules again and again took a fifth of the time
             try:
                 tidying = housekeeping(store, app.state.tokens.note_uses, audit_days=settings.audit_days)
-                with (
-                    prompt_threads(),
-                    tidying as tidier,
-                    background(app.state.runner) as trainer,
-                    verdict_upkeep(store) as keeper,
-                ):
-                    observed.beats = (tidier, trainer, keeper)
+                sending = delivering(store, settings.webhook_networks, app.state.callers.still_holds)
+                with prompt_threads(), ExitStack() as threads:
+                    beside = (tidying, background(app.state.runner), verdict_upkeep(store), sending)
+                    observed.beats = tuple(map(threads.enter_context, beside))
                     server.run(sockets=[listening])
             finally:
                 logging.getLogger().removeHandler(observed.errors)
@@ -85,15 +84,19 @@ def server_of(app: FastAPI) -> "Server":
         timeout_notify=0,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    return Server(config, edge)
+    return Server(config, edge, app.state.feed)
 
 
 class Server(uvicorn.Server):
-    """A server that goes on answering that it stops, until the requests in progress are answered."""
+    """A server that goes on answering that it stops, until the requests in progress are answered.
 
-    def __init__(self, config: uvicorn.Config, edge: Edge) -> None:
+    Streams of events are ended, as they would not end by themselves.
+    """
+
+    def __init__(self, config: uvicorn.Config, edge: Edge, feed: Feed) -> None:
         super().__init__(config)
         self._edge = edge
+        self._feed = feed
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop; at a second signal at once."""
@@ -105,7 +108,14 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Return whether to stop; called ten times a second."""
+        if self._edge.is_ending:
+            self._feed.end()
         return await super().on_tick(counter) or self._edge.has_ended
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop."""
+        self._feed.end()
+        await super().shutdown(sockets)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,6 +47,7 @@ class ServerSettings:
     quota_bytes: int | None = None  # that the tokens of one user may send in a day; None for no limit
     oidc: OidcSettings | None = None
     limits: Limits = field(default_factory=Limits)
+    webhook_networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()  # allowed besides public addresses
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
@@ -94,6 +96,14 @@ class ServerSettings:
         if self.hosts or self.is_loopback:
             return LOOPBACK_NAMES | {name.lower() for name in self.hosts}
         return None
+
+
+def networks_of(words: Iterable[str]) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    """Return the networks that words such as 10.1.0.0/16 name. Raises: InvalidInputError."""
+    try:
+        return tuple(map(ipaddress.ip_network, words))
+    except ValueError as error:
+        raise InvalidInputError(f"webhook network: {error}, expected a form such as 10.1.0.0/16") from error
 
 
 def is_token(text: str) -> bool:

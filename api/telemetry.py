@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 BOUNDS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+STREAM = b"text/event-stream"
 UNMATCHED = "unmatched"  # every path that is no route, so that callers cannot create series
 
 
@@ -91,19 +92,23 @@ class Telemetry:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        status = 500
+        status, stream_seconds = 500, None
         began = time.perf_counter()
 
         async def watch(message: Message) -> None:
-            nonlocal status
+            nonlocal status, stream_seconds
             if message["type"] == "http.response.start":
                 status = message["status"]
+                if any(value.startswith(STREAM) for name, value in message["headers"] if name == b"content-type"):
+                    stream_seconds = time.perf_counter() - began  # it was answered then, however long it goes on
             await send(message)
 
         try:
             await self.app(scope, receive, watch)
         finally:
-            self.counts.count(route_of(scope), scope["method"], status, seconds=time.perf_counter() - began)
+            self.counts.count(
+                route_of(scope), scope["method"], status, seconds=stream_seconds or time.perf_counter() - began
+            )
 
 
 def route_of(scope: Scope) -> str:

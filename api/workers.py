@@ -27,10 +27,11 @@ CHEAP = (
     "/status",
     "/v1/ingest/",
     "/v1/operations/",
+    "/v1/webhooks",
 )
 CHEAP_PATHS = frozenset(
     (
-        *("/", "/login", "/login/oidc", "/login/oidc/callback", "/logout", "/v1/runs"),
+        *("/", "/login", "/login/oidc", "/login/oidc/callback", "/logout", "/v1/runs", "/v1/events"),
         "/v1/predictions",  # it bounds itself: most of its answers are cached
     )
 )

@@ -71,6 +71,10 @@ class Callers:
             return caller
         raise UnauthorizedError(NOBODY if given.session is None else "the session has ended: log in again")
 
+    def still_holds(self, principal: Principal) -> bool:
+        """Return whether a principal that brought no token of the catalog could still come."""
+        return not principal.name.startswith(CONFIGURED) or principal == self._configured_caller.principal
+
     async def caller_with(self, secret: str) -> Caller:
         """Return whom a program's token stands for. Raises: UnauthorizedError; what database.NO_ANSWER holds."""
         if self._configured and hmac.compare_digest(digest_of(secret), self._configured):
@@ -86,9 +90,7 @@ class Callers:
         token = await self._tokens.find(secret)
         if token is None or token.use is not TokenUse.SESSION or token.refusal(time.time_ns()):
             return None
-        principal = token.principal
-        is_stale = principal.name.startswith(CONFIGURED) and principal != self._configured_caller.principal
-        return None if is_stale else Caller(principal, token.token_id)
+        return Caller(token.principal, token.token_id) if self.still_holds(token.principal) else None
 
     def _by_kernel(self, peer: Peer) -> Caller | None:
         if peer.is_own_or_root:

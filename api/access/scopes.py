@@ -30,6 +30,7 @@ OPEN: Need | None = None
 READ, INGEST, TUNE, ADMIN = (Need(scope) for scope in Scope)
 READ_ALL = Need(Scope.READ, sees_all=True)
 STUDY, TRIAL = "/v1/studies/{study_id}", "/v1/studies/{study_id}/trials/{trial_id}"
+WEBHOOK_ACTS = ("delete", "enable", "test")
 NEEDS: Mapping[str, Need | None] = {
     **dict.fromkeys(("GET /healthz", "GET /problems/{name}", "GET /static/{name}"), OPEN),
     **dict.fromkeys(("GET /login", "POST /login", "POST /logout", "GET /login/oidc", "GET /login/oidc/callback"), OPEN),
@@ -75,6 +76,9 @@ NEEDS: Mapping[str, Need | None] = {
     "GET /v1/runs/{run_id}/export": READ,
     **{f"POST /v1/runs/{{run_id}}:{act}": TUNE for act in ("share", "delete")},
     f"POST {STUDY}:share": TUNE,
+    "GET /v1/events": READ,
+    **{f"GET /v1/webhooks{path}": READ for path in ("", "/{webhook_id}", "/{webhook_id}/deliveries")},
+    **{f"POST /v1/webhooks{path}": TUNE for path in ("", *(f"/{{webhook_id}}:{act}" for act in WEBHOOK_ACTS))},
     **dict.fromkeys(("POST /v1/pseudonyms/{pseudonym}:reveal", "GET /v1/audit"), ADMIN),
 }
 

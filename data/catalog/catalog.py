@@ -14,6 +14,9 @@ from crosswind.data.catalog.cohorts import Cohorts
 from crosswind.data.catalog.injections import Injections
 from crosswind.data.catalog.judged_runs import JudgedRuns
 from crosswind.data.catalog.leases import Leases
+from crosswind.data.catalog.live.events import Events
+from crosswind.data.catalog.live.notes import Notes, Pace
+from crosswind.data.catalog.live.webhooks import Webhooks
 from crosswind.data.catalog.models import Models
 from crosswind.data.catalog.operations import Operations
 from crosswind.data.catalog.people import People
@@ -53,10 +56,11 @@ class NewBatch:
 class Session:
     """Everything in the catalog, over one connection; of runs and studies those that the rule lets be seen."""
 
-    def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS) -> None:
+    def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS, notes: Notes | None = None) -> None:
         self._connection = connection
-        self.runs = Runs(connection, rule)
-        self.verdicts = Verdicts(connection)
+        self._notes = notes = notes or Notes()
+        self.runs = Runs(connection, rule, notes)
+        self.verdicts = Verdicts(connection, notes)
         self.judged_runs = JudgedRuns(connection, rule)
         self.cohorts = Cohorts(connection, rule)
         self.people = People(connection)
@@ -64,15 +68,17 @@ class Session:
         self.positions = Positions(connection)
         self.places = Places(connection)
         self.injections = Injections(connection)
-        self.studies = Studies(connection, rule)
-        self.leases = Leases(connection)
+        self.studies = Studies(connection, rule, notes)
+        self.leases = Leases(connection, notes)
         self.reports = Reports(connection)
         self.requests = Requests(connection)
         self.models = Models(connection)
         self.operations = Operations(connection)
-        self.tokens = Tokens(connection)
+        self.tokens = Tokens(connection, notes)
         self.audit = Audit(connection)
         self.usage = Usage(connection)
+        self.events = Events(connection, rule)
+        self.webhooks = Webhooks(connection)
 
     def parts_of(self, query: Select[Any], rows_at_once: int) -> Iterator[Sequence[Sequence[Any]]]:
         """Yield the rows of a query part by part, as many at once; which may be seen is its caller's to say."""
@@ -99,7 +105,11 @@ class Session:
 
     def add_batches(self, batches: Sequence[NewBatch], landings: Iterable[Landing]) -> None:
         """Notes that some batches are stored, all or none, as `add_batch` does."""
+        landings = list(landings)
         self.verdicts.landed(landings)
+        self._notes.landed(landings)
+        for batch in batches:
+            self._notes.gap(batch.origin, batch.skipped)
         noted = [{**asdict(batch), "received_ns": time.time_ns()} for batch in batches]
         self._connection.execute(insert(tables.ingest_batches), noted)
 
@@ -125,9 +135,10 @@ class Session:
 class Catalog:
     """Sessions over one database, for whoever the rule is of."""
 
-    def __init__(self, engine: Engine, rule: RowRule = ALL_ROWS) -> None:
+    def __init__(self, engine: Engine, rule: RowRule = ALL_ROWS, pace: Pace | None = None) -> None:
         self._engine = engine
         self.rule = rule
+        self._pace = pace or Pace()
         self._reading = engine.execution_options(writes=False)
 
     @property
@@ -143,13 +154,15 @@ class Catalog:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """A session whose changes are all kept at its end, or none when it raises."""
+        """A session whose changes are all kept at its end, with the events of them, or none when it raises."""
+        notes = Notes(self._pace)
         with self._engine.begin() as connection:
-            yield Session(connection, self.rule)
+            yield Session(connection, self.rule, notes)
+            notes.store(connection)
 
     def seen_by(self, rule: RowRule) -> "Catalog":
         """Return the same catalog, for somebody else."""
-        return Catalog(self._engine, rule)
+        return Catalog(self._engine, rule, self._pace)
 
     def check(self) -> None:
         """Writes a row as it is, which shows that the database answers and takes more.

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from sqlalchemy import Connection, case, delete, func, select
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.live.notes import Notes
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import TrialRecord, TrialState
 
@@ -12,16 +13,19 @@ from crosswind.data.schema.trial import TrialRecord, TrialState
 class Leases:
     """Trials with their leases, over one connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, notes: Notes | None = None) -> None:
         self._connection = connection
+        self._notes = notes or Notes()
 
     def add(self, record: TrialRecord) -> None:
         """Store a new trial."""
         rows.add(self._connection, tables.trials, record.as_json())
+        self._notes.trial(None, record)
 
-    def change(self, record: TrialRecord) -> None:
+    def change(self, earlier: TrialRecord, record: TrialRecord) -> None:
         """Store what has become of a trial."""
         rows.change(self._connection, tables.trials, {"trial_id": record.trial_id}, **record.as_json())
+        self._notes.trial(earlier.trial.state, record)
 
     def records(self, study_id: str, states: Collection[TrialState] = tuple(TrialState)) -> list[TrialRecord]:
         """Return the study's trials, oldest first; those in these states."""

@@ -25,6 +25,8 @@ from sqlalchemy import (
 )
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.live.events import Events
+from crosswind.data.catalog.live.notes import Notes
 from crosswind.data.catalog.seen import are_seen, is_own, is_seen, newest_seen, of_seen_runs
 from crosswind.data.catalog.verdicts import Verdicts
 from crosswind.data.schema.access import ALL_ROWS, RowRule
@@ -63,19 +65,22 @@ ANY_RUN = RunFilter()
 class Runs:
     """Runs and their ranks, over one connection; whatever is read are those that the rule lets be seen."""
 
-    def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS) -> None:
+    def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS, notes: Notes | None = None) -> None:
         self._connection = connection
         self._rule = rule
+        self._notes = notes or Notes()
         self._verdicts = Verdicts(connection)
 
     def merge(self, run: Run) -> None:
         """Stores what is now known of a run; an earlier, more certain fact is never overwritten by a vaguer one."""
         rows.hold(self._connection, run.run_id)
-        stored = rows.fetch(self._connection, tables.runs, run_id=run.run_id)
-        merged = run if stored is None else merge_runs(_run(stored), run)
+        row = rows.fetch(self._connection, tables.runs, run_id=run.run_id)
+        stored = None if row is None else _run(row)
+        merged = run if stored is None else merge_runs(stored, run)
         tags = {**merged.tags, **self._written_twice(run.run_id)}
         rows.upsert(self._connection, tables.runs, {**_row(merged), "tags": tags})
         self._verdicts.want([merged])
+        self._notes.run(stored, merged)
 
     def put_all(self, runs: Iterable[Run]) -> None:
         """Stores runs as they are, in place of what was stored of them; of two of one id the last one."""
@@ -90,6 +95,7 @@ class Runs:
         lost = update(tables.runs).where(where).values(state=RunState.LOST)
         if self._connection.execute(lost.execution_options(preserve_rowcount=True)).rowcount:
             self._verdicts.want([self.get(run_id)])
+            self._notes.lost(run_id)
 
     def merge_rank(self, rank: Rank) -> None:
         """Stores a rank; fields that are None keep what was known of the same process.
@@ -160,6 +166,7 @@ class Runs:
         self.own(run_id)
         for table in HELD_BY_RUN:
             self._connection.execute(delete(table).where(table.c.run_id == run_id))
+        Events(self._connection).remove_of_run(run_id)
         of_run = update(tables.trials).where(tables.trials.c.run_id == run_id)
         self._connection.execute(of_run.values(run_id=None))
 

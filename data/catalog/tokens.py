@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Select, and_, delete, select, update
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.audit import Audit
+from crosswind.data.catalog.live.notes import Notes
 from crosswind.data.schema.access import Principal, PrincipalKind, Role, Scope, TokenUse
 from crosswind.data.schema.answers.tokens import IssuedToken, Token
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError
@@ -43,8 +44,9 @@ def not_in_catalog(token_id: str) -> NotFoundError:
 class Tokens:
     """Tokens, over one connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, notes: Notes | None = None) -> None:
         self._connection = connection
+        self._notes = notes or Notes()
 
     def issue(
         self,
@@ -151,6 +153,7 @@ class Tokens:
     def _revoke(self, token_ids: list[str]) -> None:
         where = and_(rows.among(self._connection, TABLE.c.token_id, token_ids), TABLE.c.revoked_ns.is_(None))
         self._connection.execute(update(TABLE).where(where).values(revoked_ns=time.time_ns()))
+        self._notes.tokens_ended(token_ids)
 
     def _tokens(self, query: Select[Any]) -> list[Token]:
         return [_token(dict(row)) for row in self._connection.execute(query).mappings()]

@@ -106,6 +106,9 @@ ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is trie
         )
     },
     "/v1/sql": ["/v1/sql"],
+    "/v1/events": ["/v1/events?limit=500", "/v1/events?run_id=WHO-run23", "/v1/events?study_id=WHO-study"],
+    "/v1/webhooks": ["/v1/webhooks"],
+    **{f"/v1/webhooks/{{webhook_id}}{part}": [f"/v1/webhooks/WHO{part}"] for part in ("", "/deliveries")},
     "/v1/jobs/{job_id}": [f"/v1/jobs/{JOB}", f"/v1/jobs/{JOB}?system=lab"],
     "/v1/jobs/{job_id}/nodes": [f"/v1/jobs/{JOB}/nodes"],
     "/v1/studies": ["/v1/studies"],
@@ -142,6 +145,8 @@ POSTED: Mapping[str, list[tuple[str, Mapping[str, Any]]]] = {
     "/v1/cohorts": [("/v1/cohorts", {"name": "one", "run_ids": [RUN]})],
     "/v1/cohorts/{cohort_id}:share": [("/v1/cohorts/WHO-cohort:share", {"shared": False})],
     "/v1/cohorts/{cohort_id}:delete": [("/v1/cohorts/WHO-cohort:delete", {})],
+    "/v1/webhooks": [("/v1/webhooks", {"url": "https://ann.example/", "run_id": "WHO-run23"})],
+    **{f"/v1/webhooks/{{webhook_id}}:{act}": [(f"/v1/webhooks/WHO:{act}", {})] for act in ("delete", "enable", "test")},
     "/v1/tokens": [("/v1/tokens", {})],
     "/v1/tokens:link": [("/v1/tokens:link", {})],
     "/v1/tokens/{token_id}:revoke": [("/v1/tokens/WHO:revoke", {})],

@@ -147,8 +147,30 @@ def test_every_method_has_an_awaited_one_of_the_same_parameters(
         method = getattr(kind, name)
         if callable(method):
             assert inspect.signature(method) == inspect.signature(getattr(protocol, name))
-            assert inspect.iscoroutinefunction(method)
+            assert inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
             assert method.__doc__ == getattr(protocol, name).__doc__
+
+
+@RUNNERS
+def test_events_are_awaited_one_by_one_and_leaving_ends_their_request(tmp_path: Path, run: Run) -> None:
+    async def listen(client: AsyncClient) -> None:
+        async for _ in client.events():
+            raise AssertionError("nothing happens there")
+
+    async def main() -> None:
+        async with crosswind.connect_async(url, connections=1) as client:
+            for _ in range(2):
+                if run is of_asyncio:
+                    with pytest.raises(TimeoutError):
+                        await asyncio.wait_for(listen(client), 0.5)
+                else:
+                    with trio.move_on_after(0.5):
+                        await listen(client)
+            assert await client.runs() == ()
+            assert [one async for one in client.events(follow=False)] == []
+
+    with answering(tmp_path) as url:
+        run(main)
 
 
 def test_a_client_is_opened_once_whoever_asks_first() -> None:

@@ -1,12 +1,13 @@
 """Saved cohorts: selections of runs, their members, and how these differ from the others."""
 
 import time
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response, status
 from pydantic import BaseModel, Field, StringConstraints
 
-from crosswind.api.dependencies import ClientOf, StoreOf
+from crosswind.api.dependencies import ClientOf, PrincipalOf, StoreOf
 from crosswind.api.idempotency import RequestKeyOf
 from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
 from crosswind.api.wire import Id, Name, RequestBody, View, refuse_unknown_query
@@ -130,13 +131,13 @@ def get_comparison(cohort_id: Id, query: Annotated[ComparisonQuery, Query()], cl
 
 
 @router.post("/{cohort_id}:share")
-def share_cohort(cohort_id: Id, body: ShareCohortRequest, client: ClientOf) -> ListedCohort:
+def share_cohort(cohort_id: Id, body: ShareCohortRequest, client: ClientOf, principal: PrincipalOf) -> ListedCohort:
     """Let everybody see a cohort of one's own; of its runs all see those that they may see."""
-    return client.cohorts.share(cohort_id, shared=body.shared)
+    return replace(client.cohorts, who=str(principal)).share(cohort_id, shared=body.shared)
 
 
 @router.post("/{cohort_id}:delete")
-def delete_cohort(cohort_id: Id, client: ClientOf) -> DeletedCohortView:
+def delete_cohort(cohort_id: Id, client: ClientOf, principal: PrincipalOf) -> DeletedCohortView:
     """Delete a cohort of one's own; its runs stay."""
-    client.cohorts.delete(cohort_id)
+    replace(client.cohorts, who=str(principal)).delete(cohort_id)
     return DeletedCohortView(deleted=cohort_id)

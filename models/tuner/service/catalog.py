@@ -234,7 +234,7 @@ class CatalogStudyService(TrialChanges):
             if larger != stored:
                 session.studies.change(larger)
             if changed != record:
-                session.leases.change(changed)
+                session.leases.change(record, changed)
             return changed
 
     def report(self, study: str, trial_id: str, reports: Sequence[Report], *, owner: str | None = None) -> str:
@@ -281,7 +281,7 @@ class CatalogStudyService(TrialChanges):
             record = session.leases.record(session.studies.lock(study).study_id, trial_id)
             changed = rule(record)
             if changed != record:
-                session.leases.change(changed)
+                session.leases.change(record, changed)
             return session.leases.record(record.study_id, trial_id)
 
     def _change_study(
@@ -337,7 +337,7 @@ class CatalogStudyService(TrialChanges):
             if len(trial_ids) == wanted.count:
                 break
             leased = rules.leased(record, wanted.lease, self._expiry(wanted.lease), self._limits.losses)
-            session.leases.change(leased)
+            session.leases.change(record, leased)
             if leased.trial.state not in ENDED:
                 trial_ids.append(leased.trial_id)
         configurations = self._configurations(session, study, wanted.count - len(trial_ids), plan)

@@ -68,6 +68,7 @@ VERBS = (
     Verb("predict", "how long a run to come or its steps will take, on one scale or many, with intervals"),
     Verb("walltime", "the shortest time limit that is enough, as a line for sbatch"),
     Verb("remaining", "how long a run that is in progress will still take"),
+    Verb("watch", "a run in progress until its end: how far it is, its pace, what is left, whom it waits for"),
     Verb("weather", "how slow a system is now and in the next hours, and when its runs became slower for good"),
     Verb("stragglers", "which ranks, devices, nodes and switches are slower than their peers, over all runs or in one"),
     Verb("regressions", "when workloads became slower or faster for good, and what changed just then"),
@@ -94,7 +95,7 @@ WITHOUT_STORE = (  # or with one of their own
 NEW_OBJECTS = 50_000  # after which Python searches for garbage, instead of 700: imports make many, but no garbage
 ASKING = (  # verbs that answer from the store or a server, after which nothing remains to be done
     *("nodes", "runs", "show", "jobs", "job", "explain", "compare", "counters", "interference", "predict", "walltime"),
-    *("remaining", "weather", "stragglers", "regressions", "shares", "series", "tune", "sql"),
+    *("remaining", "watch", "weather", "stragglers", "regressions", "shares", "tune", "series", "sql"),
 )
 WRONG_INPUT, BROKEN, TRY_LATER, INTERRUPTED = 2, 1, 75, 130
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from functools import cached_property, wraps
+from itertools import islice
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
@@ -14,6 +15,7 @@ from crosswind.client.own_rows import OwnRows
 from crosswind.client.protocol import Client
 from crosswind.client.sql import Sql
 from crosswind.client.threads import Threads
+from crosswind.ingest.ship.call import GivingUp
 from crosswind.models.tuner.service.service import StudyService
 
 P = ParamSpec("P")
@@ -47,6 +49,24 @@ def awaited(
         return answer
 
     return asked
+
+
+def iterated(
+    method: Callable[Concatenate[S, P], Iterator[T]],
+) -> Callable[Concatenate[Asynchronous[S], P], AsyncGenerator[T, None]]:
+    """Return the method as one whose items are awaited, `async for`; whoever leaves the loop ends its request."""
+
+    @wraps(method)
+    async def items(self: Asynchronous[S], /, *arguments: P.args, **options: P.kwargs) -> AsyncGenerator[T, None]:
+        giving_up = GivingUp()
+        source = await self.ask(lambda subject: iter(getattr(subject, method.__name__)(*arguments, **options)))
+        try:
+            while item := await self._threads.run(lambda: list(islice(source, 1)), giving_up):
+                yield item[0]
+        finally:
+            giving_up.set()
+
+    return items
 
 
 class AsyncStudies(Asynchronous[StudyService]):
@@ -143,6 +163,7 @@ class AsyncClient(Asynchronous[Client]):
     interference = awaited(Client.interference)
     checks = awaited(Client.checks)
     disturbance = awaited(Client.disturbance)
+    events = iterated(Client.events)
 
     def __init__(self, opened: Callable[[], Client], connections: int) -> None:
         super().__init__(self._client, Threads(connections))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from crosswind.client.http import segment
 from crosswind.data.schema import answers
+from crosswind.data.schema.access import this_person
 from crosswind.data.schema.answers.fields import rfc3339
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.saved_cohort import RunConditions, SavedCohort
@@ -66,10 +67,11 @@ class Cohorts(Protocol):
 
 @dataclass(frozen=True)
 class LocalCohorts:
-    """The `Cohorts` of a store."""
+    """The `Cohorts` of a store, for whoever it is opened for; `who` is what the audit calls them."""
 
     store: Store
     compute: Compute
+    who: str = field(default_factory=this_person)
 
     def create(
         self,
@@ -118,11 +120,13 @@ class LocalCohorts:
     def share(self, cohort_id: str, *, shared: bool) -> ListedCohort:
         """As `Cohorts.share`."""
         with self.store.catalog.write() as session:
+            session.audit.add(self.who, "share cohort" if shared else "unshare cohort", cohort_id)
             return listed(session.cohorts.share(cohort_id, shared=shared))
 
     def delete(self, cohort_id: str) -> None:
         """As `Cohorts.delete`."""
         with self.store.catalog.write() as session:
+            session.audit.add(self.who, "delete cohort", cohort_id)
             session.cohorts.remove(cohort_id)
 
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
     from crosswind.data.schema.answers.checks import SystemChecks
     from crosswind.data.schema.answers.effects import CounterRanking, Interference
+    from crosswind.data.schema.answers.events import Event, EventFilter
     from crosswind.data.schema.answers.explanations import Comparison, Explanation, Waits
     from crosswind.data.schema.answers.jobs import JobReport, ListedJob
     from crosswind.data.schema.answers.nodes import NodeState
@@ -373,6 +374,15 @@ class Local:
         from crosswind.models.tuner.evidence.disturbed import disturbance_in
 
         return disturbance_in(self.store, self.studies.status(study).study, self.studies.trials(study), run_id)
+
+    def events(
+        self, wanted: EventFilter | None = None, *, after: int | None = None, follow: bool = True
+    ) -> Iterator[Event]:
+        """As `Client.events`."""
+        from crosswind.client.events import events_of_store
+        from crosswind.data.schema.answers.events import ANY_EVENT
+
+        return events_of_store(self.store, wanted or ANY_EVENT, after, follow=follow)
 
     def _asked(self, question: Question | LikeRun) -> Question:
         """Return the question, with what it has from a stored run. Raises: NotFoundError, InvalidInputError."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from crosswind.data.schema.question import HOUR_SECONDS, HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS
 
 if TYPE_CHECKING:  # 70 ms that a verb does not need
+    from collections.abc import Iterator
     from types import TracebackType
 
     from crosswind.client.cohorts import Cohorts
@@ -17,6 +18,7 @@ if TYPE_CHECKING:  # 70 ms that a verb does not need
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
     from crosswind.data.schema.answers.checks import SystemChecks
     from crosswind.data.schema.answers.effects import CounterRanking, Interference
+    from crosswind.data.schema.answers.events import Event, EventFilter
     from crosswind.data.schema.answers.explanations import Comparison, Explanation, Waits
     from crosswind.data.schema.answers.jobs import JobReport, ListedJob
     from crosswind.data.schema.answers.nodes import NodeState
@@ -200,6 +202,16 @@ class Client(Protocol):
 
     def disturbance(self, study: str, run_id: str) -> Disturbance:
         """The disturbance of a trial's run by external causes."""
+        ...
+
+    def events(
+        self, wanted: EventFilter | None = None, *, after: int | None = None, follow: bool = True
+    ) -> Iterator[Event]:
+        """Events in the order of storing, as they come, without an end, also across breaks of the connection.
+
+        Without `after`, an event's id, from now on. Without `follow` those that are stored: after an id, or all that
+        are kept.
+        """
         ...
 
     def close(self) -> None:

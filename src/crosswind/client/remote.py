@@ -26,12 +26,15 @@ from crosswind.data.schema.question import (
 from crosswind.data.schema.run import RunState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from crosswind.client.cohorts import RemoteCohorts
     from crosswind.client.fleet import RemoteFleet
     from crosswind.client.own_rows import RemoteRows
     from crosswind.client.remote_studies import RemoteStudyService
     from crosswind.client.sql import RemoteSql
     from crosswind.client.tables.tables import Tables
+    from crosswind.data.schema.answers.events import Event, EventFilter
 
 PEERS_MAX = 10_000  # that a server lists at most
 
@@ -250,6 +253,15 @@ class Remote:
         return self._answers.get(
             answers.studies.Disturbance, f"{self.studies.path(study)}/runs/{segment(run_id)}/disturbance"
         )
+
+    def events(
+        self, wanted: EventFilter | None = None, *, after: int | None = None, follow: bool = True
+    ) -> Iterator[Event]:
+        """As GET /v1/events."""
+        from crosswind.client.events import events_of_server  # noqa: PLC0415 - as above
+        from crosswind.data.schema.answers.events import ANY_EVENT  # noqa: PLC0415
+
+        return events_of_server(self._server, wanted or ANY_EVENT, after, follow=follow)
 
     def close(self) -> None:
         """Close the connections."""

@@ -21,9 +21,9 @@ class Threads:
     def __init__(self, count: int) -> None:
         self._count = count
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """Return what the work returns."""
-        giving_up = GivingUp()
+    async def run(self, work: Callable[[], T], giving_up: GivingUp | None = None) -> T:
+        """Return what the work returns; `giving_up` is set where it is cancelled."""
+        giving_up = giving_up or GivingUp()
         context = copy_context()
         context.run(GIVING_UP.set, giving_up)
         try:

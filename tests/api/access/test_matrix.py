@@ -124,6 +124,10 @@ GET /v1/studies/{study_id}/reports
 GET /v1/studies/{study_id}/runs/{run_id}/disturbance
 GET /v1/studies/{study_id}/trials/{trial_id}
 GET /v1/runs/{run_id}/export
+GET /v1/events
+GET /v1/webhooks
+GET /v1/webhooks/{webhook_id}
+GET /v1/webhooks/{webhook_id}/deliveries
 GET /v1/tokens
 POST /v1/tokens
 POST /v1/tokens:link
@@ -145,6 +149,10 @@ POST /v1/studies/{study_id}:rename
 POST /v1/studies/{study_id}:delete
 POST /v1/studies/{study_id}:share
 POST /v1/runs/{run_id}:share
+POST /v1/webhooks
+POST /v1/webhooks/{webhook_id}:delete
+POST /v1/webhooks/{webhook_id}:enable
+POST /v1/webhooks/{webhook_id}:test
 POST /v1/runs/{run_id}:delete
 POST /v1/studies/{study_id}/trials:suggest
 POST /v1/studies/{study_id}/trials:enqueue
@@ -178,7 +186,7 @@ ENTRIES: Mapping[str, Scope | None] = {
     for route in lines.strip().splitlines()
 }
 PARTS = {"run_id": "none", "job_id": "none", "study_id": "none", "trial_id": "none", "operation_id": "none"}
-PARTS |= {"node": "none", "system": "none", "cohort_id": "none"}
+PARTS |= {"node": "none", "system": "none", "cohort_id": "none", "webhook_id": "none"}
 PARTS |= {"name": "forbidden", "version": "1", "token_id": "none", "pseudonym": "none"}
 OF_FORBIDDEN_ACTS = {  # routes that also look at who asks, and at what for
     *("POST /v1/tokens", "POST /v1/tokens:link", "POST /v1/tokens:job"),

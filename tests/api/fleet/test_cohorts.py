@@ -37,6 +37,8 @@ def test_a_cohort_is_saved_listed_and_deleted(client: TestClient) -> None:
     assert client.post(f"{path}:delete", json={}).json() == {"deleted": cohort["cohort_id"]}
     assert client.get(path).status_code == 404
     assert client.get("/v1/runs/r1").status_code == 200
+    acts = [(entry["act"], entry["subject"]) for entry in client.get("/v1/audit").json()["entries"]]
+    assert acts == [("delete cohort", cohort["cohort_id"]), ("share cohort", cohort["cohort_id"])]
 
 
 def test_cohorts_and_members_are_listed_part_by_part(client: TestClient) -> None:

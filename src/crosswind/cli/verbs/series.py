@@ -79,7 +79,8 @@ def _print_metrics(metrics: Sequence[StoredMetric]) -> None:
 
 def _print_series(answer: SeriesAnswer) -> None:
     if not answer.series:
-        say(f"Nothing was sampled from {utc(answer.from_ns)} to {utc(answer.to_ns)}: --from -7d looks further back.")
+        span = f"from {utc(answer.from_ns)} to {utc(answer.to_ns)}"
+        say(f"No values {span} (growth needs two samples): --from -7d looks further back.")
         return
     say(table(HEADINGS, [_line(one) for one in answer.series]))
     more = f"; {count(answer.left_out, 'further series').removesuffix('s')} with --limit" if answer.left_out else ""

@@ -62,6 +62,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="warning",
         help="info also logs every request (default: warning)",
     )
+    parser.add_argument(
+        "--webhook-network",
+        action="append",
+        default=[],
+        metavar="NETWORK",
+        help="such as 10.1.0.0/16: webhooks may be sent to it besides public addresses",
+    )
     parser.add_argument("--check", action="store_true", help="check settings, store and address, and serve nothing")
 
 
@@ -77,7 +84,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     from crosswind.api.edge.limits import Limits  # noqa: PLC0415 - heavy
     from crosswind.api.observe.logs import LogFormat, LogLevel, configure_logs  # noqa: PLC0415
     from crosswind.api.oidc_settings import OidcSettings  # noqa: PLC0415 - heavy
-    from crosswind.api.settings import ServerSettings  # noqa: PLC0415
+    from crosswind.api.settings import ServerSettings, networks_of  # noqa: PLC0415
 
     oidc = None if arguments.oidc is None else OidcSettings.load(arguments.oidc)
     wanted = ServerSettings(
@@ -96,6 +103,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         quota_bytes=settings.quota_bytes,
         audit_days=settings.audit_kept_days,
         limits=Limits.of(arguments.limit),
+        webhook_networks=networks_of(arguments.webhook_network),
     )
     if arguments.check:
         return check(settings, wanted, as_json=arguments.json)
