@@ -273,6 +273,16 @@ class Lake:
         columns = self._answer(sql, parameters, within, lambda connection: connection.fetchnumpy())
         return {name: np.ma.filled(np.ma.asarray(values, np.float64), np.nan) for name, values in columns.items()}
 
+    def table(self, sql: str, parameters: Sequence[object] = (), *, within: Span = ALWAYS) -> pa.Table:
+        """The answer to a query as an Arrow table; else as `frame`."""
+        names = set(WORD.findall(sql.lower()))
+
+        def ask(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+            self._add_views(connection, names, within)
+            return connection.sql(sql, params=list(parameters)).to_arrow_table()
+
+        return self.answer(ask)
+
     def _answer(
         self, sql: str, parameters: Sequence[object], within: Span, fetch: Callable[[duckdb.DuckDBPyConnection], Any]
     ) -> Any:

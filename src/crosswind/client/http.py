@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -21,6 +21,7 @@ from crosswind.ingest.ship.token import ship_token
 
 ANSWER_BYTES = 64 * 1024 * 1024  # the trials of the largest study
 FILE_BYTES = 1024 * 1024 * 1024  # of a run of millions of steps
+ROWS_MAX = 500  # of a part of a list
 OK, CREATED, FORBIDDEN, UNKNOWN, CONFLICT, TOO_MANY, SERVER_FAULT = 200, 201, 403, 404, 409, 429, 500
 
 
@@ -40,6 +41,19 @@ class Server:
         given = {name: value for name, value in (query or {}).items() if value is not None}
         whole = f"{path}?{urlencode(given)}" if given else path
         return self._object(self._answer(lambda connection: connection.get(whole)))
+
+    def rows(
+        self, path: str, name: str, query: Mapping[str, object | None] | None = None
+    ) -> Iterator[Mapping[str, Any]]:
+        """Yield the rows of a list, part by part; `name` is their field. Raises: as `get`."""
+        cursor: object = None
+        while True:
+            part = self.get(path, {**(query or {}), "limit": ROWS_MAX, "cursor": cursor})
+            if not isinstance(rows := part.get(name), list):
+                raise self.malformed(ValueError(f"{', '.join(part)}, expected {name}"))
+            yield from rows
+            if (cursor := part.get("next")) is None:
+                return
 
     def content(self, path: str) -> bytes:
         """Return what is at this path, which is no JSON. Raises: as `get`."""

@@ -188,7 +188,9 @@ class Remote:
 
     def checks(self, system: str) -> answers.checks.SystemChecks:
         """As GET /v1/checks."""
-        return self._get(answers.checks.SystemChecks, "/v1/checks", system=system)
+        rows = self._server.rows("/v1/checks", "earlier", {"system": system})
+        earlier = tuple(self._decoded(answers.checks.EarlierChecks, row) for row in rows)
+        return answers.checks.SystemChecks(system, earlier)
 
     def disturbance(self, study: str, run_id: str) -> answers.studies.Disturbance:
         """As GET /v1/studies/{study_id}/runs/{run_id}/disturbance."""
