@@ -5,7 +5,7 @@ A list states its order and its key once; cursors, `sort`, `fields` and the form
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -27,7 +27,7 @@ Row = TypeVar("Row")
 JSON_ROWS, JSON_ROWS_MAX = 50, 500
 TABLE_ROWS_MAX = 10_000  # of CSV and Arrow, where a list says nothing else
 EVERY_ROW = 2**31  # a limit that limits nothing
-ORDERED = {  # types in a cursor, by the type of a column
+ORDERED: Mapping[type, tuple[type, ...]] = {  # types in a cursor, by the type of a column
     kind: (kind, *((int,) if kind is float else ()), type(None)) for kind in (bool, int, float, str)
 }
 NOT_OF_SCOPE = ("cursor", "limit", "fields", "format")  # which may change from one part to the next

@@ -4,9 +4,9 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from fastapi import FastAPI
@@ -310,17 +310,14 @@ def rfc3339(client: TestClient, path: str, moment_ns: int) -> str:
 
 
 def plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with moments and objects as text, as both formats can say them."""
-    return {name: _plain(value) for name, value in row.items()}
+    """Return a row with moments in nanoseconds and objects as text."""
+    moments = {name: pd.Timestamp(value).value for name, value in row.items() if name.endswith("_at") and value}
+    return {name: _plain(value) for name, value in row.items()} | moments
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value)):
+    if isinstance(value, dict) or (isinstance(value, list) and all(isinstance(item, dict) for item in value)):
         return json.dumps(value, ensure_ascii=False)
-    if hasattr(value, "value"):  # nanoseconds, of pandas
-        return value.value
-    if isinstance(value, datetime):
-        return int(value.astimezone(UTC).timestamp())
     return value
 
 
