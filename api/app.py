@@ -5,7 +5,6 @@ from importlib.metadata import version
 
 from anyio import CapacityLimiter
 from fastapi import FastAPI
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route
 
 from crosswind.api import problems
@@ -17,6 +16,8 @@ from crosswind.api.answer_cache import AnswerCache
 from crosswind.api.auth import Authentication
 from crosswind.api.background_answers import BackgroundAnswers
 from crosswind.api.body_check import BodyCheck
+from crosswind.api.delivery.coding import Coding
+from crosswind.api.delivery.validators import NotModifiedError, Validators, not_modified
 from crosswind.api.edge.edge import Edge
 from crosswind.api.edge.spool import Spool
 from crosswind.api.intake import Intake, segment_rule
@@ -52,7 +53,7 @@ from crosswind.api.routes import (
     victims,
     weather,
 )
-from crosswind.api.security_headers import FailureHandler, SecurityHeaders, Validators
+from crosswind.api.security_headers import FailureHandler, SecurityHeaders
 from crosswind.api.series_intake import SeriesIntake, series_rules
 from crosswind.api.settings import ServerSettings
 from crosswind.api.telemetry import RequestCounts, Telemetry
@@ -113,6 +114,7 @@ def create_app(
     add_pages_later(app)
     describe_access(app)
     problems.add_handlers(app)
+    app.add_exception_handler(NotModifiedError, not_modified)
     # The last one added sees a request first.
     rules = {batches.PATH: segment_rule(settings)} | series_rules(settings) | dict.fromkeys(login.PATHS, login.FORM)
     app.add_middleware(Workers)
@@ -121,7 +123,7 @@ def create_app(
     )
     app.add_middleware(FailureHandler)
     app.add_middleware(Validators)
-    app.add_middleware(GZipMiddleware, minimum_size=1000)
+    app.add_middleware(Coding)
     needs = Needs()
     needs.check(routes_of(app))
     app.add_middleware(Authentication, settings=settings, callers=app.state.callers, needs=needs)

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from crosswind.api.access.credentials import COOKIE
 from crosswind.api.access.scopes import NEEDS
+from crosswind.api.tables.description import describe_lists
 
 SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "Authorization: Bearer TOKEN"},
@@ -31,6 +32,7 @@ def describe_access(app: FastAPI) -> None:
 
 def _describe(document: dict[str, Any]) -> None:
     document.setdefault("components", {})["securitySchemes"] = SCHEMES
+    describe_lists(document)
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             need = NEEDS[f"{method.upper()} {path}"]

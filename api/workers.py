@@ -47,9 +47,15 @@ class Workers:
 
     def _limiter_of(self, scope: Scope) -> CapacityLimiter | None:
         path = inner_path(scope["path"], scope.get("root_path", ""))
-        if path in CHEAP_PATHS or path.startswith(CHEAP):
+        if path.startswith(CHEAP) or (path in CHEAP_PATHS and not wants_table(scope)):
             return None
         return self._limiters[STUDIES if path.startswith(STUDIES) else ANSWERS]
+
+
+def wants_table(scope: Scope) -> bool:
+    """Return whether a request may want thousands of rows: it names another format than JSON."""
+    accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    return any(word in text for text in (accept, scope["query_string"]) for word in (b"csv", b"arrow", b"text/*"))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import Annotated, Self
 from fastapi import APIRouter, Depends, Path, Query, Request, Response, status
 from pydantic import Field, StringConstraints
 
+from crosswind.api.delivery.validators import UNLESS_CATALOG_IS_UNCHANGED
 from crosswind.api.dependencies import RunnerOf, StoreOf
 from crosswind.api.idempotency import RequestKeyOf
 from crosswind.api.paging import ListQuery, Page
@@ -130,7 +131,7 @@ def list_models(query: Annotated[ListQuery, Query()], request: Request, store: S
     return asked.answer(asked.of_all(models), trainable=runner.names)
 
 
-@router.get("/{name}", **VERSIONS.route)
+@router.get("/{name}", **VERSIONS.route, dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
 def get_model(name: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return versions of one model, newest first."""
     asked = VERSIONS.asked(query, request)
@@ -140,7 +141,7 @@ def get_model(name: Id, query: Annotated[ListQuery, Query()], request: Request, 
     return asked.answer([VersionView.of(record) for record in records], name=name, promoted=number)
 
 
-@router.get("/{name}/versions/{version}")
+@router.get("/{name}/versions/{version}", dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
 def get_version(name: Id, version: Number, store: StoreOf) -> VersionView:
     """Return one version."""
     with store.catalog.read() as session:

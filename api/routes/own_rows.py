@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from crosswind.api.delivery.validators import UNLESS_CATALOG_IS_UNCHANGED
 from crosswind.api.dependencies import PrincipalOf, StoreOf
 from crosswind.api.paging import ListQuery, Page
 from crosswind.api.tables.listing import Listing
@@ -119,7 +120,7 @@ def reveal(pseudonym: Id, own: OwnRowsOf) -> NameView:
 AUDIT = Listing(AuditPage, "entries", ("-entry_id",), ("entry_id",))
 
 
-@router.get("/audit", **AUDIT.route)
+@router.get("/audit", **AUDIT.route, dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
 def list_audit(query: Annotated[AuditQuery, Query()], request: Request, own: OwnRowsOf) -> Response:
     """Return the audit trail, newest first."""
     asked = AUDIT.asked(query, request)

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
 
+from crosswind.api.delivery.validators import UNLESS_CATALOG_IS_UNCHANGED, UNLESS_RUN_IS_UNCHANGED
 from crosswind.api.dependencies import ClientOf, StoreOf
 from crosswind.api.paging import ListQuery, Page
 from crosswind.api.routes.step_rows import WINDOW_ROWS, StepRow, Steps, StepsQuery
@@ -62,7 +63,7 @@ RUNS = Listing(RunPage, "runs", BY_START, ("run_id",))
 STEPS = Listing(StepPage, "steps", ("step",), ("step", "rank"), rows_max=WINDOW_ROWS, is_whole=True)
 
 
-@router.get("", **RUNS.route)
+@router.get("", **RUNS.route, dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
 def list_runs(query: Annotated[RunQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return runs, newest first."""
     asked = RUNS.asked(query, request)
@@ -92,7 +93,7 @@ def get_report(run_id: Id, client: ClientOf) -> RunReport:
     return client.run_report(run_id)
 
 
-@router.get("/{run_id}/steps", **STEPS.route)
+@router.get("/{run_id}/steps", **STEPS.route, dependencies=[UNLESS_RUN_IS_UNCHANGED])
 def list_steps(run_id: Id, query: Annotated[StepsQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return every step of every rank, or of one rank, in order."""
     asked = STEPS.asked(query, request)

@@ -16,6 +16,7 @@ from pydantic import (
     WrapValidator,
 )
 
+from crosswind.api.delivery.validators import UNLESS_CATALOG_IS_UNCHANGED
 from crosswind.api.dependencies import StoreOf, StudyServiceOf
 from crosswind.api.idempotency import RequestKeyOf
 from crosswind.api.paging import ListQuery, Page
@@ -218,7 +219,7 @@ STUDIES = Listing(StudyPage, "studies", STUDY_ORDERS, STUDY_KEY)
 STATUSES = Listing(StudyStatusPage, "studies", STUDY_ORDERS, STUDY_KEY, rows_max=JSON_ROWS_MAX)
 
 
-@router.get("", **STUDIES.route)
+@router.get("", **STUDIES.route, dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
 def list_studies(query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return studies, newest first."""
     asked = STUDIES.asked(query, request)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field, StringConstraints
 
+from crosswind.api.delivery.validators import UNLESS_CATALOG_IS_UNCHANGED
 from crosswind.api.dependencies import StoreOf, StudyServiceOf
 from crosswind.api.idempotency import RequestKeyOf
 from crosswind.api.paging import ListQuery, Page
@@ -164,7 +165,7 @@ TRIALS = Listing(
 REPORTS = Listing(ReportPage, "reports", ("step",), ("step", "trial_id"), rows_max=100_000)
 
 
-@router.get("/trials", **TRIALS.route)
+@router.get("/trials", **TRIALS.route, dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
 def list_trials(study_id: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return trials of the study, oldest first."""
     asked = TRIALS.asked(query, request)
@@ -185,7 +186,7 @@ def suggest(study_id: Id, body: SuggestRequest, service: StudyServiceOf, request
     return TrialList.of(service.suggest(study_id, body.count, lease, request=request))
 
 
-@router.get("/trials/{trial_id}")
+@router.get("/trials/{trial_id}", dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
 def get_trial(study_id: Id, trial_id: Id, service: StudyServiceOf) -> TrialView:
     """One trial."""
     return TrialView.of(service.trial(study_id, trial_id))
@@ -205,7 +206,7 @@ def report(study_id: Id, trial_id: Id, body: ReportRequest, service: StudyServic
     return VerdictView(stop=bool(reason), reason=reason or None)
 
 
-@router.get("/reports", **REPORTS.route)
+@router.get("/reports", **REPORTS.route, dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
 def list_reports(study_id: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return intermediate values that the study's trials have reported, by step and trial."""
     asked = REPORTS.asked(query, request)

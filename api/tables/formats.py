@@ -12,6 +12,7 @@ from io import BytesIO
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
+from crosswind.api.delivery.negotiation import preferences
 from crosswind.api.tables.columns import SCALARS, bare, columns_of, is_of_words
 
 if TYPE_CHECKING:  # heavy
@@ -35,7 +36,6 @@ MEDIA_TYPES: Mapping[Format, str] = MappingProxyType(
 )
 FORMULA = r"^[=+\-@\t\r\n]"
 REPEATED = frozenset({"workload", "system", "node", "user", "account", "partition", "study_id", "owner", "cohort"})
-WHOLE = 1.0
 
 
 def format_of(wanted: Format | None, accept: str) -> Format:
@@ -47,25 +47,6 @@ def format_of(wanted: Format | None, accept: str) -> Format:
         return wanted
     qualities = preferences(accept)
     return max(Format, key=lambda one: _quality(qualities, MEDIA_TYPES[one])) if qualities else Format.JSON
-
-
-def preferences(field: str) -> dict[str, float]:
-    """Return the values of a field such as Accept, in lower case, with their qualities from 0 to 1."""
-    qualities: dict[str, float] = {}
-    for part in field.lower().split(","):
-        name, *parameters = (text.strip() for text in part.split(";"))
-        quality = next((text.removeprefix("q=") for text in parameters if text.startswith("q=")), "1")
-        if name:
-            qualities[name] = _number(quality)
-    return qualities
-
-
-def _number(quality: str) -> float:
-    try:
-        number = float(quality)
-    except ValueError:
-        return 0.0
-    return min(max(number, 0.0), WHOLE) if number == number else 0.0  # noqa: PLR0124 - not a number
 
 
 def _quality(qualities: Mapping[str, float], media_type: str) -> float:

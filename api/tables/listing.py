@@ -31,7 +31,7 @@ ORDERED: Mapping[type, tuple[type, ...]] = {  # types in a cursor, by the type o
     kind: (kind, *((int,) if kind is float else ()), type(None)) for kind in (bool, int, float, str)
 }
 NOT_OF_SCOPE = ("cursor", "limit", "fields", "format")  # which may change from one part to the next
-ROWS_MARK = "x-crosswind-rows"  # by which the description of an operation names its list
+ROWS_MARK, SORTS_MARK = "x-crosswind-rows", "x-crosswind-sorts"  # of a list in the description of its operation
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Listing:
         """Return what the route of the list says of itself to FastAPI."""
         binary = {"schema": {"type": "string", "format": "binary"}}
         content = {MEDIA_TYPES[Format.CSV]: {"schema": {"type": "string"}}, MEDIA_TYPES[Format.ARROW]: binary}
-        extra = {ROWS_MARK: self.rows, "x-crosswind-sorts": [sort.removeprefix("-") for sort in self.sorts]}
+        extra = {ROWS_MARK: self.rows, SORTS_MARK: [sort.removeprefix("-") for sort in self.sorts]}
         return {"response_model": self.page, "responses": {200: {"content": content}}, "openapi_extra": extra}
 
     @cached_property

@@ -25,6 +25,7 @@ from crosswind.data.catalog.studies import Studies
 from crosswind.data.catalog.tokens import Tokens
 from crosswind.data.catalog.usage import Usage
 from crosswind.data.catalog.verdicts import Verdicts
+from crosswind.data.catalog.version import CatalogVersion
 from crosswind.data.schema.access import ALL_ROWS, RowRule
 from crosswind.data.schema.landing import Landing
 
@@ -87,9 +88,10 @@ class Session:
 class Catalog:
     """Sessions over one database, for whoever the rule is of."""
 
-    def __init__(self, engine: Engine, rule: RowRule = ALL_ROWS) -> None:
+    def __init__(self, engine: Engine, rule: RowRule = ALL_ROWS, version: CatalogVersion | None = None) -> None:
         self._engine = engine
         self.rule = rule
+        self.version = version or CatalogVersion(engine)
         self._reading = engine.execution_options(writes=False)
 
     @contextmanager
@@ -106,7 +108,7 @@ class Catalog:
 
     def seen_by(self, rule: RowRule) -> "Catalog":
         """Return the same catalog, for somebody else."""
-        return Catalog(self._engine, rule)
+        return Catalog(self._engine, rule, self.version)
 
     def check(self) -> None:
         """Writes a row as it is, which shows that the database answers and takes more.
@@ -118,4 +120,5 @@ class Catalog:
 
     def close(self) -> None:
         """Gives back every connection."""
+        self.version.close()
         self._engine.dispose()

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -88,7 +89,8 @@ def lists(app: FastAPI) -> dict[str, str]:
     found = {}
     for path, operations in document["paths"].items():
         content = operations.get("get", {}).get("responses", {}).get("200", {}).get("content", {})
-        name = content.get("application/json", {}).get("schema", {}).get("$ref", "").rpartition("/")[2]
+        schema = content.get("application/json", {}).get("schema", {})
+        name = schema.get("anyOf", [schema])[0].get("$ref", "").rpartition("/")[2]
         rows = [
             field
             for field, said in schemas.get(name, {}).get("properties", {}).items()
@@ -133,6 +135,13 @@ def test_every_list_has_parts_columns_orders_and_formats(app: FastAPI) -> None:
         names = {parameter["name"] for parameter in operation["parameters"]}
         assert {"limit", "cursor", "fields", "sort", "format"} <= names, f"{path}: answer it through a Listing"
         assert set(operation["responses"]["200"]["content"]) == {"application/json", CSV, ARROW}, path
+        [sort, fields] = [named(operation, name)["schema"]["pattern"] for name in ("sort", "fields")]
+        assert all(re.match(sort, text) for name in sorts(app, path) for text in (name, f"-{name}")), path
+        assert not re.match(fields, "colour")
+
+
+def named(operation: Mapping[str, Any], name: str) -> Any:
+    return next(parameter for parameter in operation["parameters"] if parameter["name"] == name)
 
 
 def test_every_list_has_rows_to_try_it_with(app: FastAPI, client: TestClient) -> None:
@@ -337,5 +346,5 @@ def cell(value: Any) -> float | str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return f"'{value}" if value[:1] in "=+-@" else value
+        return number(f"'{value}" if value.startswith(("=", "+", "-", "@")) else value)
     return json.dumps(value, ensure_ascii=False)
