@@ -17,6 +17,7 @@ from crosswind.api.auth import Authentication
 from crosswind.api.background_answers import BackgroundAnswers
 from crosswind.api.body_check import BodyCheck
 from crosswind.api.delivery.coding import Coding
+from crosswind.api.delivery.repeats import Repeats
 from crosswind.api.delivery.validators import NotModifiedError, Validators, not_modified
 from crosswind.api.edge.edge import Edge
 from crosswind.api.edge.spool import Spool
@@ -117,15 +118,16 @@ def create_app(
     app.add_exception_handler(NotModifiedError, not_modified)
     # The last one added sees a request first.
     rules = {batches.PATH: segment_rule(settings)} | series_rules(settings) | dict.fromkeys(login.PATHS, login.FORM)
+    needs = Needs()
+    needs.check(routes_of(app))
     app.add_middleware(Workers)
+    app.add_middleware(Repeats, catalog=store.whole.catalog, needs=needs)
     app.add_middleware(
         BodyCheck, limit_bytes=settings.body_bytes, spool=Spool(settings.limits.spooled_bytes), rules=rules
     )
     app.add_middleware(FailureHandler)
     app.add_middleware(Validators)
     app.add_middleware(Coding)
-    needs = Needs()
-    needs.check(routes_of(app))
     app.add_middleware(Authentication, settings=settings, callers=app.state.callers, needs=needs)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(Telemetry, counts=app.state.request_counts)

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine, func, select, text
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.audit import Audit
+from crosswind.data.catalog.first_answers import FirstAnswers
 from crosswind.data.catalog.injections import Injections
 from crosswind.data.catalog.judged_runs import JudgedRuns
 from crosswind.data.catalog.leases import Leases
@@ -56,6 +57,7 @@ class Session:
         self.leases = Leases(connection)
         self.reports = Reports(connection)
         self.requests = Requests(connection)
+        self.first_answers = FirstAnswers(connection)
         self.models = Models(connection)
         self.operations = Operations(connection)
         self.tokens = Tokens(connection)

@@ -21,6 +21,7 @@ from crosswind.ingest.ship.token import ship_token
 
 ANSWER_BYTES = 64 * 1024 * 1024  # the trials of the largest study
 FILE_BYTES = 1024 * 1024 * 1024  # of a run of millions of steps
+IN_PROGRESS = "/problems/in-progress"
 ROWS_MAX = 500  # of a part of a list
 OK, CREATED, FORBIDDEN, UNKNOWN, CONFLICT, TOO_MANY, SERVER_FAULT = 200, 201, 403, 404, 409, 429, 500
 
@@ -86,7 +87,10 @@ class Server:
 
     def _once(self, send: Callable[[Connection], Answer], limit_bytes: int) -> Answer:
         with closing(Connection(self.url, self._token, answer_bytes=limit_bytes)) as connection:
-            return send(connection)
+            answer = send(connection)
+        if answer.status == CONFLICT and str(answer.said.get("type", "")).endswith(IN_PROGRESS):
+            raise UnavailableError(f"{self.url}: {answer.said.get('detail')}")
+        return answer
 
     def _object(self, answer: Answer) -> Mapping[str, Any]:
         if answer.status in (OK, CREATED):
