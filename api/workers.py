@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from anyio import CapacityLimiter
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crosswind.api.prefix import inner_path
 from crosswind.api.problems import BUSY, problem
@@ -42,14 +42,51 @@ class Workers:
             detail = f"{self._waiting_max} requests wait to be computed"
             await problem(BUSY, detail, root_path=scope.get("root_path", ""))(scope, receive, send)
         else:
-            async with limiter:
-                await self.app(scope, receive, send)
+            async with _Place(limiter) as place:
+                await self.app(scope, receive, place.between_pieces(send))
 
     def _limiter_of(self, scope: Scope) -> CapacityLimiter | None:
         path = inner_path(scope["path"], scope.get("root_path", ""))
         if path.startswith(CHEAP) or (path in CHEAP_PATHS and not wants_table(scope)):
             return None
         return self._limiters[STUDIES if path.startswith(STUDIES) else ANSWERS]
+
+
+class _Place:
+    """A place among those who compute; it is free while a client takes in a piece of a long answer."""
+
+    def __init__(self, limiter: CapacityLimiter) -> None:
+        self._limiter = limiter
+        self._is_held = False
+
+    async def __aenter__(self) -> "_Place":
+        await self._enter()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._leave()
+
+    def between_pieces(self, send: Send) -> Send:
+        """Return a `send` that gives up the place until a piece with more behind it is sent."""
+
+        async def send_piece(message: Message) -> None:
+            if not message.get("more_body"):
+                await send(message)
+                return
+            self._leave()
+            await send(message)
+            await self._enter()
+
+        return send_piece
+
+    async def _enter(self) -> None:
+        await self._limiter.acquire_on_behalf_of(self)
+        self._is_held = True
+
+    def _leave(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._limiter.release_on_behalf_of(self)
 
 
 def wants_table(scope: Scope) -> bool:
