@@ -5,18 +5,26 @@ import binascii
 import json
 from collections.abc import Mapping
 from contextvars import ContextVar
+from enum import StrEnum
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import Request
 from pydantic import BaseModel, Field
 
-from crosswind.api.tables.formats import Format
 from crosswind.api.wire import INT64, View, is_storable
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.part import Key
 
 ROWS_MAX = 100_000
+
+
+class Format(StrEnum):
+    """The formats of a list."""
+
+    JSON = "json"
+    CSV = "csv"
+    ARROW = "arrow"
 
 
 class ListQuery(BaseModel):

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi.responses import Response
 from pydantic import ConfigDict, Field, create_model
 
-from crosswind.api.paging import ListQuery
-from crosswind.api.tables.formats import Format
+from crosswind.api.paging import Format, ListQuery
 from crosswind.api.tables.listing import EVERY_ROW, Asked
 from crosswind.data.lake.steps_summary import time_of
 from crosswind.data.schema.metric import Column

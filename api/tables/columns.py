@@ -7,7 +7,6 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-import msgspec
 from pydantic import BaseModel
 
 from crosswind.data.schema.errors import InvalidInputError
@@ -65,21 +64,11 @@ def chosen(row: type, text: str | None) -> tuple[str, ...]:
     return names
 
 
-def plain_rows(rows: Sequence[Any], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return rows as dictionaries of these columns, with values as JSON has them."""
-    return [{name: msgspec.to_builtins(value_of(row, name), enc_hook=_plain) for name in names} for row in rows]
+def narrowed(rows: Sequence[Any], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return rows as dictionaries of these columns."""
+    return [{name: value_of(row, name) for name in names} for row in rows]
 
 
 def value_of(row: Any, name: str) -> Any:
     """Return the value of one column of a row."""
     return row[name] if isinstance(row, dict) else getattr(row, name)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump()
-    if isinstance(value, Mapping):
-        return dict(value)
-    if hasattr(value, "tolist"):  # an array, or a number of one
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} has no JSON")

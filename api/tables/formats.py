@@ -7,24 +7,16 @@ format.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
 from io import BytesIO
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from crosswind.api.delivery.negotiation import preferences
+from crosswind.api.paging import Format
 from crosswind.api.tables.columns import SCALARS, bare, columns_of, is_of_words
 
 if TYPE_CHECKING:  # heavy
     import pyarrow as pa
-
-
-class Format(StrEnum):
-    """The formats of a list."""
-
-    JSON = "json"
-    CSV = "csv"
-    ARROW = "arrow"
 
 
 MEDIA_TYPES: Mapping[Format, str] = MappingProxyType(

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-import msgspec
 from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
 
-from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
-from crosswind.api.tables.columns import bare, chosen, columns_of, plain_rows, sortable, value_of
-from crosswind.api.tables.formats import MEDIA_TYPES, Format, format_of, schema_of, table_of, written
+from crosswind.api.paging import Format, ListQuery, Page, cursor_of, next_url, place_of
+from crosswind.api.tables.columns import bare, chosen, columns_of, narrowed, sortable, value_of
+from crosswind.api.tables.formats import MEDIA_TYPES, format_of, schema_of, table_of, written
+from crosswind.api.wire import as_json, as_plain
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.part import Key, Part
 
@@ -113,13 +113,13 @@ class Asked:
     def answer(self, rows: Sequence[Any], **facts: object) -> Response:
         """Return the rows of the part in their format; `facts` are the page's other fields."""
         following = self.next_behind(rows[-1:], len(rows))
-        plain = plain_rows(rows, self.names)
+        chosen_rows = narrowed(rows, self.names)
         if self.form is Format.JSON:
             url = next_url(self.request, following)
-            page = {**facts, self.listing.rows: plain, "next": following, "next_url": url}
-            content = msgspec.json.encode(page)
+            page = {**facts, self.listing.rows: chosen_rows, "next": following, "next_url": url}
+            content = as_json(page)
         else:
-            content = b"".join(written([table_of(plain, self.schema)], self.schema, self.form))
+            content = b"".join(written([table_of(as_plain(chosen_rows), self.schema)], self.schema, self.form))
         return Response(content, media_type=MEDIA_TYPES[self.form], headers=self._headers(following))
 
     def of_all(self, rows: Iterable[Row]) -> list[Row]:
@@ -162,7 +162,7 @@ def _scope(request: Request, order: str) -> str:
 
 def place_in(row: Any, names: Sequence[str]) -> tuple[Key, ...]:
     """Return the values by which a row has its place."""
-    return tuple(msgspec.to_builtins(value_of(row, name)) for name in names)
+    return tuple(as_plain(value_of(row, name)) for name in names)
 
 
 def part_of(rows: Iterable[Row], part: Part, names: Sequence[str]) -> list[Row]:

@@ -86,7 +86,7 @@ def lists(app: FastAPI) -> dict[str, str]:
     """Return by its path the field of every list's rows: whatever answers with a list of objects, but for ANSWERS."""
     document = app.openapi()
     schemas = document["components"]["schemas"]
-    found = {}
+    listed = {}
     for path, operations in document["paths"].items():
         content = operations.get("get", {}).get("responses", {}).get("200", {}).get("content", {})
         schema = content.get("application/json", {}).get("schema", {})
@@ -97,8 +97,8 @@ def lists(app: FastAPI) -> dict[str, str]:
             if "$ref" in said.get("items", {})
         ]
         if rows and path.startswith("/v1/") and path not in ANSWERS:
-            found[path] = rows[0]
-    return found
+            listed[path] = rows[0]
+    return listed
 
 
 def asked(client: TestClient, path: str, **query: Any) -> Any:
