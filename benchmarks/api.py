@@ -26,9 +26,11 @@ from benchmarks.ingest import cpu_seconds
 from benchmarks.many_runs import computed, fill, run_id_of, run_of
 from benchmarks.saturated import answers_per_second, request
 from crosswind.api.app import create_app
-from crosswind.api.paging import cursor_of
+from crosswind.api.paging import CALLER_MARK, cursor_of
 from crosswind.api.server import listen, server_of, url_of
 from crosswind.api.settings import ServerSettings
+from crosswind.api.tables.listing import scope_of
+from crosswind.data.schema.access import OWNER
 from crosswind.data.store.store import Store
 
 RUNS = int(os.environ.get("CROSSWIND_BENCH_RUNS", "20000"))
@@ -94,7 +96,11 @@ def _forgotten() -> list[str]:
 
 def _requests(url: str, pid: int) -> dict[str, float]:
     newest = [run_id_of(number) for number in computed(RUNS)[1::2]]
-    deep = [cursor_of(run_of(number).started_ns or 0, run_id_of(number)) for number in range(0, RUNS, RUNS // 50)]
+    scope = scope_of("/v1/runs", {}, by="started_ns", descending=True)
+    CALLER_MARK.set(OWNER.mark)
+    deep = [
+        cursor_of(scope, run_of(number).started_ns or 0, run_id_of(number)) for number in range(0, RUNS, RUNS // 50)
+    ]
     filters = [
         *({"workload": f"workload-{number}"} for number in range(5)),
         *({"system": "system-1"}, {"state": "failed"}, {"state": "running"}, {"job_id": "77"}, {"id_end": "0123"}),

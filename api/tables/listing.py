@@ -30,7 +30,7 @@ EVERY_ROW = 2**31  # a limit that limits nothing
 ORDERED: Mapping[type, tuple[type, ...]] = {  # types in a cursor, by the type of a column
     kind: (kind, *((int,) if kind is float else ()), type(None)) for kind in (bool, int, float, str)
 }
-NOT_OF_SCOPE = ("cursor", "limit", "fields", "format")  # which may change from one part to the next
+NOT_OF_SCOPE = ("cursor", "limit", "fields", "format", "sort")  # which may change, or whose meaning is in it already
 ROWS_MARK, SORTS_MARK = "x-crosswind-rows", "x-crosswind-sorts"  # of a list in the description of its operation
 
 
@@ -68,7 +68,7 @@ class Listing:
         """Return what a request asks of the list. Raises: InvalidInputError naming the parameter."""
         by, descending = self._order(query.sort)
         form = format_of(query.format, request.headers.get("accept", ""))
-        scope = _scope(request, f"{by} {descending}")
+        scope = scope_of(request.url.path, request.query_params, by=by, descending=descending)
         names = (by, *(name for name in self.key if name != by))
         part = Part(self._limit(query, form), by, descending, self._place(query.cursor, scope, names))
         return Asked(self, part, form, chosen(self.row, query.fields), scope, request)
@@ -154,10 +154,10 @@ class Asked:
         return {"Vary": "Accept", **link, **file}
 
 
-def _scope(request: Request, order: str) -> str:
+def scope_of(path: str, query: Mapping[str, str], *, by: str, descending: bool) -> str:
     """Return a short text that is the same for parts of one list with one order and filter."""
-    filters = sorted(item for item in request.query_params.items() if item[0] not in (*NOT_OF_SCOPE, "sort"))
-    return hashlib.sha256(json.dumps([request.url.path, order, filters]).encode()).hexdigest()[:16]
+    filters = sorted(item for item in query.items() if item[0] not in NOT_OF_SCOPE)
+    return hashlib.sha256(json.dumps([path, by, descending, filters]).encode()).hexdigest()[:16]
 
 
 def place_in(row: Any, names: Sequence[str]) -> tuple[Key, ...]:
