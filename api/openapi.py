@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from crosswind.api.access.credentials import COOKIE
 from crosswind.api.access.scopes import NEEDS, Needs
+from crosswind.api.delivery.deprecation import DEPRECATED
 from crosswind.api.delivery.repeats import EXPECTED, HEADER, KEY, takes_key
 from crosswind.api.tables.description import describe_lists
 
@@ -40,6 +41,8 @@ def _describe(document: dict[str, Any]) -> None:
             need = NEEDS[f"{method.upper()} {path}"]
             if method == "post" and takes_key(needs, path):
                 _describe_key(operation)
+            if f"{method.upper()} {path}" in DEPRECATED:
+                operation["deprecated"] = True
             operation["security"] = [] if need is None else [{scheme: [need.scope]} for scheme in SCHEMES]
 
 

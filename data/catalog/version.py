@@ -41,7 +41,7 @@ class CatalogVersion:
 
     def _own(self) -> Any:
         if self._connection is None:
-            pooled = self._engine.raw_connection()
-            self._connection = pooled.driver_connection
-            pooled.detach()
+            connection = self._engine.connect()
+            self._connection = connection.connection.driver_connection
+            connection.detach()
         return self._connection.cursor()
