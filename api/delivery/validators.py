@@ -19,6 +19,7 @@ from crosswind.api.wire import Id
 
 VERSION = "answer_version"  # in the state of a request's scope
 TAG_CHARACTERS = 32
+RELEASE = version("crosswind")
 TAGGED = ("application/json", "text/csv", "application/vnd.apache.arrow.")
 VARY = "Accept, Accept-Encoding"
 
@@ -49,7 +50,8 @@ def _unless_run_is_unchanged(run_id: Id, request: Request, store: StoreOf) -> No
         _heed(request, f"{run.run_id} {revision[0]}")
 
 
-UNLESS_CATALOG_IS_UNCHANGED = Depends(_unless_catalog_is_unchanged)  # of answers from nothing but the catalog
+# Of answers from the catalog alone, and from rows of the lake that are published before the catalog notes them.
+UNLESS_CATALOG_IS_UNCHANGED = Depends(_unless_catalog_is_unchanged)
 UNLESS_RUN_IS_UNCHANGED = Depends(_unless_run_is_unchanged)  # of answers from nothing but the rows of one run
 
 
@@ -57,7 +59,7 @@ def _heed(request: Request, state: str) -> None:
     """Note the version of the answer. Raises: NotModifiedError for a client that has it."""
     asker, headers = asking(request), request.headers
     whose = [asker.mark, asker.role, sorted(asker.accounts)]
-    form = [request.url.path, request.url.query, headers.get("accept", ""), version("crosswind")]
+    form = [request.url.path, request.url.query, headers.get("accept", ""), RELEASE]
     own = hashlib.sha256(json.dumps([state, whose, form]).encode()).hexdigest()[:TAG_CHARACTERS]
     for tag in _tags(headers.get("if-none-match", "")):
         if tag.partition(".")[0] == own:

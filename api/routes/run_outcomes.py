@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from crosswind.api.delivery.validators import UNLESS_CATALOG_IS_UNCHANGED
 from crosswind.api.dependencies import StoreOf
 from crosswind.api.paging import Page
 from crosswind.api.routes.runs import BY_START, RunQuery, part_of
@@ -24,7 +25,7 @@ class OutcomePage(Page):
 OUTCOMES = Listing(OutcomePage, "runs", BY_START, ("run_id",))
 
 
-@router.get("", **OUTCOMES.route)
+@router.get("", **OUTCOMES.route, dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
 def list_outcomes(query: Annotated[RunQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return runs with the times of their steps, newest first."""
     asked = OUTCOMES.asked(query, request)

@@ -33,7 +33,7 @@ def statements() -> Iterator[list[str]]:
         event.remove(Engine, "before_cursor_execute", note)
 
 
-@pytest.mark.parametrize("path", ["/v1/runs", "/v1/studies", "/v1/studies/n/trials", "/v1/audit"])
+@pytest.mark.parametrize("path", ["/v1/runs", "/v1/run-outcomes", "/v1/studies", "/v1/studies/n/trials", "/v1/audit"])
 def test_a_list_of_the_catalog_that_did_not_change_costs_no_query(client: TestClient, path: str) -> None:
     client.post("/v1/studies", json=STUDY)
     tag = client.get(path).headers["etag"]
