@@ -104,10 +104,12 @@ def test_a_training_goes_on_behind_its_answer(client: TestClient, store: Store) 
 
 def test_the_same_key_trains_once(client: TestClient, store: Store) -> None:
     key = {"Idempotency-Key": "train-1"}
-    first = client.post("/v1/models/step-time:train", headers=key).json()
+    first = client.post("/v1/models/step-time:train", headers=key)
     Runner(store, TRAINERS).run_next()
-    again = client.post("/v1/models/step-time:train", headers=key).json()
-    assert (again["operation_id"], again["state"]) == (first["operation_id"], "done")
+    again = client.post("/v1/models/step-time:train", headers=key)
+    assert (again.json(), again.headers["location"]) == (first.json(), first.headers["location"])
+    assert client.get(first.headers["location"]).json()["state"] == "done"
+    assert client.post("/v1/models/step-time:train").json()["operation_id"] != first.json()["operation_id"]
 
 
 def test_a_training_that_failed_says_why(client: TestClient, store: Store) -> None:
