@@ -29,7 +29,13 @@ DAY_NS = 24 * 3600 * 1_000_000_000
 WITHOUT = {  # whose answers hold a secret, and what stores nothing
     *("POST /v1/tokens", "POST /v1/tokens:link", "POST /v1/tokens:job", "POST /v1/tokens/{token_id}:revoke"),
     *("POST /login", "POST /logout"),
-    *("POST /v1/predictions", "POST /v1/predictions:batch", "POST /v1/walltime-advice", "POST /v1/scaling-advice"),
+    *(
+        "POST /v1/predictions",
+        "POST /v1/predictions:batch",
+        "POST /v1/walltime-advice",
+        "POST /v1/scaling-advice",
+        "POST /v1/sql",
+    ),
 }
 
 

@@ -35,7 +35,7 @@ ADDRESSES: Mapping[str, str] = {  # of the lists that need one
 }
 NEEDED: Mapping[str, Mapping[str, str]] = {"/v1/checks": {"system": "lab"}}
 ANSWERS = {  # which hold a list and are none: a ranking, one thing with its parts
-    *("/v1/counters", "/v1/interference", "/v1/stragglers", "/v1/regressions", "/v1/weather"),
+    *("/v1/counters", "/v1/interference", "/v1/stragglers", "/v1/regressions", "/v1/weather", "/v1/sql"),
     *("/v1/jobs/{job_id}", "/v1/studies/{study_id}", "/v1/models/{name}/versions/{version}"),
     "/v1/studies/{study_id}/runs/{run_id}/disturbance",
     *(f"/v1/runs/{{run_id}}/{part}" for part in ("report", "explanation", "comparison", "waits", "remaining")),
