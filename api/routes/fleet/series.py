@@ -8,7 +8,8 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from crosswind.api.dependencies import ClientOf
-from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
+from crosswind.api.paging import ListQuery, Page
+from crosswind.api.tables.listing import Listing
 from crosswind.api.wire import Name, View, plain_json, refuse_unknown_query
 from crosswind.data.schema.answers.series import SeriesAnswer, SeriesPoint, StoredMetric, points
 from crosswind.data.schema.errors import InvalidInputError
@@ -97,13 +98,14 @@ def _statistic(word: str) -> Statistic:
     return Statistic(word)
 
 
-@router.get("/metrics")
-def list_metrics(query: Annotated[ListQuery, Query()], request: Request, client: ClientOf) -> MetricPage:
+METRICS = Listing(MetricPage, "metrics", ("name", "unit", "kind"), ("name",))
+
+
+@router.get("/metrics", **METRICS.route)
+def list_metrics(query: Annotated[ListQuery, Query()], request: Request, client: ClientOf) -> Response:
     """Return the metrics that samples are stored of, by name, with unit and kind."""
-    [after] = place_of(query.cursor, str) or [""]
-    metrics = [metric for metric in client.fleet.metrics() if metric.name > after][: query.limit]
-    cursor = cursor_of(metrics[-1].name) if len(metrics) == query.limit else None
-    return MetricPage(metrics=metrics, next=cursor, next_url=next_url(request, cursor))
+    asked = METRICS.asked(query, request)
+    return asked.answer(asked.of_all(client.fleet.metrics()))
 
 
 @router.get("/series", response_model=SeriesAnswer)
