@@ -18,25 +18,33 @@ from tests.models.registry.models import trained
 
 from crosswind.api.app import create_app
 from crosswind.data.schema.access import OWNER
+from crosswind.data.schema.answers.events import ANY_EVENT, EventKind
+from crosswind.data.schema.answers.webhooks import Delivery
 from crosswind.data.schema.occupancy import Allocation, Source
 from crosswind.data.schema.report import Report
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.saved_cohort import RunConditions, SavedCohort
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.data.store.store import Store
 from crosswind.models.baseline import Ewma
 from crosswind.models.registry.registry import Registry
 
 ARROW, CSV = "application/vnd.apache.arrow.stream", "text/csv"
-ADDRESSES: Mapping[str, str] = {  # of the lists that need one
+ADDRESSES: dict[str, str] = {  # of the lists that need one
     "/v1/runs/{run_id}/steps": "/v1/runs/ann-run0/steps",
     "/v1/jobs/{job_id}/nodes": "/v1/jobs/ann-job0/nodes",
     "/v1/models/{name}": "/v1/models/step-time",
     "/v1/studies/{study_id}/trials": "/v1/studies/ann-study/trials",
     "/v1/studies/{study_id}/reports": "/v1/studies/ann-study/reports",
+    "/v1/cohorts/{cohort_id}/runs": "/v1/cohorts/c0/runs",
 }
 NEEDED: Mapping[str, Mapping[str, str]] = {"/v1/checks": {"system": "lab"}}
 ANSWERS = {  # which hold a list and are none: a ranking, one thing with its parts
     *("/v1/counters", "/v1/interference", "/v1/stragglers", "/v1/regressions", "/v1/weather", "/v1/sql"),
     *("/v1/jobs/{job_id}", "/v1/studies/{study_id}", "/v1/models/{name}/versions/{version}"),
+    *("/v1/series", "/v1/series/points", "/v1/events", "/v1/systems/{system}", "/v1/nodes/{node}"),
+    *("/v1/nodes/{node}/history", "/v1/cohorts/{cohort_id}", "/v1/cohorts/{cohort_id}/comparison"),
+    *("/v1/webhooks/{webhook_id}",),
     "/v1/studies/{study_id}/runs/{run_id}/disturbance",
     *(f"/v1/runs/{{run_id}}/{part}" for part in ("report", "explanation", "comparison", "waits", "remaining")),
     *(f"/v1/runs/{{run_id}}/{part}" for part in ("batch-shares", "stragglers", "replay")),
@@ -51,6 +59,7 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     with Store.open(tmp_path_factory.mktemp("lists") / "store", database=url) as opened:
         fill(opened)
         _fill(opened)
+        _fill_newer(opened)
         yield opened
 
 
@@ -70,6 +79,23 @@ def _fill(store: Store) -> None:
             session.leases.add(TrialRecord(trial, "ann-study", owner=f"host{number % 2}"))
         for trial_id in ("ann-trial1", "ann-trial2"):
             session.reports.add("ann-study", trial_id, [Report(step, 1.0 / (step + 1)) for step in range(3)])
+
+
+def _fill_newer(store: Store) -> None:
+    with store.catalog.write() as session:
+        session.runs.merge(Run("elsewhere", "w", "other-system", RunState.COMPLETED, started_ns=1, ended_ns=2))
+        for number in range(3):
+            session.cohorts.add(SavedCohort(f"c{number}", "all", number, conditions=RunConditions(system="lab")))
+            url = f"https://n{number}.example/"
+            hook = session.webhooks.add(url, ANY_EVENT, secret="s", owner=ANNA, token_id=None, position=0)
+        ADDRESSES["/v1/webhooks/{webhook_id}/deliveries"] = f"/v1/webhooks/{hook.webhook_id}/deliveries"
+        for number in range(3):
+            session.webhooks.note(sent(hook.webhook_id, number))
+
+
+def sent(webhook_id: str, number: int) -> Delivery:
+    of = {"delivery_id": f"d{number}", "webhook_id": webhook_id, "event_id": number, "kind": EventKind.RUN_ENDED}
+    return Delivery(**of, at_ns=number, attempt=1, status=200, error=None, seconds=0.5)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
