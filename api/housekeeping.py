@@ -28,7 +28,7 @@ def housekeeping(
     pause_seconds: float = PAUSE_SECONDS,
     *,
     audit_days: int = AUDIT_KEPT_DAYS,
-) -> AbstractContextManager[None]:
+) -> AbstractContextManager[Ending]:
     """Take in, compact and note uses within the context; at its end a compaction stops after the day in progress."""
 
     def work(ending: Ending) -> None:

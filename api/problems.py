@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from crosswind.api.quota import QuotaError
+from crosswind.api.telemetry import route_of
 from crosswind.data.catalog.database import NO_ANSWER, DamagedCatalogError
 from crosswind.data.schema.errors import (
     ConflictError,
@@ -175,7 +176,7 @@ def _first(kinds: Iterable[Kind], status: int) -> Kind:
 
 
 def _no_database(request: Request, error: Exception) -> Response:
-    log.error("the catalog does not answer %s %r", request.method, request.url.path, exc_info=error)
+    log.error("the catalog does not answer %s %s", request.method, route_of(request.scope), exc_info=error)
     return problem(UNAVAILABLE, "the catalog does not answer", root_path=_root_path(request))
 
 

@@ -5,7 +5,9 @@ from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from crosswind.api.observe.correlation import current
 from crosswind.api.problems import INTERNAL, problem
+from crosswind.api.telemetry import route_of
 from crosswind.data.schema.run import new_ulid
 
 log = logging.getLogger("crosswind.api")
@@ -86,8 +88,9 @@ class FailureHandler:
         try:
             await self.app(scope, receive, watch)
         except Exception:
-            reference = new_ulid()
-            log.exception("%s %r failed, reference %s", scope.get("method"), scope.get("path"), reference)
+            request = current()
+            reference = new_ulid() if request is None else request.request_id
+            log.exception("%s %s failed, reference %s", scope.get("method"), route_of(scope), reference)
             if has_started or scope["type"] != "http":
                 raise
             detail = f"the server's log has details under {reference}"

@@ -50,6 +50,14 @@ class RequestCounts:
             self._buckets[route][bisect_left(BOUNDS_SECONDS, seconds)] += 1
             self._seconds[route] += seconds
 
+    def by_status(self) -> dict[str, int]:
+        """Return how many requests were answered with each status."""
+        with self._lock:
+            sums: Counter[str] = Counter()
+            for (_, _, status), count in self._requests.items():
+                sums[str(status)] += count
+        return dict(sorted(sums.items()))
+
     def families(self) -> list[Family]:
         """Return the counts as metrics."""
         with self._lock:
@@ -98,8 +106,14 @@ class Telemetry:
         try:
             await self.app(scope, receive, watch)
         finally:
-            route = str(getattr(scope.get("route"), "path", UNMATCHED))
-            self.counts.count(route, scope["method"], status, seconds=stream_seconds or time.perf_counter() - began)
+            self.counts.count(
+                route_of(scope), scope["method"], status, seconds=stream_seconds or time.perf_counter() - began
+            )
+
+
+def route_of(scope: Scope) -> str:
+    """Return the pattern of the route that answered a request."""
+    return str(getattr(scope.get("route"), "path", UNMATCHED))
 
 
 def exposition(families: Iterable[Family]) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
@@ -24,23 +24,27 @@ CHEAP = (
     "/problems/",
     "/static/",
     "/openapi.json",
+    "/status",
     "/v1/ingest/",
     "/v1/operations/",
     "/v1/webhooks",
 )
 CHEAP_PATHS = frozenset(
-    {
-        "/",
-        "/login",
-        "/logout",
-        "/v1/runs",
-        "/v1/events",
-        "/v1/predictions",
-    }  # the last bounds itself: most of its answers are cached
+    (
+        *("/", "/login", "/login/oidc", "/login/oidc/callback", "/logout", "/v1/runs", "/v1/events"),
+        "/v1/predictions",  # it bounds itself: most of its answers are cached
+    )
 )
 STUDIES, ANSWERS, SQL = "/v1/studies", "answers", "sql"
 SQL_PATHS = frozenset({"/v1/sql", "/sql", "/sql.json"})
 SQL_AT_ONCE = 2  # statements, of two callers, each with a process of its own
+
+Places = Mapping[str, CapacityLimiter]
+
+
+def places_of(at_once: int = AT_ONCE) -> Places:
+    """Return the places of each kind of computation."""
+    return {STUDIES: CapacityLimiter(at_once), ANSWERS: CapacityLimiter(at_once), SQL: CapacityLimiter(SQL_AT_ONCE)}
 
 
 class Workers:
@@ -51,10 +55,11 @@ class Workers:
     client that leaves gives up its place.
     """
 
-    def __init__(self, app: ASGIApp, at_once: int = AT_ONCE, waiting_max: int = WAITING_MAX) -> None:
+    def __init__(
+        self, app: ASGIApp, at_once: int = AT_ONCE, waiting_max: int = WAITING_MAX, *, places: Places | None = None
+    ) -> None:
         self.app = app
-        self._limiters = {kind: CapacityLimiter(at_once) for kind in (STUDIES, ANSWERS)}
-        self._limiters[SQL] = CapacityLimiter(SQL_AT_ONCE)
+        self._limiters = places or places_of(at_once)
         self._of_callers: WeakValueDictionary[str, CapacityLimiter] = WeakValueDictionary()
         self._waiting_max = waiting_max
 

@@ -33,8 +33,9 @@ STUDY, TRIAL = "/v1/studies/{study_id}", "/v1/studies/{study_id}/trials/{trial_i
 WEBHOOK_ACTS = ("delete", "enable", "test")
 NEEDS: Mapping[str, Need | None] = {
     **dict.fromkeys(("GET /healthz", "GET /problems/{name}", "GET /static/{name}"), OPEN),
-    **dict.fromkeys(("GET /login", "POST /login", "POST /logout"), OPEN),
+    **dict.fromkeys(("GET /login", "POST /login", "POST /logout", "GET /login/oidc", "GET /login/oidc/callback"), OPEN),
     "GET /metrics": READ_ALL,
+    **dict.fromkeys(("GET /status", "GET /status.json"), ADMIN),
     "GET /readyz": READ,
     "GET /openapi.json": READ,
     "GET /": READ,

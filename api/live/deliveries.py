@@ -36,7 +36,7 @@ log = logging.getLogger("crosswind.webhooks")
 Holds = Callable[[Principal], bool]
 
 
-def delivering(store: Store, networks: Sequence[Network], holds: Holds) -> AbstractContextManager[None]:
+def delivering(store: Store, networks: Sequence[Network], holds: Holds) -> AbstractContextManager[Ending]:
     """Send events to webhooks within the context; at its end what is not sent is left to the next server.
 
     `networks` may be sent to besides public addresses; `holds` says whether a principal without a token still counts.

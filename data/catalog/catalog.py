@@ -123,6 +123,17 @@ class Session:
         batches, rows_in, skipped = self._connection.execute(select(func.count(), *sums).select_from(table)).one()
         return Ingested(int(batches), int(rows_in), int(skipped))
 
+    def last_batch_ns(self) -> int | None:
+        """Return when the newest batch came, ns UTC; None without one."""
+        newest: int | None = self._connection.execute(select(func.max(tables.ingest_batches.c.received_ns))).scalar()
+        return newest
+
+    def batches_since(self, moment_ns: int) -> int:
+        """Return how many batches came since then."""
+        table = tables.ingest_batches
+        query = select(func.count()).select_from(table).where(table.c.received_ns >= moment_ns)
+        return int(self._connection.execute(query).scalar_one())
+
 
 class Catalog:
     """Sessions over one database, for whoever the rule is of."""
@@ -139,6 +150,11 @@ class Catalog:
         self._pace = pace or Pace()
         self.version = version or CatalogVersion(engine)
         self._reading = engine.execution_options(writes=False)
+
+    @property
+    def engine(self) -> Engine:
+        """The database."""
+        return self._engine
 
     @contextmanager
     def read(self) -> Iterator[Session]:

@@ -27,6 +27,8 @@ SECRET_BYTES = 32
 NAME_CHARACTERS = 200
 SECONDS_MAX = 10 * 366 * 86_400
 KEPT_NS = 30 * 86_400 * 1_000_000_000  # how long an expired token is still listed
+CREATE, REVOKE = "create token", "revoke token"  # acts of the audit trail
+SESSION_ACTS = {CREATE: "log in", REVOKE: "log out"}
 TABLE = tables.tokens
 EVERY = Part(limit=2**31)
 IDENTITY = TABLE.c.kind, TABLE.c.name, TABLE.c.user, TABLE.c.system  # as Principal.identity
@@ -77,7 +79,7 @@ class Tokens:
         self._connection.execute(delete(TABLE).where(TABLE.c.expires_ns < now_ns - KEPT_NS))
         secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
         rows.add(self._connection, TABLE, _row(token) | {"digest": digest_of(secret)})
-        self._note("create token", token, created_by)
+        self._note(CREATE, token, created_by)
         return IssuedToken(secret=secret, token=token)
 
     def of_digest(self, digest: str) -> Token | None:
@@ -108,7 +110,7 @@ class Tokens:
         self._revoke([token_id])
         self.revoke_made_with(token_id)
         token = self.get(token_id)
-        self._note("revoke token", token, by)
+        self._note(REVOKE, token, by)
         return token
 
     def revoke_made_with(self, parent_id: str) -> None:
@@ -133,11 +135,14 @@ class Tokens:
             rows.change(self._connection, TABLE, {"token_id": token_id}, used_ns=moment_ns)
 
     def _note(self, act: str, token: Token, who: str) -> None:
-        """Keep an act in the audit trail, unless it is of every login or every job."""
-        if token.use is not TokenUse.SESSION and token.principal.kind is not PrincipalKind.JOB:
-            facts = {"of": str(token.principal), "role": token.principal.role, "use": token.use}
-            scopes = " ".join(sorted(token.principal.scopes))
-            Audit(self._connection).add(who, act, token.token_id, **facts, scopes=scopes)
+        """Keep an act in the audit trail: logins and logouts under their own names, tokens of every job not at all."""
+        facts = {"of": str(token.principal), "role": token.principal.role, "use": token.use}
+        facts["scopes"] = " ".join(sorted(token.principal.scopes))
+        if token.use is TokenUse.SESSION:
+            act, who, facts["by"] = SESSION_ACTS[act], str(token.principal), who
+        elif token.principal.kind is PrincipalKind.JOB:
+            return
+        Audit(self._connection).add(who, act, token.token_id, **facts)
 
     def _end_of(self, parent_id: str | None, now_ns: int) -> int:
         if parent_id is None:

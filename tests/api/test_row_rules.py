@@ -97,7 +97,18 @@ ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is trie
     "/v1/runs/{run_id}/batch-shares": [f"/v1/runs/{RUN}/batch-shares?batch=64"],
     "/v1/runs/{run_id}/comparison": [f"/v1/runs/ann-run0/comparison?with={RUN}"],
     "/v1/runs/{run_id}/export": [f"/v1/runs/{RUN}/export"],
-    **{path: [path] for path in ("/v1/audit", "/v1/tokens", "/login")},
+    **{
+        path: [path]
+        for path in (
+            "/v1/audit",
+            "/v1/tokens",
+            "/login",
+            "/login/oidc",
+            "/login/oidc/callback",
+            "/status",
+            "/status.json",
+        )
+    },
     "/v1/sql": ["/v1/sql"],
     "/v1/events": ["/v1/events?limit=500", "/v1/events?run_id=WHO-run23", "/v1/events?study_id=WHO-study"],
     "/v1/webhooks": ["/v1/webhooks"],

@@ -78,16 +78,20 @@ VERBS = (
     Verb("tune", "find a good configuration in a handful of runs: crosswind tune exec STUDY -- CMD {parameter}"),
     Verb("lab", "train on hosts of this machine under known faults: run, faults, export, clean"),
     Verb("share", "let everybody see a run, or take part in a study"),
-    Verb("audit", "who shared, exported, deleted or revealed what, and when"),
+    Verb("audit", "who logged in, shared, exported, deleted or revealed what, and when"),
     Verb("reveal", "whose pseudonym it is; the audit keeps who asked"),
     Verb("serve", "serve pages and API"),
     Verb("mcp", "a door for agents (MCP): explain, compare, predict, walltime, tune, stragglers, jobs, runs, sql"),
     Verb("token", "who may ask a server: create, list and revoke tokens, and links that log a browser in"),
+    Verb("backup", "catalog, lake and models as they are now, also while a server writes"),
+    Verb("restore", "make the store of a backup again, or check a backup"),
     Verb("deploy", "files that install the agent on nodes, for Slurm and systemd, and a dashboard in Grafana"),
     Verb("doctor", "what works here, what does not, and how to get it"),
     Verb("completion", "print what completes verbs and options in a shell: bash, zsh or fish"),
 )
-WITHOUT_STORE = ("run", "agent", "doctor", "lab", "demo", "deploy", "token", "completion")  # or with one of their own
+WITHOUT_STORE = (  # or with one of their own
+    *("run", "agent", "doctor", "lab", "demo", "deploy", "token", "restore", "completion"),
+)
 NEW_OBJECTS = 50_000  # after which Python searches for garbage, instead of 700: imports make many, but no garbage
 ASKING = (  # verbs that answer from the store or a server, after which nothing remains to be done
     *("nodes", "runs", "show", "jobs", "job", "explain", "compare", "counters", "interference", "predict", "walltime"),

@@ -32,7 +32,7 @@ from crosswind.api.access.credentials import COOKIE
 from crosswind.api.access.scopes import methods
 from crosswind.api.app import create_app, routes_of
 from crosswind.api.late_pages import page_routes
-from crosswind.api.peer import Peer
+from crosswind.api.peer import PEER, Peer
 from crosswind.data.schema.access import Principal, Role, Scope, TokenUse
 from crosswind.data.store.store import Store
 
@@ -42,6 +42,8 @@ GET /problems/{name}
 GET /static/{name}
 GET /login
 POST /login
+GET /login/oidc
+GET /login/oidc/callback
 POST /logout
 """
 OVER_ALL_ROWS = "GET /metrics"
@@ -163,6 +165,8 @@ POST /v1/studies/{study_id}/trials/{trial_id}:release
 POST /v1/studies/{study_id}/trials/{trial_id}:define
 """
 ADMIN_ALONE = """
+GET /status
+GET /status.json
 POST /v1/models/{name}/versions/{version}:promote
 POST /v1/models/{name}:rollback
 POST /v1/models/{name}:train
@@ -277,7 +281,10 @@ def test_every_route_answers_those_who_may_ask_it_and_nobody_else(app: FastAPI, 
     client = asked.client(app, app.state.client.store)
     client.headers["Accept"] = "application/json"
     wrong = {}
-    for route, scope in ENTRIES.items():
+    for number, (route, scope) in enumerate(ENTRIES.items()):
+        peer = client.app_state[PEER]
+        if peer.address is not None and peer.uid is None:  # from everywhere, as one place may not fail so often
+            client.app_state[PEER] = Peer(f"192.0.{number // 250}.{number % 250}")
         answer = client.request(route.partition(" ")[0], path_of(route), **body_of(route))
         refusals = asked.expects(route, scope)
         is_right = answer.status_code in refusals if refusals else is_let_in(answer.status_code, route, asked)
