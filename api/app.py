@@ -6,7 +6,6 @@ from importlib.metadata import version
 
 from anyio import CapacityLimiter
 from fastapi import FastAPI
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route
 
 from crosswind.api import problems
@@ -20,6 +19,10 @@ from crosswind.api.auth import Authentication
 from crosswind.api.background_answers import BackgroundAnswers
 from crosswind.api.body_check import BodyCheck
 from crosswind.api.coverage import Coverage
+from crosswind.api.delivery.coding import Coding
+from crosswind.api.delivery.deprecation import Notices
+from crosswind.api.delivery.repeats import Repeats
+from crosswind.api.delivery.validators import NotModifiedError, Validators, not_modified
 from crosswind.api.edge.edge import Edge
 from crosswind.api.edge.spool import Spool
 from crosswind.api.intake import Intake, segment_rule
@@ -65,7 +68,7 @@ from crosswind.api.routes import (
 )
 from crosswind.api.routes.fleet import cohorts, node_history, systems
 from crosswind.api.routes.fleet import series as metric_series
-from crosswind.api.security_headers import FailureHandler, SecurityHeaders, Validators
+from crosswind.api.security_headers import FailureHandler, SecurityHeaders
 from crosswind.api.series_intake import SeriesIntake, series_rules
 from crosswind.api.settings import ServerSettings
 from crosswind.api.state.observed import Observed
@@ -159,18 +162,21 @@ def create_app(
     add_pages_later(app)
     describe_access(app)
     problems.add_handlers(app)
+    app.add_exception_handler(NotModifiedError, not_modified)
     # The last one added sees a request first.
     rules = {batches.PATH: segment_rule(settings)} | series_rules(settings) | dict.fromkeys(login.PATHS, login.FORM)
+    needs = Needs()
+    needs.check(routes_of(app))
     app.add_middleware(Workers, places=places)
+    app.add_middleware(Repeats, catalog=store.whole.catalog, needs=needs)
     app.add_middleware(
         BodyCheck, limit_bytes=settings.body_bytes, spool=Spool(settings.limits.spooled_bytes), rules=rules
     )
     app.add_middleware(FailureHandler)
     app.add_middleware(Coverage, count=lambda: store.lake.damaged)
     app.add_middleware(Validators)
-    app.add_middleware(GZipMiddleware, minimum_size=1000)
-    needs = Needs()
-    needs.check(routes_of(app))
+    app.add_middleware(Coding)
+    app.add_middleware(Notices)
     app.add_middleware(Authentication, settings=settings, callers=app.state.callers, needs=needs)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(Telemetry, counts=app.state.request_counts)

@@ -2,12 +2,12 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crosswind.api.access.caller import PRINCIPAL
 from crosswind.api.prefix import inner_path
@@ -73,10 +73,8 @@ class Workers:
             detail = f"{self._waiting_max} requests wait to be computed"
             await problem(BUSY, detail, root_path=scope.get("root_path", ""))(scope, receive, send)
             return
-        async with AsyncExitStack() as held:
-            for turn in turns:
-                await held.enter_async_context(turn)
-            await self.app(scope, receive, send)
+        async with _Place(turns) as place:
+            await self.app(scope, receive, place.between_pieces(send))
 
     def _turns_of(self, scope: Scope) -> list[CapacityLimiter]:
         """Return the places that a request takes; a statement first that of its caller, who keeps nobody waiting."""
@@ -88,11 +86,58 @@ class Workers:
 
     def _limiter_of(self, scope: Scope) -> CapacityLimiter | None:
         path = inner_path(scope["path"], scope.get("root_path", ""))
-        if path in CHEAP_PATHS or path.startswith(CHEAP):
+        if path.startswith(CHEAP) or (path in CHEAP_PATHS and not wants_table(scope)):
             return None
         if path in SQL_PATHS:
             return self._limiters[SQL]
         return self._limiters[STUDIES if path.startswith(STUDIES) else ANSWERS]
+
+
+class _Place:
+    """A place among those who compute; it is free while a client takes in a piece of a long answer."""
+
+    def __init__(self, turns: Sequence[CapacityLimiter]) -> None:
+        self._turns = turns
+        self._held: list[CapacityLimiter] = []
+
+    async def __aenter__(self) -> "_Place":
+        await self._enter()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._leave()
+
+    def between_pieces(self, send: Send) -> Send:
+        """Return a `send` that gives up the place until a piece with more behind it is sent."""
+
+        async def send_piece(message: Message) -> None:
+            if not message.get("more_body"):
+                await send(message)
+                return
+            self._leave()
+            await send(message)
+            await self._enter()
+
+        return send_piece
+
+    async def _enter(self) -> None:
+        try:
+            for turn in self._turns:
+                await turn.acquire_on_behalf_of(self)
+                self._held.append(turn)
+        except BaseException:
+            self._leave()
+            raise
+
+    def _leave(self) -> None:
+        while self._held:
+            self._held.pop().release_on_behalf_of(self)
+
+
+def wants_table(scope: Scope) -> bool:
+    """Return whether a request may want thousands of rows: it names another format than JSON."""
+    accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    return any(word in text for text in (accept, scope["query_string"]) for word in (b"csv", b"arrow", b"text/*"))
 
 
 @contextmanager

@@ -5,12 +5,12 @@ from typing import Annotated, Any
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import Response
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from crosswind.api.dependencies import CallerOf, StoreOf
 from crosswind.api.live.event_stream import MEDIA_TYPE, EventStream
 from crosswind.api.live.feed import Feed, Stream
-from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
+from crosswind.api.paging import Page, cursor_of, next_url, place_of
 from crosswind.api.problems import problem
 from crosswind.api.wire import INT64, Name, plain_json, refuse_unknown_query
 from crosswind.data.schema.answers.events import Event, EventFilter, EventKind, EventPart
@@ -32,8 +32,11 @@ class EventPage(Page):
     position: int
 
 
-class EventQuery(ListQuery):
+class EventQuery(BaseModel):
     """Conditions on events, and the one after which to begin."""
+
+    limit: Annotated[int, Field(ge=1, le=500, description="how many events to return at most")] = 50
+    cursor: Annotated[str | None, Field(max_length=1000, description="`next` of the part before")] = None
 
     after: Annotated[
         Position | None, Field(description="id of an event; null: the oldest that is kept, of a stream: from now on")

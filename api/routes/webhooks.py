@@ -13,9 +13,10 @@ from crosswind.api.dependencies import CallerOf, StoreOf
 from crosswind.api.live.deliveries import delivery, send_event
 from crosswind.api.live.sending import Receiver
 from crosswind.api.live.signature import new_secret
-from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
+from crosswind.api.paging import ListQuery, Page
 from crosswind.api.routes.events import kinds_of
 from crosswind.api.settings import ServerSettings
+from crosswind.api.tables.listing import Listing
 from crosswind.api.wire import Id, Name, RequestBody, refuse_unknown_query
 from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.live.webhooks import StoredWebhook
@@ -75,16 +76,16 @@ def create_webhook(body: WebhookRequest, response: Response, store: StoreOf, cal
     return CreatedWebhook(secret=secret, webhook=webhook)
 
 
-@router.get("")
-def list_webhooks(
-    query: Annotated[ListQuery, Query()], request: Request, store: StoreOf, caller: CallerOf
-) -> WebhookPage:
+WEBHOOKS = Listing(WebhookPage, "webhooks", ("webhook_id",), ("webhook_id",))
+DELIVERIES = Listing(DeliveryPage, "deliveries", ("-delivery_id",), ("delivery_id",))
+
+
+@router.get("", **WEBHOOKS.route)
+def list_webhooks(query: Annotated[ListQuery, Query()], request: Request, store: StoreOf, caller: CallerOf) -> Response:
     """Return webhooks: of an administrator all, of everybody else their own."""
-    [after] = place_of(query.cursor, str) or [""]
+    asked = WEBHOOKS.asked(query, request)
     with store.catalog.read() as session:
-        webhooks = session.webhooks.find(caller.principal, after=after, limit=query.limit)
-    cursor = cursor_of(webhooks[-1].webhook_id) if len(webhooks) == query.limit else None
-    return WebhookPage(webhooks=webhooks, next=cursor, next_url=next_url(request, cursor))
+        return asked.answer(session.webhooks.find(caller.principal, asked.part))
 
 
 @router.get("/{webhook_id}")
@@ -94,17 +95,15 @@ def get_webhook(webhook_id: Id, store: StoreOf, caller: CallerOf) -> Webhook:
         return session.webhooks.get(webhook_id, caller.principal).webhook
 
 
-@router.get("/{webhook_id}/deliveries")
+@router.get("/{webhook_id}/deliveries", **DELIVERIES.route)
 def list_deliveries(
     webhook_id: Id, query: Annotated[ListQuery, Query()], request: Request, *, store: StoreOf, caller: CallerOf
-) -> DeliveryPage:
+) -> Response:
     """Return what came of attempts to send to a webhook."""
-    [before] = place_of(query.cursor, str) or [None]
+    asked = DELIVERIES.asked(query, request)
     with store.catalog.read() as session:
         session.webhooks.get(webhook_id, caller.principal)
-        deliveries = session.webhooks.deliveries(webhook_id, before=before, limit=query.limit)
-    cursor = cursor_of(deliveries[-1].delivery_id) if len(deliveries) == query.limit else None
-    return DeliveryPage(deliveries=deliveries, next=cursor, next_url=next_url(request, cursor))
+        return asked.answer(session.webhooks.deliveries(webhook_id, asked.part))
 
 
 @router.post("/{webhook_id}:delete")

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, Select, func, insert, select, text
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.audit import Audit
 from crosswind.data.catalog.cohorts import Cohorts
+from crosswind.data.catalog.first_answers import FirstAnswers
 from crosswind.data.catalog.injections import Injections
 from crosswind.data.catalog.judged_runs import JudgedRuns
 from crosswind.data.catalog.leases import Leases
@@ -30,6 +31,7 @@ from crosswind.data.catalog.studies import Studies
 from crosswind.data.catalog.tokens import Tokens
 from crosswind.data.catalog.usage import Usage
 from crosswind.data.catalog.verdicts import Verdicts
+from crosswind.data.catalog.version import CatalogVersion
 from crosswind.data.schema.access import ALL_ROWS, RowRule
 from crosswind.data.schema.landing import Landing
 
@@ -72,6 +74,7 @@ class Session:
         self.leases = Leases(connection, notes)
         self.reports = Reports(connection)
         self.requests = Requests(connection)
+        self.first_answers = FirstAnswers(connection)
         self.models = Models(connection)
         self.operations = Operations(connection)
         self.tokens = Tokens(connection, notes)
@@ -135,10 +138,17 @@ class Session:
 class Catalog:
     """Sessions over one database, for whoever the rule is of."""
 
-    def __init__(self, engine: Engine, rule: RowRule = ALL_ROWS, pace: Pace | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        rule: RowRule = ALL_ROWS,
+        pace: Pace | None = None,
+        version: CatalogVersion | None = None,
+    ) -> None:
         self._engine = engine
         self.rule = rule
         self._pace = pace or Pace()
+        self.version = version or CatalogVersion(engine)
         self._reading = engine.execution_options(writes=False)
 
     @property
@@ -162,7 +172,7 @@ class Catalog:
 
     def seen_by(self, rule: RowRule) -> "Catalog":
         """Return the same catalog, for somebody else."""
-        return Catalog(self._engine, rule, self._pace)
+        return Catalog(self._engine, rule, self._pace, self.version)
 
     def check(self) -> None:
         """Writes a row as it is, which shows that the database answers and takes more.
@@ -174,4 +184,5 @@ class Catalog:
 
     def close(self) -> None:
         """Gives back every connection."""
+        self.version.close()
         self._engine.dispose()

@@ -5,16 +5,17 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, select, tuple_
 
 from crosswind.data.catalog import rows, tables
-from crosswind.data.catalog.runs import NEWEST_FIRST, Runs
+from crosswind.data.catalog.keyset import part_of
+from crosswind.data.catalog.runs import NEWEST_FIRST, PLACE, Runs, behind
 from crosswind.data.catalog.seen import is_own, is_seen, newest_seen
 from crosswind.data.schema.access import ALL_ROWS, RowRule
 from crosswind.data.schema.errors import ForbiddenError, NotFoundError
 from crosswind.data.schema.login import login_name
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.saved_cohort import RunConditions, SavedCohort
 
 TABLE, RUNS = tables.cohorts, tables.runs
-NEWEST = TABLE.c.created_ns.desc(), TABLE.c.cohort_id.desc()
 
 
 class Cohorts:
@@ -45,11 +46,9 @@ class Cohorts:
             raise ForbiddenError(f"cohort {cohort_id!r:.80} is another user's, and shared to be read")
         return cohort
 
-    def find(self, *, before: tuple[int, str] | None = None, limit: int) -> list[SavedCohort]:
-        """Return cohorts, newest first; `before` is the (created_ns, cohort_id) of the last one seen."""
-        query = select(TABLE).where(is_seen(self._rule, TABLE)).order_by(*NEWEST).limit(limit)
-        if before is not None:
-            query = query.where(tuple_(TABLE.c.created_ns, TABLE.c.cohort_id) < tuple_(*before))
+    def find(self, part: Part) -> list[SavedCohort]:
+        """Return a part of the cohorts in the order of (created_ns, cohort_id)."""
+        query = part_of(select(TABLE).where(is_seen(self._rule, TABLE)), part, TABLE.c.created_ns, TABLE.c.cohort_id)
         return [SavedCohort.from_row(dict(row)) for row in self._connection.execute(query).mappings()]
 
     def share(self, cohort_id: str, *, shared: bool) -> SavedCohort:
@@ -63,21 +62,20 @@ class Cohorts:
         self.own(cohort_id)
         self._connection.execute(delete(TABLE).where(TABLE.c.cohort_id == cohort_id))
 
-    def members(self, cohort: SavedCohort, *, before: tuple[int, str] | None = None, limit: int) -> list[Run]:
-        """Return members, newest first; `before` is the (started_ns or 0, run_id) of the last one seen."""
+    def members(self, cohort: SavedCohort, part: Part) -> list[Run]:
+        """Return a part of the members in the order of (started_ns, run_id), as `Runs.part`."""
         query = select(RUNS.c.run_id).where(self._is_member(cohort))
-        if before is not None:
-            query = query.where(tuple_(RUNS.c.listed_ns, RUNS.c.run_id) < tuple_(*before))
-        return self._runs(query, limit)
+        return self._runs(behind(query, part), part)
 
     def others(self, cohort: SavedCohort, members: list[Run], *, limit: int) -> list[Run]:
         """Return the newest runs of the members' workloads and systems that are no members, newest first."""
         places = sorted({(run.system, run.workload) for run in members})
         is_alike = tuple_(RUNS.c.system, RUNS.c.workload).in_(places)
-        return self._runs(select(RUNS.c.run_id).where(is_alike, ~self._is_member(cohort)), limit)
+        query = select(RUNS.c.run_id).where(is_alike, ~self._is_member(cohort))
+        return self._runs(query, Part(limit, descending=True))
 
-    def _runs(self, query: Select[Any], limit: int) -> list[Run]:
-        first = newest_seen(self._rule, query, NEWEST_FIRST, limit)
+    def _runs(self, query: Select[Any], part: Part) -> list[Run]:
+        first = newest_seen(self._rule, query, NEWEST_FIRST if part.descending else PLACE, part.limit)
         run_ids = self._connection.execute(first.with_only_columns(RUNS.c.run_id)).scalars().all()
         places = {run_id: place for place, run_id in enumerate(run_ids)}
         return sorted(Runs(self._connection, self._rule).some(run_ids), key=lambda run: places[run.run_id])

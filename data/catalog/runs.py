@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.keyset import place_of
 from crosswind.data.catalog.live.events import Events
 from crosswind.data.catalog.live.notes import Notes
 from crosswind.data.catalog.seen import are_seen, is_own, is_seen, newest_seen, of_seen_runs
@@ -32,11 +33,13 @@ from crosswind.data.catalog.verdicts import Verdicts
 from crosswind.data.schema.access import ALL_ROWS, RowRule
 from crosswind.data.schema.errors import ForbiddenError, NotFoundError
 from crosswind.data.schema.facts import Facts
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.redaction import shown_words
 from crosswind.data.schema.run import Rank, Run, RunState, cohort_digest
 
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.STOPPED: 3, RunState.FAILED: 4}
 COLUMNS = [tables.runs.c[field.name] for field in fields(Run)]
+PLACE = tables.runs.c.listed_ns, tables.runs.c.run_id
 NEWEST_FIRST = tables.runs.c.listed_ns.desc(), tables.runs.c.run_id.desc()  # as indexes have them
 OUTLINE = ("run_id", "workload", "system", "state", "world_size", "started_ns", "ended_ns")
 PUT_AT_ONCE = 1000
@@ -50,16 +53,24 @@ PROCESS = ("node", "pid", "started_ns")  # of a rank: a process with another of 
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Conditions that the wanted runs meet; None asks for all. `id_end` is the end of their ids."""
+    """Conditions that the wanted runs meet; None asks for all. `id_end` is the end of their ids.
+
+    They began at `since_ns` or later, and before `until_ns`.
+    """
 
     workload: str | None = None
     system: str | None = None
     state: RunState | None = None
     job_id: str | None = None
     id_end: str | None = None
+    user: str | None = None
+    account: str | None = None
+    since_ns: int | None = None
+    until_ns: int | None = None
 
 
 ANY_RUN = RunFilter()
+EQUAL = ("workload", "system", "state", "job_id", "user", "account")  # conditions that a column has this value
 
 
 class Runs:
@@ -193,10 +204,13 @@ class Runs:
 
     def find(self, wanted: RunFilter = ANY_RUN, *, before: tuple[int, str] | None = None, limit: int) -> list[Run]:
         """Runs, newest first; `before` is the (started_ns, run_id) of the last one seen."""
-        query = _filtered(wanted)
-        if before is not None:
-            query = query.where(tuple_(tables.runs.c.listed_ns, tables.runs.c.run_id) < tuple_(*before))
-        query = newest_seen(self._rule, query, NEWEST_FIRST, limit)
+        return self.part(wanted, Part(limit, descending=True, after=before))
+
+    def part(self, wanted: RunFilter, part: Part) -> list[Run]:
+        """Return a part of the runs in the order of (started_ns, run_id); a run that has not begun counts as of 0."""
+        query = behind(_filtered(wanted), part)
+        order = NEWEST_FIRST if part.descending else PLACE
+        query = newest_seen(self._rule, query, order, part.limit)
         return [_run(dict(row)) for row in self._connection.execute(query).mappings()]
 
     def near(self, run: Run, *, limit: int) -> list[str]:
@@ -376,11 +390,23 @@ def _filtered(wanted: RunFilter) -> Select[Any]:
     return filtered(select(*COLUMNS), wanted)
 
 
+def behind(query: Select[Any], part: Part) -> Select[Any]:
+    """Return a query of the table of runs for those behind the part's place, (started_ns, run_id)."""
+    if part.after is None:
+        return query
+    began, run_id = part.after
+    return query.where(place_of(replace(part, after=(began or 0, run_id)), *PLACE))
+
+
 def filtered(query: Select[Any], wanted: RunFilter) -> Select[Any]:
     """Return a query of the table of runs for those that match."""
-    for name, value in vars(wanted).items():
-        if value is not None and name != "id_end":
+    for name in EQUAL:
+        if (value := getattr(wanted, name)) is not None:
             query = query.where(tables.runs.c[name] == value)
+    if wanted.since_ns is not None:
+        query = query.where(tables.runs.c.listed_ns >= wanted.since_ns)
+    if wanted.until_ns is not None:
+        query = query.where(tables.runs.c.listed_ns < wanted.until_ns)
     if wanted.id_end is not None:
         begin = wanted.id_end[::-1]
         query = query.where(tables.runs.c.reversed_id.between(begin, begin + LAST_CHARACTER))

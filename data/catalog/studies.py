@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Select, and_, delete, func, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.keyset import part_of
 from crosswind.data.catalog.live.events import Events
 from crosswind.data.catalog.live.notes import Notes, is_news
 from crosswind.data.catalog.seen import is_own, is_seen
@@ -15,6 +16,7 @@ from crosswind.data.schema.access import ALL_ROWS, RowRule
 from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import ConflictError, ForbiddenError, NotFoundError
 from crosswind.data.schema.login import login_name
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.trial import ENDED, History, Study, TrialRecord
 
 NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")  # in no database: drivers refuse it
@@ -135,6 +137,13 @@ class Studies:
         query = select(tables.studies).where(is_seen(self._rule, tables.studies))
         query = query.order_by(tables.studies.c.created_ns.desc())
         return [Study.from_json(dict(row)) for row in self._connection.execute(query).mappings()]
+
+    def part(self, part: Part) -> list[Study]:
+        """Return a part of the studies, in the order of `created_ns` or `name`."""
+        table = tables.studies
+        query = select(table).where(is_seen(self._rule, table))
+        chosen = part_of(query, part, table.c[part.by], table.c.study_id)
+        return [Study.from_json(dict(row)) for row in self._connection.execute(chosen).mappings()]
 
     def counts(self) -> tuple[int, int]:
         """Return how many trials are stored, and of how many studies."""

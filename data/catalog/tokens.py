@@ -14,10 +14,12 @@ from sqlalchemy import Connection, Select, and_, delete, select, update
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.audit import Audit
+from crosswind.data.catalog.keyset import part_of
 from crosswind.data.catalog.live.notes import Notes
 from crosswind.data.schema.access import Principal, PrincipalKind, Role, Scope, TokenUse
 from crosswind.data.schema.answers.tokens import IssuedToken, Token
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.run import new_ulid
 
 PREFIX = "cw_"  # by which people and secret scanners recognise a token
@@ -28,6 +30,7 @@ KEPT_NS = 30 * 86_400 * 1_000_000_000  # how long an expired token is still list
 CREATE, REVOKE = "create token", "revoke token"  # acts of the audit trail
 SESSION_ACTS = {CREATE: "log in", REVOKE: "log out"}
 TABLE = tables.tokens
+EVERY = Part(limit=2**31)
 IDENTITY = TABLE.c.kind, TABLE.c.name, TABLE.c.user, TABLE.c.system  # as Principal.identity
 
 
@@ -91,9 +94,9 @@ class Tokens:
             raise not_in_catalog(token_id)
         return _token(row)
 
-    def find(self, owner: Principal | None = None, *, after: str = "", limit: int = 1000) -> list[Token]:
-        """Return tokens after this id in the order of their making: all, or those of one principal."""
-        query = select(TABLE).where(TABLE.c.token_id > after).order_by(TABLE.c.token_id).limit(limit)
+    def find(self, owner: Principal | None = None, part: Part = EVERY) -> list[Token]:
+        """Return a part of the tokens in the order of their making: of all, or of those of one principal."""
+        query = part_of(select(TABLE), part, TABLE.c.token_id)
         if owner is not None:
             is_own = (
                 column.is_not_distinct_from(value) for column, value in zip(IDENTITY, owner.identity, strict=True)

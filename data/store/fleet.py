@@ -13,17 +13,20 @@ from crosswind.data.lake.lake import Lake
 from crosswind.data.lake.parts import ALWAYS, Span
 from crosswind.data.lake.series import Bools, Series, in_order
 from crosswind.data.schema.answers.nodes import DownSource, NodeState
+from crosswind.data.schema.part import Part
 from crosswind.data.store.store import Store
 
 AGENT, COLLECTOR = "agent", "collector"  # the sets in which agents speak of themselves and of their sources
 COUNTERS = ("cpu_seconds_total", "missed_ticks_total", "lost_sweeps_total")
+EVERY = Part(limit=2**31)
 NEIGHBOURS = 2  # sweeps on either side of a fall that may be another agent's: of two, each sweeps once a tick
 _WITHIN = "ts_ns between ? and ? and node between ? and ?"
 _SWEEPS = """
 select node, count(*) as sweeps, max(ts_ns) as last_ns, quantile_cont({lateness_seconds}, 0.99) as lateness_seconds,
     max_by({resident_bytes}, ts_ns) as resident_bytes, max_by({clock_error_max_seconds}, ts_ns) as clock_error_seconds,
     max_by({clock_synchronized}, ts_ns) as clock_synchronized
-from agent where ts_ns between ? and ? and node between ? and ? and node <> ? group by node order by node limit ?
+from agent where ts_ns between ? and ? and node between ? and ? and (? is null or node {{sign}} ?)
+group by node order by node {{order}} limit ?
 """
 _SOURCES = """
 select node, device, max_by({{'up': {up}, 'reason': {reason}}}, ts_ns) as shown
@@ -49,9 +52,9 @@ _Span = tuple[int, int, str, str]  # from when to when, from which node to which
 LAST_NODE = "\U0010ffff"
 
 
-def fleet(store: Store, since_ns: int, *, after: str = "", limit: int | None = None) -> tuple[NodeState, ...]:
-    """The nodes with sweeps since then, by name; the first `limit` behind the node `after`. Raises: MalformedError."""
-    return _states(store, (since_ns, ALWAYS[1], after, LAST_NODE), after, limit)
+def fleet(store: Store, since_ns: int, part: Part = EVERY) -> tuple[NodeState, ...]:
+    """Return a part of the nodes with sweeps since then, by name. Raises: MalformedError."""
+    return _states(store, (since_ns, ALWAYS[1], "", LAST_NODE), part)
 
 
 def node_state(store: Store, node: str, within: Span) -> NodeState | None:
@@ -59,11 +62,14 @@ def node_state(store: Store, node: str, within: Span) -> NodeState | None:
     return next(iter(_states(store, (*within, node, node))), None)
 
 
-def _states(store: Store, wanted: _Span, after: str = "", limit: int | None = None) -> tuple[NodeState, ...]:
+def _states(store: Store, wanted: _Span, part: Part = EVERY) -> tuple[NodeState, ...]:
     lake, stored = store.lake, store.lake.sets()
     if AGENT not in stored:
         return ()
-    sweeps = _by_node(lake.frame(_sql(lake, AGENT, _SWEEPS), [*wanted, after, limit], within=wanted[:2]))
+    [after] = part.after or [None]
+    order = {"sign": "<", "order": "desc"} if part.descending else {"sign": ">", "order": "asc"}
+    sql = _sql(lake, AGENT, _SWEEPS).format_map(order)
+    sweeps = _by_node(lake.frame(sql, [*wanted, after, after, part.limit], within=wanted[:2]))
     if not sweeps:
         return ()
     span = *wanted[:2], min(sweeps), max(sweeps)

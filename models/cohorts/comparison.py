@@ -14,6 +14,7 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from crosswind.data.schema.answers.cohorts import CohortComparison, FeatureDifference, FeatureKind
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.saved_cohort import SavedCohort
@@ -66,7 +67,7 @@ def compare_cohort(store: Store, cohort: SavedCohort, *, drift: bool = False) ->
     Raises: MalformedError.
     """
     with store.catalog.read() as session:
-        members = session.cohorts.members(cohort, limit=MEMBERS)
+        members = session.cohorts.members(cohort, Part(MEMBERS, descending=True))
         others = session.cohorts.others(cohort, members, limit=OTHERS) if members else []
     members, others = _ended(members), _ended(others)
     if lacking := _lacking(members, others):

@@ -21,6 +21,7 @@ from crosswind.data.lake.compaction import compact
 from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role, this_person
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.metric import MetricSet
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.run_owners import settle_owners
@@ -138,9 +139,9 @@ def test_the_audit_keeps_who_did_what_and_forgets_it_after_its_time(ask: Ask, st
     assert {entry["who"] for entry in owner.get("/v1/audit?who=person ann").json()["entries"]} == {"person ann"}
     with store.catalog.write() as session:
         session.audit.forget(time.time_ns() + 364 * DAY_NS)
-        assert session.audit.find({}, limit=1) != []
+        assert session.audit.find({}, Part(1)) != []
         session.audit.forget(time.time_ns() + 366 * DAY_NS)
-        assert session.audit.find({}, limit=1) == []
+        assert session.audit.find({}, Part(1)) == []
 
 
 def sent(

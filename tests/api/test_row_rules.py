@@ -38,6 +38,7 @@ PAGES = (
     "sql",
 )
 LISTS = ("run-outcomes", "nodes", "jobs", "weather", "counters", "interference", "stragglers", "regressions", "checks")
+TABLES = ["format=csv", "format=arrow"]
 OF_RUNS = ("runs", "ranks", "verdicts", "step", "progress", "collective")
 SQL_TABLES = (*OF_RUNS, "studies", "trials", "reports", "jobs", "preflight", "agent", "collector", "columns")
 SQL_QUERIES = (
@@ -53,11 +54,14 @@ QUERIES = {
     "/variability": ["workload=gpt"],
     "/checks": ["system=lab", "check=WHO-check0"],
     "/studies": ["study=WHO-search"],
-    "/v1/runs": ["id_end=WHO-run1", "job_id=WHO-job1", "workload=WHO-work", "limit=3"],
-    "/v1/run-outcomes": ["limit=3"],
-    "/v1/jobs": ["user=WHO", "name=WHO-gpt", "limit=2"],
-    "/v1/nodes": ["since_seconds=4000000000"],
-    "/v1/checks": ["system=lab"],
+    "/v1/runs": ["id_end=WHO-run1", "job_id=WHO-job1", "workload=WHO-work", "limit=3", "user=WHO", *TABLES],
+    "/v1/run-outcomes": ["limit=3", "account=WHO-lab&since=0", *TABLES],
+    "/v1/jobs": ["user=WHO", "name=WHO-gpt", "limit=2", "account=WHO-lab", "job_id=WHO-job1", *TABLES],
+    "/v1/nodes": ["since_seconds=4000000000", *TABLES],
+    "/v1/studies": ["sort=name", *TABLES],
+    **{f"/v1/studies/{{study_id}}/{part}": TABLES for part in ("trials", "reports")},
+    **{f"/v1/{noun}": TABLES for noun in ("studies:status", "audit", "tokens")},
+    "/v1/checks": ["system=lab", "system=lab&sort=-node&format=csv"],
     "/v1/weather": ["system=lab&workload=gpt", "system=lab&workload=WHO-work"],
     **{f"/v1/{noun}": ["system=lab", "workload=WHO-work"] for noun in ("counters", "interference", "stragglers")},
 }
@@ -210,7 +214,8 @@ def secret(store: Store) -> re.Pattern[str]:
 
 def addresses(path: str) -> list[str]:
     plain = ASKED.get(path, [])
-    return [*plain, *(f"{path}?{query}" for query in QUERIES.get(path.removesuffix(".json"), ()))]
+    queries = QUERIES.get(path.removesuffix(".json"), ())
+    return [*plain, *(f"{address}?{query}" for address in plain[:1] for query in queries)]
 
 
 def test_every_route_is_tried(app: FastAPI) -> None:

@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from crosswind.api.dependencies import ClientOf, PrincipalOf, StoreOf
 from crosswind.api.idempotency import RequestKeyOf
-from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
+from crosswind.api.paging import ListQuery, Page
+from crosswind.api.tables.listing import Listing
 from crosswind.api.wire import Id, Name, RequestBody, View, refuse_unknown_query
 from crosswind.client.cohorts import listed as listed_cohort
 from crosswind.data.schema.answers.cohorts import CohortComparison, ListedCohort
@@ -98,13 +99,16 @@ def create_cohort(body: CohortRequest, store: StoreOf, response: Response, reque
     return listed_cohort(saved)
 
 
-@router.get("")
-def list_cohorts(query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> CohortPage:
+COHORTS = Listing(CohortPage, "cohorts", ("-created_ns",), ("cohort_id",))
+MEMBERS = Listing(MemberPage, "runs", ("-started_ns",), ("run_id",))
+
+
+@router.get("", **COHORTS.route)
+def list_cohorts(query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return saved cohorts, newest first."""
+    asked = COHORTS.asked(query, request)
     with store.catalog.read() as session:
-        cohorts = session.cohorts.find(before=place_of(query.cursor, int, str), limit=query.limit)
-    cursor = cursor_of(cohorts[-1].created_ns, cohorts[-1].cohort_id) if len(cohorts) == query.limit else None
-    return CohortPage(cohorts=list(map(listed_cohort, cohorts)), next=cursor, next_url=next_url(request, cursor))
+        return asked.answer(list(map(listed_cohort, session.cohorts.find(asked.part))))
 
 
 @router.get("/{cohort_id}")
@@ -113,15 +117,13 @@ def get_cohort(cohort_id: Id, client: ClientOf) -> ListedCohort:
     return client.cohorts.get(cohort_id)
 
 
-@router.get("/{cohort_id}/runs")
-def list_members(cohort_id: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> MemberPage:
+@router.get("/{cohort_id}/runs", **MEMBERS.route)
+def list_members(cohort_id: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return its members as far as they are stored now, newest first."""
+    asked = MEMBERS.asked(query, request)
     with store.catalog.read() as session:
-        cohort, before = session.cohorts.get(cohort_id), place_of(query.cursor, int, str)
-        runs = session.cohorts.members(cohort, before=before, limit=query.limit)
-    cursor = cursor_of(runs[-1].started_ns or 0, runs[-1].run_id) if len(runs) == query.limit else None
-    members = list(map(listed, runs))
-    return MemberPage(cohort_id=cohort_id, runs=members, next=cursor, next_url=next_url(request, cursor))
+        members = session.cohorts.members(session.cohorts.get(cohort_id), asked.part)
+    return asked.answer(list(map(listed, members)), cohort_id=cohort_id)
 
 
 @router.get("/{cohort_id}/comparison")

@@ -1,15 +1,18 @@
 """Stored metrics, and their course over time."""
 
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from crosswind.api.dependencies import ClientOf
-from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
-from crosswind.api.wire import Name, View, plain_json, refuse_unknown_query
+from crosswind.api.paging import Format, ListQuery, Page
+from crosswind.api.tables.columns import columns_of
+from crosswind.api.tables.formats import MEDIA_TYPES, format_of, schema_of, table_of, written
+from crosswind.api.tables.listing import Listing
+from crosswind.api.wire import Name, View, as_plain, plain_json, refuse_unknown_query
 from crosswind.data.schema.answers.series import SeriesAnswer, SeriesPoint, StoredMetric, points
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.moment import duration_seconds, moment_ns
@@ -97,13 +100,14 @@ def _statistic(word: str) -> Statistic:
     return Statistic(word)
 
 
-@router.get("/metrics")
-def list_metrics(query: Annotated[ListQuery, Query()], request: Request, client: ClientOf) -> MetricPage:
+METRICS = Listing(MetricPage, "metrics", ("name", "unit", "kind"), ("name",))
+
+
+@router.get("/metrics", **METRICS.route)
+def list_metrics(query: Annotated[ListQuery, Query()], request: Request, client: ClientOf) -> Response:
     """Return the metrics that samples are stored of, by name, with unit and kind."""
-    [after] = place_of(query.cursor, str) or [""]
-    metrics = [metric for metric in client.fleet.metrics() if metric.name > after][: query.limit]
-    cursor = cursor_of(metrics[-1].name) if len(metrics) == query.limit else None
-    return MetricPage(metrics=metrics, next=cursor, next_url=next_url(request, cursor))
+    asked = METRICS.asked(query, request)
+    return asked.answer(asked.of_all(client.fleet.metrics()))
 
 
 @router.get("/series", response_model=SeriesAnswer)
@@ -112,9 +116,30 @@ def get_series(query: SeriesQueryOf, client: ClientOf) -> Response:
     return plain_json(client.fleet.series(query.question()))
 
 
-@router.get("/series/points", response_model=SeriesTable)
-def list_points(query: SeriesQueryOf, client: ClientOf) -> Response:
-    """Return the same as the rows of one table, a row for each step and series, as table readers take it."""
+class PointsQuery(SeriesQuery):
+    """The same, and the format of the table."""
 
+    format: Annotated[Format | None, Field(description="in place of the field Accept")] = None
+
+
+POINT_FORMATS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            MEDIA_TYPES[Format.CSV]: {"schema": {"type": "string"}},
+            MEDIA_TYPES[Format.ARROW]: {"schema": {"type": "string", "format": "binary"}},
+        }
+    }
+}
+
+
+@router.get("/series/points", response_model=SeriesTable, responses=POINT_FORMATS)
+def list_points(query: Annotated[PointsQuery, Query()], request: Request, client: ClientOf) -> Response:
+    """Return the same as the rows of one table, a row for each step and series, in JSON, CSV or Arrow."""
+    form = format_of(query.format, request.headers.get("accept", ""))
     answer = client.fleet.series(query.question())
-    return plain_json({"points": list(points(answer)), "left_out": answer.left_out})
+    rows = list(points(answer))
+    if form is Format.JSON:
+        return plain_json({"points": rows, "left_out": answer.left_out})
+    schema = schema_of(SeriesPoint, tuple(columns_of(SeriesPoint)), form)
+    content = b"".join(written([table_of(as_plain(rows), schema)], schema, form))
+    return Response(content, media_type=MEDIA_TYPES[form], headers={"Vary": "Accept"})

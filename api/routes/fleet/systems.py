@@ -2,10 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from crosswind.api.dependencies import ClientOf
-from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
+from crosswind.api.paging import ListQuery, Page
+from crosswind.api.tables.listing import Listing
 from crosswind.api.wire import Id, refuse_unknown_query
 from crosswind.data.schema.answers.systems import ListedSystem, SystemReport
 
@@ -18,13 +19,14 @@ class SystemPage(Page):
     systems: list[ListedSystem]
 
 
-@router.get("")
-def list_systems(query: Annotated[ListQuery, Query()], request: Request, client: ClientOf) -> SystemPage:
+SYSTEMS = Listing(SystemPage, "systems", ("system",), ("system",))
+
+
+@router.get("", **SYSTEMS.route)
+def list_systems(query: Annotated[ListQuery, Query()], request: Request, client: ClientOf) -> Response:
     """Return the systems that runs or jobs are stored of, by name."""
-    [after] = place_of(query.cursor, str) or [""]
-    systems = [one for one in client.fleet.systems() if one.system > after][: query.limit]
-    cursor = cursor_of(systems[-1].system) if len(systems) == query.limit else None
-    return SystemPage(systems=systems, next=cursor, next_url=next_url(request, cursor))
+    asked = SYSTEMS.asked(query, request)
+    return asked.answer(asked.of_all(client.fleet.systems()))
 
 
 @router.get("/{system}")

@@ -8,11 +8,13 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, select, update
 
 from crosswind.data.catalog import rows
+from crosswind.data.catalog.keyset import part_of
 from crosswind.data.catalog.live.tables import deliveries, webhooks
 from crosswind.data.schema.access import Principal, PrincipalKind, Role, Scope
 from crosswind.data.schema.answers.events import EventFilter, EventKind
 from crosswind.data.schema.answers.webhooks import Delivery, Webhook, WebhookState
 from crosswind.data.schema.errors import ConflictError, NotFoundError
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.run import new_ulid
 
 OWN_MAX = 20  # webhooks of one principal
@@ -59,9 +61,9 @@ class Webhooks:
             raise NotFoundError(f"webhook {webhook_id!r:.80} is not in the catalog")
         return _stored(row)
 
-    def find(self, asker: Principal, *, after: str = "", limit: int) -> list[Webhook]:
-        """Return webhooks after this id, oldest first: one's own, of an administrator all."""
-        query = select(TABLE).where(TABLE.c.webhook_id > after).order_by(TABLE.c.webhook_id).limit(limit)
+    def find(self, asker: Principal, part: Part) -> list[Webhook]:
+        """Return a part of the webhooks by id, oldest first: one's own, of an administrator all."""
+        query = part_of(select(TABLE), part, TABLE.c.webhook_id)
         if not asker.allows(Scope.ADMIN):
             query = query.where(TABLE.c.owner_mark == asker.mark)
         return [stored.webhook for stored in self._stored(query)]
@@ -113,13 +115,11 @@ class Webhooks:
             old = and_(deliveries.c.webhook_id == delivery.webhook_id, deliveries.c.delivery_id <= last)
             self._connection.execute(delete(deliveries).where(old))
 
-    def deliveries(self, webhook_id: str, *, before: str | None = None, limit: int) -> list[Delivery]:
-        """Return attempts, newest first; `before` is the id of the last one seen."""
-        query = select(deliveries).where(deliveries.c.webhook_id == webhook_id)
-        if before:
-            query = query.where(deliveries.c.delivery_id < before)
-        newest = self._connection.execute(query.order_by(deliveries.c.delivery_id.desc()).limit(limit))
-        return [Delivery(**{**row, "kind": EventKind(row["kind"])}) for row in newest.mappings()]
+    def deliveries(self, webhook_id: str, part: Part) -> list[Delivery]:
+        """Return a part of the attempts, in the order of their ids."""
+        query = part_of(select(deliveries).where(deliveries.c.webhook_id == webhook_id), part, deliveries.c.delivery_id)
+        attempts = self._connection.execute(query).mappings()
+        return [Delivery(**{**row, "kind": EventKind(row["kind"])}) for row in attempts]
 
     def _stored(self, query: Select[Any]) -> list[StoredWebhook]:
         return [_stored(dict(row)) for row in self._connection.execute(query).mappings()]

@@ -13,6 +13,7 @@ from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.lake.parts import Span
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.schema.hostlist import expand
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.series_question import SeriesQuestion
 from crosswind.data.store.allocations import allocations_seen
@@ -128,7 +129,7 @@ def _of_job(store: Store, job_id: str, system: str | None) -> _Named:
     jobs = [job for job in store.jobs.named(job_id) if system in (None, job.system)]
     allocations = [
         one
-        for one in allocations_seen(store, job_id, limit=ALLOCATIONS_MAX)
+        for one in allocations_seen(store, job_id, Part(ALLOCATIONS_MAX, "system"))
         if system is None or one.system in (system, "")
     ]
     with store.catalog.read() as session:

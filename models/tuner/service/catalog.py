@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from crosswind.data.catalog.catalog import Catalog, Session
 from crosswind.data.schema.answers.studies import StudySources
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.report import Report
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.run import new_ulid
@@ -54,6 +55,7 @@ class Plan:
         return n_trials == self.n_trials and count <= self.count
 
 
+EVERY = Part(2**31, by="created_ns", descending=True)
 NO_PLAN = Plan(0, 0, (), None)
 
 
@@ -192,10 +194,10 @@ class CatalogStudyService(TrialChanges):
                 _settle(session, request, trial_ids)
             return [session.leases.record(locked.study_id, trial_id) for trial_id in trial_ids]
 
-    def studies(self) -> list[StudyStatus]:
-        """Return how far every study is, the newest first."""
+    def studies(self, part: Part = EVERY) -> list[StudyStatus]:
+        """Return how far every study is, the newest first; or a part of them in its order."""
         with self._catalog.read() as session:
-            return [self._status(session, study, looks_ahead=False) for study in session.studies.all()]
+            return [self._status(session, study, looks_ahead=False) for study in session.studies.part(part)]
 
     def suggest(self, study: str, count: int, lease: Lease, *, request: RequestKey | None = None) -> list[TrialRecord]:
         """Return up to `count` trials for the lease's owner."""

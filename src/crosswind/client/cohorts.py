@@ -10,6 +10,7 @@ from crosswind.client.http import segment
 from crosswind.data.schema import answers
 from crosswind.data.schema.access import this_person
 from crosswind.data.schema.answers.fields import rfc3339
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.saved_cohort import RunConditions, SavedCohort
 
@@ -94,7 +95,7 @@ class LocalCohorts:
     def list(self, *, limit: int = LISTED) -> tuple[ListedCohort, ...]:
         """As `Cohorts.list`."""
         with self.store.catalog.read() as session:
-            return tuple(map(listed, session.cohorts.find(limit=limit)))
+            return tuple(map(listed, session.cohorts.find(Part(limit, descending=True))))
 
     def get(self, cohort_id: str) -> ListedCohort:
         """As `Cohorts.get`."""
@@ -106,7 +107,7 @@ class LocalCohorts:
         from crosswind.data.store import features  # noqa: PLC0415 - heavy
 
         with self.store.catalog.read() as session:
-            members = session.cohorts.members(session.cohorts.get(cohort_id), limit=limit)
+            members = session.cohorts.members(session.cohorts.get(cohort_id), Part(limit, descending=True))
         return tuple(map(features.listed, members))
 
     def compare(self, cohort_id: str, *, drift: bool = False) -> CohortComparison:

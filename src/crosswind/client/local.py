@@ -13,6 +13,7 @@ from crosswind.client.fitted import Fitted
 from crosswind.client.protocol import LISTED
 from crosswind.client.run_names import run_named
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.question import (
     HOUR_SECONDS,
     HOURS_MAX,
@@ -211,9 +212,10 @@ class Local:
 
     def nodes(self, since_seconds: int = HOUR_SECONDS, *, limit: int | None = None) -> tuple[NodeState, ...]:
         """As `Client.nodes`."""
-        from crosswind.data.store.fleet import fleet
+        from crosswind.data.store.fleet import EVERY, fleet
 
-        return fleet(self.store, max(0, time.time_ns() - since_seconds * 1_000_000_000), limit=limit)
+        part = Part(limit or EVERY.limit)
+        return fleet(self.store, max(0, time.time_ns() - since_seconds * 1_000_000_000), part)
 
     def predict(
         self, question: Question | LikeRun, outcome: Outcome | None = None, *, limit_seconds: float | None = None

@@ -14,6 +14,7 @@ from crosswind.client.http import segment
 from crosswind.data.files import published
 from crosswind.data.schema.access import AuditEntry, this_person
 from crosswind.data.schema.errors import ForbiddenError, NotFoundError, UnavailableError
+from crosswind.data.schema.part import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -112,15 +113,14 @@ class LocalRows:
         self, who: str | None = None, act: str | None = None, subject: str | None = None, *, limit: int = AUDIT_LISTED
     ) -> tuple[AuditEntry, ...]:
         """As `OwnRows.audit`."""
-        return self.audit_after(None, {"who": who, "act": act, "subject": subject}, limit=limit)
+        wanted = {"who": who, "act": act, "subject": subject}
+        return self.audit_part(wanted, Part(limit, descending=True))
 
-    def audit_after(
-        self, entry_id: str | None, wanted: Mapping[str, str | None], *, limit: int
-    ) -> tuple[AuditEntry, ...]:
-        """Return entries older than this one, with these values of who, act or subject. Raises: ForbiddenError."""
+    def audit_part(self, wanted: Mapping[str, str | None], part: Part) -> tuple[AuditEntry, ...]:
+        """Return a part of the entries with these values of who, act or subject. Raises: ForbiddenError."""
         self._require_admin()
         with self.store.catalog.read() as session:
-            return tuple(session.audit.find(wanted, before=entry_id, limit=limit))
+            return tuple(session.audit.find(wanted, part))
 
     def _require_admin(self) -> None:
         if not self.store.rule.changes_all:

@@ -246,7 +246,8 @@ class Remote:
 
     def checks(self, system: str) -> answers.checks.SystemChecks:
         """As GET /v1/checks."""
-        return self._answers.get(answers.checks.SystemChecks, "/v1/checks", system=system)
+        earlier = self._answers.rows(answers.checks.EarlierChecks, "/v1/checks", {"system": system}, None)
+        return answers.checks.SystemChecks(system, earlier)
 
     def disturbance(self, study: str, run_id: str) -> answers.studies.Disturbance:
         """As GET /v1/studies/{study_id}/runs/{run_id}/disturbance."""

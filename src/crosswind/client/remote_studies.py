@@ -104,11 +104,13 @@ class RemoteStudyService:
 
     def reports(self, study: str) -> dict[str, list[Report]]:
         """Returns the reports of each trial."""
-        said = self._server.get(f"{self.path(study)}/reports")
+        by_trial: dict[str, list[Report]] = {}
         try:
-            return {entry["trial_id"]: [Report.from_json(one) for one in entry["reports"]] for entry in said["trials"]}
+            for one in self._server.rows(f"{self.path(study)}/reports", "reports"):
+                by_trial.setdefault(one["trial_id"], []).append(Report.from_json(one))
         except (KeyError, TypeError, InvalidInputError) as error:
             raise _malformed(error) from error
+        return by_trial
 
     def enqueue(
         self, study: str, configurations: Sequence[Configuration], *, request: RequestKey | None = None
@@ -139,15 +141,14 @@ class RemoteStudyService:
 
     def studies(self) -> list[StudyStatus]:
         """Return how far every study is, the newest first."""
-        said = self._server.get("/v1/studies:status")
         try:
-            return [_status(study) for study in said["studies"]]
+            return [_status(study) for study in self._server.rows("/v1/studies:status", "studies")]
         except (KeyError, TypeError) as error:
             raise _malformed(error) from error
 
     def trials(self, study: str) -> list[TrialRecord]:
         """The study's trials, oldest first."""
-        return _trials(self._server.get(f"{self.path(study)}/trials"))
+        return _trials({"trials": [*self._server.rows(f"{self.path(study)}/trials", "trials")]})
 
     def trial(self, study: str, trial_id: str) -> TrialRecord:
         """One trial."""
@@ -169,7 +170,7 @@ class RemoteStudyService:
 
     def _id_of(self, study: str) -> str:
         """The id of a study whose name no path can hold: servers take %2F for the end of a name."""
-        for listed in self._server.get("/v1/studies").get("studies", ()):
+        for listed in self._server.rows("/v1/studies", "studies"):
             if listed.get("name") == study:
                 return str(listed["study_id"])
         raise NotFoundError(f"{self._server.url}: study {study[:60]!r} is not in the catalog")

@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # heavy
 
 T = TypeVar("T")
 PATH = "/v1/tokens"
-PART = 500  # of a list
 
 
 class TokenService(Protocol):
@@ -50,7 +49,7 @@ class LocalTokens:
     def all(self) -> list[Token]:
         """As GET /v1/tokens."""
         with self._catalog.read() as session:
-            return session.tokens.find(limit=2**31)
+            return session.tokens.find()
 
     def revoke(self, token_id: str) -> Token:
         """As POST /v1/tokens/{token_id}:revoke."""
@@ -72,13 +71,7 @@ class RemoteTokens:
 
     def all(self) -> list[Token]:
         """As GET /v1/tokens, all parts."""
-        tokens: list[Token] = []
-        cursor: object = None
-        while True:
-            part = self._server.get(PATH, {"limit": PART, "cursor": cursor})
-            tokens += [self._decoded(Token, one) for one in part.get("tokens", ())]
-            if not (cursor := part.get("next")):
-                return tokens
+        return [self._decoded(Token, one) for one in self._server.rows(PATH, "tokens")]
 
     def revoke(self, token_id: str) -> Token:
         """As POST /v1/tokens/{token_id}:revoke."""
