@@ -122,5 +122,5 @@ def test_others_see_a_shared_cohort_by_their_own_runs(store: Store) -> None:
         session.cohorts.share("c1", shared=True)
     with bob.catalog.read() as session:
         assert [one.cohort_id for one in session.cohorts.find(Part(9, descending=True))] == ["c1"]
-        assert session.cohorts.members(session.cohorts.get("c1"), limit=9) == []
+        assert session.cohorts.members(session.cohorts.get("c1"), Part(9, descending=True)) == []
     assert compare_cohort(bob, chosen()).cohort_runs == 0
