@@ -21,7 +21,7 @@ from crosswind.api.edge.edge import Edge
 from crosswind.api.edge.spool import Spool
 from crosswind.api.intake import Intake, segment_rule
 from crosswind.api.late_pages import add_pages_later
-from crosswind.api.openapi import describe_access
+from crosswind.api.openapi.document import TITLE_FACTS, describe
 from crosswind.api.prefix import Prefix
 from crosswind.api.readiness import Readiness
 from crosswind.api.routes import (
@@ -80,11 +80,12 @@ def create_app(
 ) -> FastAPI:
     """Return the application over a store; `settings` say who may call it, `trainers` which models it can train."""
     app = FastAPI(
-        title="Crosswind",
-        summary="Why a distributed training run was slow, how long the next one will take, and which to run.",
+        **TITLE_FACTS,
         version=version("crosswind"),
-        docs_url=None,  # its script would come from another site
+        docs_url=None,  # its script would come from another site: routes/docs.py
         redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,  # the names of functions in clients
+        root_path_in_servers=False,
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # telemetry.py counts
     )
@@ -111,7 +112,7 @@ def create_app(
     for module in ROUTERS:
         app.include_router(module.router)
     add_pages_later(app)
-    describe_access(app)
+    describe(app, settings.root_path)
     problems.add_handlers(app)
     # The last one added sees a request first.
     rules = {batches.PATH: segment_rule(settings)} | series_rules(settings) | dict.fromkeys(login.PATHS, login.FORM)

@@ -1,5 +1,6 @@
 """Types of requests and answers that all resources share."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -20,6 +21,7 @@ Value = (
     | Annotated[StrictStr, StringConstraints(max_length=1000)]
 )
 Values = Annotated[dict[Name, Value], Field(max_length=200)]
+BINARY: Mapping[str, Any] = {"schema": {"type": "string", "format": "binary"}}  # content, in the description
 
 
 class RequestBody(BaseModel):
@@ -70,7 +72,7 @@ async def refuse_unknown_query(request: Request) -> None:
     path = request.scope["route"].path
     operation = request.app.openapi()["paths"].get(path, {}).get(request.method.lower(), {})
     parameters = sorted(
-        parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"
+        parameter["name"] for parameter in operation.get("parameters", ()) if parameter.get("in") == "query"
     )
     expected = f"expected {', '.join(parameters)}" if parameters else "this resource has none"
     for name in request.query_params:

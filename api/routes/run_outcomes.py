@@ -21,7 +21,7 @@ class OutcomePage(Page):
 
 
 @router.get("")
-def list_outcomes(query: Annotated[RunQuery, Query()], request: Request, store: StoreOf) -> OutcomePage:
+def list_run_outcomes(query: Annotated[RunQuery, Query()], request: Request, store: StoreOf) -> OutcomePage:
     """Return runs with the times of their steps, newest first."""
     runs, cursor = part_of(query, store)
     return OutcomePage(runs=list(outcomes(store, runs)), next=cursor, next_url=next_url(request, cursor))

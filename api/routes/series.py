@@ -8,12 +8,13 @@ from starlette.exceptions import HTTPException
 
 from crosswind.api.problems import INVALID, MEDIA_TYPE, problem
 from crosswind.api.series_intake import JSON, OTLP, PROTOBUF, REMOTE_WRITE, SeriesIntakeOf
-from crosswind.api.wire import refuse_unknown_query
+from crosswind.api.wire import BINARY, refuse_unknown_query
 from crosswind.ingest.series.otlp_answer import answer_json, answer_octets
 from crosswind.ingest.series.receive import Received
 
 WRITE_REQUEST = "prometheus.WriteRequest"
-BINARY: Mapping[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+OTLP_ANSWERED = "An ExportMetricsServiceResponse, in the format of the request."
+OTLP_ANSWER: Mapping[str, Any] = {"schema": {"type": "object"}}
 
 router = APIRouter(tags=["ingest"], dependencies=[Depends(refuse_unknown_query)])
 
@@ -28,7 +29,7 @@ def _body(description: str, content: Mapping[str, Any]) -> dict[str, Any]:
     response_class=Response,
     openapi_extra=_body("A prometheus.WriteRequest in snappy's block format.", {PROTOBUF: BINARY}),
 )
-async def take_remote_write(request: Request, intake: SeriesIntakeOf) -> Response:
+async def ingest_prometheus(request: Request, intake: SeriesIntakeOf) -> Response:
     """Stores the samples of a request of Prometheus; 204 when they are on the disk, 422 when some were refused."""
     _check_version(request.headers.get("content-type", ""))
     received = await intake.remote_write(await request.body(), _coding(request, "snappy"))
@@ -40,9 +41,11 @@ async def take_remote_write(request: Request, intake: SeriesIntakeOf) -> Respons
 
 @router.post(
     OTLP,
+    response_class=Response,
+    responses={200: {"content": {PROTOBUF: BINARY, JSON: OTLP_ANSWER}, "description": OTLP_ANSWERED}},
     openapi_extra=_body("An ExportMetricsServiceRequest.", {PROTOBUF: BINARY, JSON: {"schema": {"type": "object"}}}),
 )
-async def take_otlp(request: Request, intake: SeriesIntakeOf) -> Response:
+async def ingest_otlp(request: Request, intake: SeriesIntakeOf) -> Response:
     """Stores the data points of a request of OpenTelemetry; its partial_success tells of those that were refused."""
     is_json = request.headers.get("content-type", "").lower().startswith(JSON)
     received = await intake.otlp(await request.body(), _coding(request, "identity"), is_json=is_json)

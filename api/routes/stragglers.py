@@ -45,7 +45,7 @@ def get_run_stragglers(run_id: Id, client: ClientOf) -> RunStragglers:
 
 
 @router.get("/runs/{run_id}/replay")
-def get_replay(run_id: Id, client: ClientOf) -> RunReplay:
+def get_run_replay(run_id: Id, client: ClientOf) -> RunReplay:
     """Return a run's slowdown over itself with equal ranks, and which ranks and pipeline stages make it."""
     return client.replay(run_id)
 

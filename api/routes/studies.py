@@ -219,7 +219,7 @@ class StudyStatusList(View):
 
 
 @router.get(":status")
-def list_status(service: StudyServiceOf) -> StudyStatusList:
+def list_study_status(service: StudyServiceOf) -> StudyStatusList:
     """Every study and how far it is, newest first."""
     return StudyStatusList(studies=[StudyStatusView.of_status(status) for status in service.studies()])
 
