@@ -27,13 +27,17 @@ TITLE_FACTS: Mapping[str, Any] = {
 SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "`Authorization: Bearer TOKEN`"},
     "header": {
-        **{"type": "apiKey", "in": "header", "name": "X-Crosswind-Token"},
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-Crosswind-Token",
         "description": "The same token, where a proxy keeps `Authorization` for itself.",
     },
     "session": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "Of a browser that has logged in."},
 }
 IF_NONE_MATCH = {
-    **{"name": "If-None-Match", "in": "header", "schema": {"type": "string"}},
+    "name": "If-None-Match",
+    "in": "header",
+    "schema": {"type": "string"},
     "description": "The `ETag` of an answer that the client still has.",
 }
 ETAG = {"description": "A name of this content.", "schema": {"type": "string"}}

@@ -35,8 +35,10 @@ STUDY, TRIAL = "/v1/studies/{study_id}", "/v1/studies/{study_id}/trials/{trial_i
 CONFLICTS = frozenset(  # operations that what is stored may forbid
     {
         "POST /v1/studies",
-        *(f"POST {STUDY}:{act}" for act in ("extend", "rename", "delete")),
-        *(f"POST {STUDY}/trials:{act}" for act in ("suggest", "enqueue")),
+        *(f"POST {STUDY}:{act}" for act in ("rename", "delete")),
+        f"POST {STUDY}/trials:enqueue",
+        "POST /v1/runs/{run_id}:delete",  # while the lake is compacted
+        *(f"POST /v1/tokens{act}" for act in ("", ":link", ":job")),  # while the caller's own token is revoked
         *(f"POST {TRIAL}:{act}" for act in ("heartbeat", "report", "complete", "fail", "retry", "release", "define")),
         *(f"POST /v1/models/{{name}}{act}" for act in ("/versions/{version}:promote", ":rollback")),
     }

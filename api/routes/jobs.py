@@ -61,7 +61,9 @@ class AllocationPage(Page):
 
 
 @router.get("/{job_id}/nodes")
-def list_job_nodes(job_id: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> AllocationPage:
+def list_job_nodes(
+    job_id: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf
+) -> AllocationPage:
     """Return the nodes and times of a job as its nodes recorded them, and the share that was sampled."""
     after = place_of(query.cursor, str, str, int)
     allocations = allocations_seen(store, job_id, after=after, limit=query.limit)
