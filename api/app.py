@@ -30,6 +30,7 @@ from crosswind.api.routes import (
     checks,
     counters,
     disturbances,
+    docs,
     health,
     interference,
     jobs,
@@ -68,7 +69,7 @@ ROUTERS = (  # matched one after the other: the most frequent requests first
     *(predictions, batches, trials, parameters, health),
     *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations, own_rows),
     *(counters, interference),
-    *(stragglers, studies, disturbances, series, checks, tokens, problems, login),
+    *(stragglers, studies, disturbances, series, checks, tokens, problems, login, docs),
 )
 LOOPBACK = ServerSettings()
 FRESH_SECONDS = 1.0  # after which a prediction takes in runs that have ended since

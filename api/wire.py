@@ -24,6 +24,12 @@ Values = Annotated[dict[Name, Value], Field(max_length=200)]
 BINARY: Mapping[str, Any] = {"schema": {"type": "string", "format": "binary"}}  # content, in the description
 
 
+def content_encoding(coded: tuple[str, ...]) -> dict[str, Any]:
+    """Return the header field that names the coding of a body, one of these, in the description."""
+    about = "Coding of the body."
+    return {"name": "Content-Encoding", "in": "header", "description": about, "schema": {"enum": list(coded)}}
+
+
 class RequestBody(BaseModel):
     """A client's request: no unknown field, no value of another type."""
 

@@ -35,7 +35,7 @@ NEEDS: Mapping[str, Need | None] = {
     **dict.fromkeys(("GET /login", "POST /login", "POST /logout"), OPEN),
     "GET /metrics": READ_ALL,
     "GET /readyz": READ,
-    "GET /openapi.json": READ,
+    **dict.fromkeys(("GET /openapi.json", "GET /docs", "GET /docs/examples/{name}"), READ),
     "GET /": READ,
     **{f"GET /{page}": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
     **{f"GET /{page}.json": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},

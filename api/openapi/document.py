@@ -67,6 +67,7 @@ def _complete(document: dict[str, Any], root_path: str) -> None:
     parts |= {"schemas": schemas | PROBLEM_SCHEMAS, "securitySchemes": SCHEMES}
     parts |= {"parameters": {"IfNoneMatch": IF_NONE_MATCH}, "responses": add_refusals(every, root_path)}
     for operation in every:
+        operation.facts["summary"] = operation.facts["operationId"].replace("_", " ").capitalize()
         _name_scope(operation)
         _word_answers(operation, schemas)
         _name_validators(operation)

@@ -6,7 +6,8 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 from pydantic import Field, StringConstraints
 
 from crosswind.api.intake import MEDIA, IntakeOf
-from crosswind.api.wire import BINARY, View, refuse_unknown_query
+from crosswind.api.unpack import codings
+from crosswind.api.wire import BINARY, View, content_encoding, refuse_unknown_query
 from crosswind.ingest.load.receive import Fate
 
 PATH = "/v1/ingest/batches"
@@ -15,7 +16,8 @@ BODY: dict[str, Any] = {
         "required": True,
         "description": "One sealed segment; Content-Encoding is zstd, gzip or identity.",
         "content": {MEDIA: BINARY},
-    }
+    },
+    "parameters": [content_encoding(codings())],
 }
 BatchId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 

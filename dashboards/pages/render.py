@@ -91,6 +91,11 @@ def render_login(login: Login, *, root: str = "./") -> str:
     return _environment().get_template("login.html").render(login=login, root=root, page=None)
 
 
+def render_docs(*, root: str = "./") -> str:
+    """Return the page that shows the API's description."""
+    return _environment().get_template("docs.html").render(root=root, page=None)
+
+
 def as_json(page: Page, view: View, address: Address) -> dict[str, Json]:
     """Return the page's contents for machines; a missing value is null."""
     facts = {field.name: getattr(view, field.name) for field in dataclasses.fields(view)}  # type: ignore[arg-type]
