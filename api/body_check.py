@@ -25,7 +25,7 @@ AT_ONCE = 4  # large bodies in memory and checked: in threads, as a check may ta
 
 @dataclass(frozen=True)
 class BodyRule:
-    """Limits on a route's body: media types, size, a `check` of its content, and how many are in memory at once."""
+    """Limits on a route's body: media types, size, a `check` of it, how many large ones are in memory at once."""
 
     media_type: str  # or several: with commas between them
     limit_bytes: int
@@ -40,8 +40,8 @@ Refusal = tuple[Kind, str] | None
 class BodyCheck:
     """Reads the body of a request by the rule of its path, and refuses a body that breaks it.
 
-    The default rule is plain, finite, shallow JSON of at most `limit_bytes`; `rules` are those of other paths. A body
-    counts as one of those at once when it is whole, so that slow senders hold up nobody.
+    The default rule is plain, finite, shallow JSON of at most `limit_bytes`; `rules` are those of other paths. A large
+    body counts as one of those at once when it is whole, so that slow senders hold up nobody.
     """
 
     def __init__(self, app: ASGIApp, limit_bytes: int, spool: Spool, rules: Mapping[str, BodyRule] = NO_RULES) -> None:
@@ -68,7 +68,7 @@ class BodyCheck:
             refusal = _refusal(body, Headers(scope=scope).get("content-type", ""), rule)
             if refusal:
                 await _refuse(refusal, scope, receive, send)
-            elif body.size <= MEMORY_BYTES and rule.check is not None:
+            elif body.size <= MEMORY_BYTES:
                 await self._pass(scope, receive, send, content=body.content(), check=rule.check)
             else:
                 async with limiter:

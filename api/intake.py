@@ -2,8 +2,9 @@
 
 import copy
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from io import BytesIO
 from threading import Lock
 from typing import Annotated
@@ -16,6 +17,8 @@ from starlette.exceptions import HTTPException
 
 from crosswind.api.body_check import BodyRule
 from crosswind.api.dependencies import asking
+from crosswind.api.edge.spool import MEMORY_BYTES
+from crosswind.api.gathering import Gathering
 from crosswind.api.problems import MALFORMED, MEDIA_TYPE, TOO_LARGE
 from crosswind.api.quota import charge
 from crosswind.api.settings import ServerSettings
@@ -24,10 +27,14 @@ from crosswind.data.schema.access import Principal
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.receive import Received, check_name, receive
+from crosswind.ingest.load.together import Batch, store_together
 from crosswind.ingest.spool.segment_reader import Unpacked
 
 MEDIA = "application/vnd.crosswind.segment"
 LARGE_BYTES = 8 * 1024 * 1024  # of a segment unpacked: larger ones are stored one after the other
+SMALL_BYTES = MEMORY_BYTES  # of a segment as sent: such ones are stored together when many come at once
+UNPACKED_BYTES = 256 * 1024  # of one of them
+TOGETHER = 128  # at most
 WORKERS = 4  # storing: one computes while others wait for the disk; each holds one unpacked segment
 
 
@@ -43,6 +50,16 @@ def give_back_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+@dataclass(frozen=True)
+class _Sent:
+    """A segment as it came."""
+
+    body: bytes
+    coding: str
+    name: str
+    batch_id: str
+
+
 class Intake:
     """Stores segments that agents send."""
 
@@ -51,6 +68,7 @@ class Intake:
         self._settings = settings
         self._workers = CapacityLimiter(WORKERS)
         self._large = Lock()
+        self._gathering = Gathering(self._take_together, TOGETHER)
 
     def of_sender(self, sender: Principal) -> "Intake":
         """Return the same intake for a sender, who may write their own rows, up to their quota."""
@@ -68,7 +86,33 @@ class Intake:
             accepted = ", ".join(codings())
             detail = f"content encoding {coding!r:.40}: expected {accepted}"
             raise HTTPException(MEDIA_TYPE.status, detail, {"Accept-Encoding": accepted})
+        if len(body) <= SMALL_BYTES and self._store.rule.changes_all:
+            received = await self._gathering.result(_Sent(body, coding, name, batch_id))
+            if received is not None:
+                return received
         return await run_sync(self._take, body, coding, name, batch_id, limiter=self._workers)
+
+    async def _take_together(self, sent: Sequence[_Sent]) -> Sequence[Received | None]:
+        """Store what can be stored together; None for what is to be stored by itself, and for whom comes twice."""
+        if len(sent) < 2:
+            return [None] * len(sent)
+        stored = await run_sync(self._stored_together, sent)
+        return [stored.pop(one.batch_id, None) for one in sent]
+
+    def _stored_together(self, sent: Sequence[_Sent]) -> dict[str, Received]:
+        batches = [Batch(Unpacked(one.name, content), one.batch_id) for one in sent if (content := self._content(one))]
+        return store_together(self._store.whole, batches)
+
+    def _content(self, sent: _Sent) -> bytes | None:
+        """Return the segment; None for one that is large or cannot be unpacked."""
+        content = BytesIO()
+        with suppress(HTTPException):
+            for piece in self._pieces(sent.body, sent.coding):
+                content.write(piece)
+                if content.tell() > UNPACKED_BYTES:
+                    return None
+            return content.getvalue()
+        return None
 
     def _take(self, body: bytes, coding: str, name: str, batch_id: str) -> Received:
         content = BytesIO()

@@ -10,6 +10,7 @@ SPEED = (
     "agent",
     "slowdown",
     "ingest",
+    "agents",
     "remote_write",
     "probe",
     "gpu",

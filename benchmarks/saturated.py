@@ -4,7 +4,7 @@ import os
 import selectors
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import cycle
 from pathlib import Path
@@ -47,10 +47,11 @@ def _is_whole(buffer: bytearray) -> bool:
     return len(body) >= int(length.partition(b":")[2])
 
 
-def request(method: str, path: str, body: bytes = b"") -> bytes:
-    """A request as it goes over the wire."""
-    kind = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" if body else ""
-    return f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{kind}\r\n".encode() + body
+def request(method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> bytes:
+    """A request as it goes over the wire; a body is JSON unless `headers` say otherwise."""
+    of_body = {"Content-Type": "application/json", "Content-Length": str(len(body))} if body else {}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in (of_body | dict(headers or {})).items())
+    return f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{lines}\r\n".encode() + body
 
 
 @contextmanager

@@ -32,12 +32,12 @@ def sets() -> Iterator[tuple[MetricSet, int]]:
         yield MetricSet(name, name, (*NODE_KEYS, *own)), devices
 
 
-def write_segment(spool: Path, node: str, minute: int) -> Path:
-    """One sealed segment of a node's minute."""
+def write_segment(spool: Path, node: str, minute: int, sweeps: int = SWEEPS) -> Path:
+    """One sealed segment of a node's minute, or of its first so many sweeps."""
     chance = random.Random(f"{node} {minute}")
     node_sets = [(metric_set, devices, _counters(metric_set, devices, chance)) for metric_set, devices in sets()]
     with SpoolWriter(spool, f"agent.{node}", segment_bytes=64 * 1024 * 1024) as writer:
-        for sweep in range(SWEEPS):
+        for sweep in range(sweeps):
             ts_ns = START_NS + (minute * SWEEPS + sweep) * 1_000_000_000
             sweep_rows = [
                 SweepRows(metric_set, ts_ns, ts_ns - START_NS, node, "6f1d3c0a-boot", _rows(counters, chance))

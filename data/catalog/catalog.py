@@ -1,11 +1,11 @@
 """The catalog's door: sessions that read, and sessions that write in one transaction."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from sqlalchemy import Connection, Engine, func, select, text
+from sqlalchemy import Connection, Engine, func, insert, select, text
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.audit import Audit
@@ -38,6 +38,16 @@ class Ingested:
     skipped: int
 
 
+@dataclass(frozen=True)
+class NewBatch:
+    """A batch that is about to count as stored; `origin` is the name of its segment or file."""
+
+    batch_id: str
+    origin: str
+    rows: int
+    skipped: int = 0
+
+
 class Session:
     """Everything in the catalog, over one connection; of runs and studies those that the rule lets be seen."""
 
@@ -65,6 +75,12 @@ class Session:
         """Return whether this batch was ingested before."""
         return rows.fetch(self._connection, tables.ingest_batches, batch_id=batch_id) is not None
 
+    def batches_among(self, batch_ids: Collection[str]) -> set[str]:
+        """Return those of the batches that were ingested before."""
+        column = tables.ingest_batches.c.batch_id
+        query = select(column).where(rows.among(self._connection, column, batch_ids))
+        return set(self._connection.execute(query).scalars())
+
     def add_batch(
         self, batch_id: str, origin: str, *, row_count: int, skipped: int, landings: Iterable[Landing] = ()
     ) -> None:
@@ -72,9 +88,13 @@ class Session:
 
         `landings` are its rows: what was computed of their runs before is due again.
         """
+        self.add_batches([NewBatch(batch_id, origin, row_count, skipped)], landings)
+
+    def add_batches(self, batches: Sequence[NewBatch], landings: Iterable[Landing]) -> None:
+        """Notes that some batches are stored, all or none, as `add_batch` does."""
         self.verdicts.landed(landings)
-        facts = {"batch_id": batch_id, "origin": origin, "rows": row_count, "skipped": skipped}
-        rows.add(self._connection, tables.ingest_batches, {**facts, "received_ns": time.time_ns()})
+        noted = [{**asdict(batch), "received_ns": time.time_ns()} for batch in batches]
+        self._connection.execute(insert(tables.ingest_batches), noted)
 
     def ingested(self) -> Ingested:
         """Totals over every batch that is stored."""

@@ -5,7 +5,6 @@ more from then on (`parts`). Killed before, there is an unused manifest; killed 
 the next compaction removes. Parts are not removed while a reader that may have listed them still reads.
 """
 
-import hashlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -19,8 +18,8 @@ import pyarrow.parquet as pq
 from crosswind.data.lake.damage import passing_over
 from crosswind.data.lake.lake import Lake, arrow_schema
 from crosswind.data.lake.locks import COMPACTING, alone, make_lock
-from crosswind.data.lake.mounts import MOUNTS, mount_of
-from crosswind.data.lake.parquet import sorted_rows, write_parquet
+from crosswind.data.lake.merged import digest_of_columns, landing, publish_merged, stage_merged, why_unlocked
+from crosswind.data.lake.mounts import MOUNTS
 from crosswind.data.lake.parts import (
     DAY_NS,
     Manifest,
@@ -28,11 +27,9 @@ from crosswind.data.lake.parts import (
     compacted_span,
     days,
     held,
-    manifest_of,
     part_names,
     superseded_in,
 )
-from crosswind.data.lake.publish import drop, hidden_name, publish
 from crosswind.data.lake.removal import remove_drafts, remove_lone_manifests, remove_replaced
 from crosswind.data.lake.steps_summary import summarise
 from crosswind.data.schema.errors import ConflictError, MalformedError, UnavailableError
@@ -66,7 +63,7 @@ class _Part:
     first_ns: int
     rows: int
     columns: str  # digest of their names
-    is_compacted: bool
+    is_compacted: bool  # and not just landed
 
 
 def compact(
@@ -109,12 +106,8 @@ def days_of(lake: Lake) -> int:
 
 
 def _check_locks(root: Path, mounts: Path) -> None:
-    mount = mount_of(root, mounts)
-    if not mount.has_locks_of_all:
-        raise UnavailableError(
-            f"lake {root} is not compacted on {mount.kind or 'a file system that nobody names'}: expected a disk of "
-            "this node, NFS with local_lock=none and without nocto, or Lustre with flock"
-        )
+    if why := why_unlocked(root, mounts):
+        raise UnavailableError(f"lake {root} is not compacted on {why}")
 
 
 @dataclass(frozen=True)
@@ -129,7 +122,8 @@ class _Day:
 
     def compact(self, settle_seconds: float) -> list[Path]:
         """Merges what is due; the parts that are still there and count no more."""
-        remove_lone_manifests(self.folder)
+        with landing(self.lake.root):
+            remove_lone_manifests(self.folder)
         names = part_names(self.folder)
         replaced = superseded_in(self.folder, names)
         live = [self.folder / name for name in names if name not in replaced]
@@ -206,28 +200,10 @@ class _Day:
         return MetricSet(name, "", tuple(self.columns[column] for column in names))
 
     def _write(self, parts: Sequence[_Part], table: pa.Table) -> None:
-        merged = sorted_rows(table)
-        manifest = _manifest(parts, merged)
-        first, last = pc.min_max(merged["ts_ns"]).as_py().values()
-        self._publish(self.folder / f"part-c{first}_{last}_{manifest.digest}.parquet", merged, manifest)
-        self.done.rows += len(merged)
-
-    def _publish(self, path: Path, table: pa.Table, manifest: Manifest) -> None:
-        hidden, manifest_draft = hidden_name(self.lake.root, path), hidden_name(self.lake.root, manifest_of(path))
-        staged = ((manifest_draft, manifest_of(path)), (hidden, path))  # the manifest first, and on the disk
-        try:
-            write_parquet(table, hidden, self._set_of(table.column_names))
-            manifest_draft.write_text(manifest.as_text())
-            self._check_alone(set(manifest.made_of))
-            for draft, place in staged:
-                publish(draft, place)
-        finally:
-            drop(staged)
-
-    def _check_alone(self, mine: set[str]) -> None:
-        """Refuses parts that another process, blind to our lock, replaced meanwhile: rows must not stand twice."""
-        if taken := mine & superseded_in(self.folder, {*mine, *part_names(self.folder)}):
-            raise ConflictError(f"{self.folder / min(taken)} was compacted by another process meanwhile")
+        older = [Manifest.read(part.path).names for part in parts if compacted_span(part.path.name)]
+        merged = stage_merged(self.folder, table, [part.path.name for part in parts], older)
+        publish_merged(self.lake.root, [merged])
+        self.done.rows += len(table)
 
 
 def _days(lake: Lake, now_ns: int, done: Compacted) -> Iterator[_Day]:
@@ -251,14 +227,13 @@ def _compact(lake: Lake, pending: Iterable[_Day], *, settle_seconds: float, is_o
 def _part(path: Path, defined: Set[str]) -> _Part:
     span = compacted_span(path.name)
     if span is not None:
-        return _Part(path, span[0], held(path).rows, held(path).columns, is_compacted=True)
+        return _Part(path, span[0], held(path).rows, held(path).columns, is_compacted=not held(path).is_landing)
     file = pq.ParquetFile(path)
     _check_known(file.schema_arrow.names, defined)
     first = pc.min(file.read(["ts_ns"], use_threads=False)["ts_ns"]).as_py()
     if first is None:
         raise MalformedError("it has no rows")
-    digest = hashlib.sha256("\n".join(file.schema_arrow.names).encode()).hexdigest()[:16]
-    return _Part(path, first, file.metadata.num_rows, digest, is_compacted=False)
+    return _Part(path, first, file.metadata.num_rows, digest_of_columns(file.schema_arrow.names), is_compacted=False)
 
 
 def _check_known(names: Iterable[str], defined: Set[str]) -> None:
@@ -275,12 +250,3 @@ def _worth_it(parts: Sequence[_Part], *, is_closed: bool) -> list[_Part]:
     if len(parts) > 1 and (len(compacted) >= SEVERAL or (is_closed and largest < MOSTLY * rows)):
         return list(parts)
     return fresh if len(fresh) > 1 or (fresh and is_closed) else []
-
-
-def _manifest(parts: Sequence[_Part], merged: pa.Table) -> Manifest:
-    made_of = tuple(part.path.name for part in parts)
-    older = (Manifest.read(part.path).names for part in parts if part.is_compacted)
-    runs = frozenset(pc.unique(merged["run_id"]).to_pylist()) if "run_id" in merged.column_names else None
-    if runs is not None and None in runs:
-        runs = None
-    return Manifest(made_of, frozenset(made_of).union(*older), len(merged), parts[0].columns, runs)

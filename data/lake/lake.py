@@ -178,13 +178,25 @@ class Lake:
             raise InvalidInputError(f"part {part!r:.120}: expected letters, digits, - and _")
         self.check(metric_set)
         folder = self._folder(metric_set.name)
-        for declared in [metric_set, *(built_in for built_in in BUILT_IN if built_in.name == metric_set.name)]:
-            definition = folder / f"_schema-{_digest(declared)}.parquet"
-            if definition not in self._defined and not definition.exists():
-                make_lock(self.root)
-                yield self._hidden(definition, arrow_schema(declared).empty_table(), declared)
+        for declared, definition in self._undefined(metric_set):
+            make_lock(self.root)
+            yield self._hidden(definition, arrow_schema(declared).empty_table(), declared)
         for date, rows in by_date(table):
             yield self._hidden(folder / f"date={date}" / f"part-{part}.parquet", sorted_rows(rows), metric_set)
+
+    def _undefined(self, metric_set: MetricSet) -> Iterator[tuple[MetricSet, Path]]:
+        """Definitions of a set, and of ours of its name, that are not stored yet, and where they shall be."""
+        for declared in [metric_set, *(built_in for built_in in BUILT_IN if built_in.name == metric_set.name)]:
+            definition = self._folder(metric_set.name) / f"_schema-{_digest(declared)}.parquet"
+            if definition not in self._defined and not definition.exists():
+                yield declared, definition
+
+    def defined_folder(self, metric_set: MetricSet) -> Path:
+        """The folder of a set that is defined here. Raises: MalformedError where it is not, or contradicts that."""
+        self.check(metric_set)
+        if any(self._undefined(metric_set)):
+            raise MalformedError(f"metric set {metric_set.name}: expected one that was stored before")
+        return self._folder(metric_set.name)
 
     def _hidden(self, path: Path, table: pa.Table, metric_set: MetricSet) -> Staged:
         """Writes a file where no query looks; where it is, and where it shall be."""

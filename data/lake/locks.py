@@ -9,7 +9,7 @@ from pathlib import Path
 from crosswind.data.files import PRIVATE_FILE, NoLocksError, lock_file, make_private, take_lock
 from crosswind.data.schema.errors import UnavailableError
 
-READING, COMPACTING = ".reading.lock", ".compacting.lock"
+READING, COMPACTING, LANDING = ".reading.lock", ".compacting.lock", ".landing.lock"
 
 
 def make_lock(folder: Path) -> None:

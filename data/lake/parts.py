@@ -36,12 +36,14 @@ class Manifest:
     rows: int
     columns: str  # digest of their names
     runs: frozenset[str] | None  # whose rows these are; None for a set without runs
+    is_landing: bool = False  # its parts came at the same time and never were files of their own
 
     def as_text(self) -> str:
         """The manifest as it stands in its file."""
         runs = None if self.runs is None else sorted(self.runs)
         value = {"made_of": sorted(self.made_of), "names": sorted(self.names), "rows": self.rows}
-        return json.dumps(value | {"columns": self.columns, "runs": runs}, indent=0)
+        value |= {"columns": self.columns, "runs": runs, "is_landing": self.is_landing}
+        return json.dumps(value, indent=0)
 
     @classmethod
     def read(cls, compacted: Path) -> Self:
@@ -51,7 +53,8 @@ class Manifest:
             value: Mapping[str, Any] = json.loads(path.read_text())
             runs = None if value["runs"] is None else frozenset(value["runs"])
             names = frozenset(value["names"])
-            return cls(tuple(value["made_of"]), names, value["rows"], value["columns"], runs)
+            is_landing = value.get("is_landing", False)
+            return cls(tuple(value["made_of"]), names, value["rows"], value["columns"], runs, is_landing)
         except (KeyError, TypeError, ValueError) as error:
             raise MalformedError(f"{path}: expected what {compacted.name} was made of: {error!s:.200}") from error
 
@@ -71,6 +74,7 @@ class Held:
     runs: frozenset[str] | None
     older: frozenset[str]  # the compacted files that it was made of
     is_of_older: bool  # nothing but those went into it
+    is_landing: bool
 
     def __contains__(self, name: str) -> bool:
         digest, size = _digest(name), len(self.digests) // DIGEST_BYTES
@@ -142,7 +146,10 @@ def held(compacted: Path) -> Held:
     manifest = Manifest.read(compacted)
     digests = b"".join(sorted(map(_digest, manifest.names)))
     older = frozenset(name for name in manifest.made_of if COMPACTED.fullmatch(name))
-    return Held(digests, manifest.rows, manifest.columns, manifest.runs, older, len(older) == len(manifest.made_of))
+    is_of_older = len(older) == len(manifest.made_of)
+    return Held(
+        digests, manifest.rows, manifest.columns, manifest.runs, older, is_of_older, is_landing=manifest.is_landing
+    )
 
 
 def _held_if_there(compacted: Path) -> Held | None:

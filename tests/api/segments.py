@@ -7,6 +7,7 @@ from pathlib import Path
 
 from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet
 from crosswind.data.store.store import Store
+from crosswind.ingest.spool.segment import SweepRows
 from crosswind.ingest.spool.spool import SpoolWriter, batch_id, sealed_segments
 
 HEAT = MetricSet("heat", "a sensor", (*NODE_KEYS, Column("heat_celsius", "heat", Kind.GAUGE, scale=0.1)))
@@ -19,6 +20,14 @@ def segment(spool: Path, origin: str = "agent.n1", first: int = 0, rows: int = 3
         numbers = list(range(first, first + rows))
         columns = {"ts_ns": numbers, "node": [origin] * rows, "device": ["cpu0"] * rows, "heat_celsius": numbers}
         writer.append_rows(HEAT, columns)
+    return sealed_segments(spool)[-1]
+
+
+def sweeps(spool: Path, node: str, count: int = 3) -> Path:
+    """A segment of so many sweeps of a node, as its agent writes them."""
+    with SpoolWriter(spool, f"agent.{node}") as writer:
+        for ts_ns in range(count):
+            writer.append_sweep([SweepRows(HEAT, ts_ns, ts_ns, node, "boot", [["cpu0", 7]])])
     return sealed_segments(spool)[-1]
 
 

@@ -11,7 +11,7 @@ from tests.serving import own_client
 from crosswind.api.app import LOOPBACK, create_app
 from crosswind.api.body_check import BodyCheck, BodyRule
 from crosswind.api.cross_site import host_name
-from crosswind.api.edge.spool import Spool
+from crosswind.api.edge.spool import MEMORY_BYTES, Spool
 from crosswind.api.problems import KINDS
 from crosswind.api.settings import ServerSettings
 from crosswind.data.schema.errors import InvalidInputError
@@ -171,23 +171,25 @@ def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object], messa
 SCOPE = {"type": "http", "method": "POST", "path": "/slow", "headers": [(b"content-type", b"text/plain")]}
 
 
-def test_no_more_bodies_are_held_at_once_than_the_rule_says() -> None:
+@pytest.mark.parametrize(("size", "expected"), [(MEMORY_BYTES + 1, 2), (MEMORY_BYTES, 20)])
+def test_no_more_large_bodies_are_held_at_once_than_the_rule_says(size: int, expected: int) -> None:
     inside, most = 0, 0
 
     async def receive() -> Message:
-        return {"type": "http.request", "body": b"x", "more_body": False}
+        return {"type": "http.request", "body": b"x" * size, "more_body": False}
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         nonlocal inside, most
         inside, most = inside + 1, max(most, inside + 1)
-        await anyio.sleep(0.001)
+        await anyio.sleep(0.01)
         inside -= 1
 
     async def ask_all() -> None:
-        check = BodyCheck(app, 10, Spool(100), {"/slow": BodyRule("text/plain", 10, at_once=2)})
+        rule = BodyRule("text/plain", 2 * MEMORY_BYTES, at_once=2)
+        check = BodyCheck(app, 10, Spool(40 * MEMORY_BYTES), {"/slow": rule})
         async with anyio.create_task_group() as group:
             for _ in range(20):
                 group.start_soon(check, SCOPE, receive, None)
 
     anyio.run(ask_all)
-    assert most == 2
+    assert most == expected

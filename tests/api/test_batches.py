@@ -4,6 +4,7 @@ import os
 import threading
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from crosswind.api.app import create_app
 from crosswind.api.settings import ServerSettings
 from crosswind.data.store.store import Store
 
-from .segments import HEAT, MEDIA, frames, headers_of, segment, stored_rows
+from .segments import HEAT, MEDIA, frames, headers_of, segment, stored_rows, sweeps
 
 URL = "/v1/ingest/batches"
 NAME = "00000000000000000001-0123abcd.agent.n1.segment"
@@ -264,3 +265,16 @@ def test_gzip_of_the_smallest_window_is_taken_as_well(sender: TestClient, tmp_pa
     packer = zlib.compressobj(wbits=16 + 9)
     body = packer.compress(path.read_bytes()) + packer.flush()
     assert sender.post(URL, content=body, headers=headers_of(path, "gzip")).status_code == 201
+
+
+def test_batches_of_many_agents_at_once_are_each_stored_once(sender: TestClient, tmp_path: Path) -> None:
+    paths = [sweeps(tmp_path / f"n{number}", f"n{number}") for number in range(24)]
+    with ThreadPoolExecutor(12) as threads:
+        sent = [threads.submit(_post, sender, path) for path in [*paths, *paths]]
+    assert sorted(answer.result() for answer in sent) == ["duplicate"] * 24 + ["stored"] * 24
+    assert len(stored_rows(tmp_path / "home")) == 24 * 3
+
+
+def _post(sender: TestClient, path: Path) -> str:
+    status: str = sender.post(URL, content=path.read_bytes(), headers=headers_of(path)).json()["status"]
+    return status

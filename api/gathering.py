@@ -1,0 +1,46 @@
+"""Work that is cheaper together: what comes while others are being worked on is worked on as one group."""
+
+from asyncio import Future, Task, create_task, get_running_loop
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+GROUPS = 2  # at once: one computes while the other waits for the disk
+
+
+class Gathering(Generic[Item, Result]):
+    """Passes items to `work` in groups of at most `at_most`: as soon as fewer than GROUPS groups are in progress."""
+
+    def __init__(self, work: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]], at_most: int) -> None:
+        self._work = work
+        self._at_most = at_most
+        self._waiting: list[tuple[Item, Future[Result]]] = []
+        self._working: set[Task[None]] = set()
+
+    async def result(self, item: Item) -> Result:
+        """Return what the work made of this item. Raises: as the work."""
+        future: Future[Result] = get_running_loop().create_future()
+        self._waiting.append((item, future))
+        if len(self._working) < GROUPS:
+            task = create_task(self._work_on_all())
+            self._working.add(task)
+            task.add_done_callback(self._working.discard)
+        return await future
+
+    async def _work_on_all(self) -> None:
+        while self._waiting:
+            group, self._waiting = self._waiting[: self._at_most], self._waiting[self._at_most :]
+            await self._work_on([(item, future) for item, future in group if not future.done()])
+
+    async def _work_on(self, group: Sequence[tuple[Item, Future[Result]]]) -> None:
+        try:
+            results = await self._work([item for item, _ in group])
+        except Exception as error:  # noqa: BLE001 - each who waits gets it
+            for _, future in group:
+                if not future.done():
+                    future.set_exception(error)
+            return
+        for (_, future), result in zip(group, results, strict=True):
+            if not future.done():
+                future.set_result(result)

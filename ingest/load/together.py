@@ -1,0 +1,118 @@
+"""Batches that agents sent at the same moment, stored together: a file for each set, not for each set and agent.
+
+That holds for whole batches of samples alone. Any other, and all of them where anything goes wrong, are left to
+`receive`, which stores one by itself and can say why it cannot.
+"""
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlalchemy.exc import SQLAlchemyError
+
+from crosswind.data.catalog.catalog import NewBatch
+from crosswind.data.lake.lake import Lake, set_of
+from crosswind.data.lake.landings import landings_of
+from crosswind.data.lake.merged import publish_merged, stage_together, why_unlocked
+from crosswind.data.lake.parts import DAY_NS
+from crosswind.data.schema.errors import MalformedError, ProjectError
+from crosswind.data.schema.metric import MetricSet
+from crosswind.data.store.store import Store
+from crosswind.ingest.load.batch_builder import BatchBuilder, parse_quickly
+from crosswind.ingest.load.extent import AHEAD_NS, SETS_MAX
+from crosswind.ingest.load.receive import Fate, Received
+from crosswind.ingest.spool.segment import SetFrame, SweepRows
+from crosswind.ingest.spool.segment_reader import SegmentReader, Unpacked
+from crosswind.ingest.spool.spool import batch_id
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A segment as it came, and what its sender calls it."""
+
+    segment: Unpacked
+    identity: str
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """A batch's sweeps, none of them empty, of few days and of its sets in the order of their parts."""
+
+    batch: Batch
+    sweeps: Sequence[SweepRows]
+    sets: Sequence[MetricSet]
+
+    @property
+    def row_count(self) -> int:
+        return sum(len(sweep.rows) for sweep in self.sweeps)
+
+
+def store_together(store: Store, batches: Sequence[Batch]) -> dict[str, Received]:
+    """Store what can be stored at once, for senders who may write all rows. Return it by identity.
+
+    Those left out are not stored, and may be stored one by one.
+    """
+    distinct = {batch.identity: batch for batch in batches}
+    if len(distinct) < 2 or why_unlocked(store.whole.lake.root):
+        return {}
+    with suppress(ProjectError, OSError, SQLAlchemyError, pa.ArrowException):
+        return _stored(store.whole, list(distinct.values()))
+    return {}
+
+
+def _stored(store: Store, batches: Sequence[Batch]) -> dict[str, Received]:
+    with store.catalog.read() as session:
+        stored = session.batches_among([batch.identity for batch in batches])
+    with store.lake.turn:
+        taken = list(_plain([batch for batch in batches if batch.identity not in stored]))
+        if len(taken) < 2:
+            return {}
+        tables, parts = _tables(store.lake, taken), _parts(taken)
+        staged = stage_together(store.lake, [(table, parts[set_of(table.schema)]) for table in tables])
+        landings = landings_of(tables)
+    publish_merged(store.lake.root, staged)
+    with store.catalog.write() as session:
+        noted = [NewBatch(one.batch.identity, one.batch.segment.name, one.row_count) for one in taken]
+        session.add_batches(noted, landings)
+    return {note.batch_id: Received(note.batch_id, Fate.STORED, note.rows, ()) for note in noted}
+
+
+def _plain(batches: Sequence[Batch]) -> Iterator[_Samples]:
+    last_ns = time.time_ns() + AHEAD_NS
+    for batch in batches:
+        reader = SegmentReader(batch.segment, parse_quickly)
+        frames = list(reader)
+        sweeps = [frame for frame in frames if isinstance(frame, SweepRows)]
+        sets = list(dict.fromkeys(sweep.metric_set for sweep in sweeps))
+        is_plain = reader.report.reason is None and all(isinstance(frame, SetFrame | SweepRows) for frame in frames)
+        if is_plain and _are_usual(sweeps, sets, last_ns) and batch_id(batch.segment) == batch.identity:
+            yield _Samples(batch, sweeps, sets)
+
+
+def _are_usual(sweeps: Sequence[SweepRows], sets: Collection[MetricSet], last_ns: int) -> bool:
+    times = [sweep.ts_ns for sweep in sweeps if sweep.rows]
+    if not times or len(times) < len(sweeps) or len(sets) > SETS_MAX:
+        return False
+    return min(times) >= 0 and max(times) <= last_ns and max(times) - min(times) < DAY_NS
+
+
+def _tables(lake: Lake, taken: Sequence[_Samples]) -> list[pa.Table]:
+    builder = BatchBuilder(lake.check)
+    for one in taken:
+        for sweep in one.sweeps:
+            builder.add(sweep)
+    tables = builder.tables()
+    if builder.refused:
+        raise MalformedError(builder.refused[0])
+    return tables
+
+
+def _parts(taken: Sequence[_Samples]) -> dict[MetricSet, list[str]]:
+    """Return by set the names of the parts that `receive` would make of these batches."""
+    parts: dict[MetricSet, list[str]] = {}
+    for one in taken:
+        for number, metric_set in enumerate(one.sets):
+            parts.setdefault(metric_set, []).append(f"{one.batch.identity[:32]}-{number}")
+    return parts

@@ -1,0 +1,62 @@
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from crosswind.api.gathering import GROUPS, Gathering
+
+
+def test_what_comes_during_work_becomes_one_group() -> None:
+    groups: list[Sequence[int]] = []
+
+    async def work(items: Sequence[int]) -> Sequence[int]:
+        groups.append(items)
+        await asyncio.sleep(0.01)
+        return [item * 2 for item in items]
+
+    async def ask() -> list[int]:
+        gathering = Gathering(work, at_most=4)
+        first = [asyncio.create_task(gathering.result(number)) for number in range(GROUPS)]
+        await asyncio.sleep(0.005)
+        rest = [gathering.result(number) for number in range(GROUPS, 12)]
+        return list(await asyncio.gather(*first, *rest))
+
+    assert asyncio.run(ask()) == [number * 2 for number in range(12)]
+    assert max(map(len, groups)) == 4
+    assert sorted(item for group in groups for item in group) == list(range(12))
+
+
+def test_an_error_reaches_all_of_a_group_and_nobody_else() -> None:
+    async def work(items: Sequence[int]) -> Sequence[int]:
+        await asyncio.sleep(0)
+        if 1 in items:
+            raise ValueError("one is odd")
+        return items
+
+    async def ask() -> list[int | BaseException]:
+        gathering = Gathering(work, at_most=2)
+        return list(await asyncio.gather(*map(gathering.result, range(4)), return_exceptions=True))
+
+    first, second, *others = asyncio.run(ask())
+    assert (type(first), type(second), others) == (ValueError, ValueError, [2, 3])
+
+
+def test_whoever_gives_up_is_not_worked_for() -> None:
+    worked: list[int] = []
+
+    async def work(items: Sequence[int]) -> Sequence[int]:
+        worked.extend(items)
+        await asyncio.sleep(0.01)
+        return items
+
+    async def ask() -> None:
+        gathering = Gathering(work, at_most=1)
+        tasks = [asyncio.create_task(gathering.result(number)) for number in range(5)]
+        await asyncio.sleep(0.005)
+        tasks[4].cancel()
+        assert await asyncio.gather(*tasks[:4]) == [0, 1, 2, 3]
+        with pytest.raises(asyncio.CancelledError):
+            await tasks[4]
+
+    asyncio.run(ask())
+    assert worked == [0, 1, 2, 3]
