@@ -7,7 +7,7 @@ NAME ?=
 # The tests start thousands of processes; where nothing is cached, each would compile every module that it loads.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all ready compiled phases check bench accuracy serve debian frameworks peers clean
+.PHONY: demo test test-all ready compiled phases check bench accuracy serve debian node frameworks peers clean
 
 demo: $(INSTALLED)  ## measure, explain, predict, tune, serve: the whole loop on this machine
 	$(BIN)/crosswind demo $(DEMO)
@@ -28,7 +28,7 @@ EVERY_DAY := not thorough and
 test: ready  ## check + the tests of every day: each promise and each real part once, in ten minutes on 2 cores
 	@$(MAKE) --no-print-directory phases ONLY='$(EVERY_DAY)'
 
-test-all: ready peers  ## check + every test, also those that repeat, count or take long, and ours in Optuna and Ray Tune
+test-all: ready peers node  ## check + every test, also those that repeat, count or take long, and ours in Optuna and Ray Tune
 	@$(MAKE) --no-print-directory phases
 	@$(PEERS)/bin/python -m pytest -q -p no:cacheprovider -p no:unraisableexception tests/samplers tests/models/tuner/search/test_named_searches.py
 
@@ -74,6 +74,13 @@ debian:
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
 	else echo "Some tests will skip: install" $$missing "(apt-get install --no-install-recommends ...)"; fi
 
+# Programs that only npm has: a linter of the API's description, and a checker of accessibility.
+NODE := .node
+NODE_PACKAGES := @stoplight/spectral-cli@6.16.3 axe-core@4.14.1
+node:
+	@npm install --prefix $(NODE) --no-save --no-audit --no-fund --ignore-scripts --loglevel=error $(NODE_PACKAGES) >/dev/null \
+	  || echo "Some tests will skip: npm did not install" $(NODE_PACKAGES)
+
 # JAX, TensorFlow, Spark (which needs Java) and DeepSpeed: 4 GB, so in an environment of their own; without it their tests skip.
 FRAMEWORKS := .venv-frameworks
 frameworks:
@@ -91,4 +98,4 @@ peers:
 	$(PEERS)/bin/uv pip install --quiet --python $(PEERS)/bin/python --requirements requirements-peers.txt --editable '.[server,postgres]'
 
 clean:
-	rm -rf $(VENV) $(FRAMEWORKS) $(PEERS) build dist src/*.egg-info
+	rm -rf $(VENV) $(FRAMEWORKS) $(PEERS) $(NODE) build dist src/*.egg-info

@@ -14,7 +14,17 @@ from crosswind.api.problems import BUSY, problem
 AT_ONCE = max(2, min(4, len(os.sched_getaffinity(0)) - 1))  # computations of each kind; more are no faster in sum
 WAITING_MAX = 200  # of each kind
 SWITCH_SECONDS = 0.0005  # after which a thread that computes gives the interpreter to one that waits for it
-CHEAP = ("/healthz", "/readyz", "/metrics", "/problems/", "/static/", "/openapi.json", "/docs", "/v1/ingest/", "/v1/operations/")
+CHEAP = (
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/problems/",
+    "/static/",
+    "/openapi.json",
+    "/docs",
+    "/v1/ingest/",
+    "/v1/operations/",
+)
 CHEAP_PATHS = frozenset(
     {"/", "/login", "/logout", "/v1/runs", "/v1/predictions"}  # the last bounds itself: most of its answers are cached
 )

@@ -34,6 +34,14 @@ def program(name: str, package: str) -> Path:
     return Path(path)
 
 
+def node_module(name: str) -> Path:
+    """Return the path of a file of npm's packages, which `make node` installs."""
+    path = Path(__file__).parents[1] / ".node" / "node_modules" / name
+    if not path.exists():
+        lack("npm", f"no {name}: make node")
+    return path
+
+
 def needs(name: str, detail: str, *, unless: bool) -> pytest.MarkDecorator:
     """A mark that skips a test where something that no package brings is not there."""
     return pytest.mark.skipif(not unless, reason=f"needs {name}: {detail}")

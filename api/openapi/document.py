@@ -87,7 +87,7 @@ def _word_answers(operation: Operation, schemas: Mapping[str, Any]) -> None:
     """Describe an answer as its schema is described, where its route has no words of its own."""
     for answer in operation.answers.values():
         if answer["description"] in WORDS_OF_FASTAPI:
-            content = next(iter(answer.get("content", {}).values()), {})
+            content: dict[str, Any] = next(iter(answer.get("content", {}).values()), {})
             name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
             answer["description"] = schemas.get(name, {}).get("description", "It is done.")
 

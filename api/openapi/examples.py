@@ -92,7 +92,7 @@ def _add_links(
     links = operation.facts["responses"][str(example.status)]
     for later in every:
         target = by_name.get(later.operation)
-        given = {name: example.gives[value] for name, value in later.path.items() if value in example.gives}
+        given = {name: example.gives[str(value)] for name, value in later.path.items() if value in example.gives}
         if target is None or not given:
             continue
         shared = {name: f"$request.path.{name}" for name in later.path if name in example.path and name not in given}

@@ -8,7 +8,7 @@ import re
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,9 +45,14 @@ def execute(client: httpx2.Client, names: Mapping[str, str]) -> Iterator[Execute
     values: dict[str, str] = dict(names)
     for example in examples():
         executed = Executed(example, _sent(client, example, values))
-        if executed.response.status_code == example.status:
-            values |= {name: str(_at(executed.answer, pointer)) for name, pointer in example.gives.items()}
+        values |= values_of([executed])
         yield executed
+
+
+def values_of(executed: Iterable[Executed]) -> dict[str, str]:
+    """Return the values that answers give to later examples, by name."""
+    done = [one for one in executed if one.response.status_code == one.example.status]
+    return {name: str(_at(one.answer, pointer)) for one in done for name, pointer in one.example.gives.items()}
 
 
 def _sent(client: httpx2.Client, example: Example, values: Mapping[str, str]) -> httpx2.Response:

@@ -15,6 +15,7 @@ from crosswind.data.store.store import Store
 
 SYSTEM, JOB, NODE = "fault-lab", "4711", socket.gethostname()
 WORKLOAD, WORLD_SIZE = "image-classifier", 2
+CONFIGURATION = '"batch": (32|64),.*"link": "direct"'
 MODEL, CHECKED = "run_seconds", "memory"
 SAMPLES = Path(__file__).parents[3] / "data" / "samples" / "lab"
 ACCOUNTING = f"""\
@@ -55,10 +56,11 @@ def crosswind(home: Path, *words: str, **variables: str) -> str:
 
 
 def _write_part_of_samples(folder: Path) -> None:
-    """Write the tables of the runs of one workload and size, as `crosswind lab export` writes all."""
+    """Write the tables of the runs of two cohorts of one workload, as `crosswind lab export` writes all."""
     folder.mkdir(parents=True)
     runs = pq.read_table(SAMPLES / "runs.parquet")
-    chosen = runs.filter(pc.and_(pc.equal(runs["workload"], WORKLOAD), pc.equal(runs["world_size"], WORLD_SIZE)))
+    is_chosen = pc.and_(pc.equal(runs["workload"], WORKLOAD), pc.equal(runs["world_size"], WORLD_SIZE))
+    chosen = runs.filter(pc.and_(is_chosen, pc.match_substring_regex(runs["configuration"], CONFIGURATION)))
     for path in SAMPLES.glob("*.parquet"):
         table = chosen if path.stem == "runs" else pq.read_table(path)
         if path.stem != "runs" and "run_id" in table.column_names:
