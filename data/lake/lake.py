@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crosswind.data.files import sync
+from crosswind.data.lake.instance import new_connection
 from crosswind.data.lake.locks import begin_reading, make_lock, reading
 from crosswind.data.lake.parquet import by_date, sorted_rows, write_parquet
 from crosswind.data.lake.parts import ALWAYS, COMPACTED, Span, live_parts
@@ -49,7 +50,6 @@ ARROW_TYPES = {
 PLAIN = {"int64": (int, "q"), "uint64": (int, "Q"), "float64": (float, "d")}  # codes of the standard library's arrays
 BUILT_IN = LOOP_SETS  # queries may name these before anything was stored
 PART_NAME = re.compile(r"[0-9a-zA-Z_-]{1,80}")
-IN_MEMORY = {"threads": 2, "autoinstall_known_extensions": False, "parquet_metadata_cache": True}
 UNREADABLE = (duckdb.IOException, duckdb.InvalidInputException, FileNotFoundError)
 LOOKS = 5  # at a folder while its files are replaced by others
 DEFINITION = re.compile(r"_schema-.*\.parquet")
@@ -303,7 +303,7 @@ class Lake:
         """
         for look in range(1, LOOKS + 1):
             try:
-                with reading(self.root), duckdb.connect(":memory:", config=IN_MEMORY) as connection:
+                with reading(self.root), new_connection() as connection:
                     return ask(connection)
             except (duckdb.Error, FileNotFoundError) as error:
                 if look < LOOKS and (is_gone(error) or self._has_skipped_more()):
@@ -355,7 +355,7 @@ class Lake:
         No file that it reads is removed by compaction for as long as anybody holds it.
         """
         fd = begin_reading(self.root)
-        connection = duckdb.connect(":memory:", config=IN_MEMORY)
+        connection = new_connection()
         if fd is not None:
             weakref.finalize(connection, os.close, fd)
         self._add_views(connection, self.sets() if names is None else names, within)
@@ -370,7 +370,7 @@ class Lake:
             if name in names:
                 columns = ", ".join(map(converted, self.columns(name).values()))
                 source = f"select {columns} from {self.files(name, within)}"  # noqa: S608 - checked identifiers
-                connection.execute(f'create or replace view "{name}" as {source}')
+                connection.execute(f'create or replace temp view "{name}" as {source}')
 
     def files(self, name: str, within: Span = ALWAYS) -> str:
         """The set's files as SQL reads them, raw: those that may hold rows of that time; and rows that may be seen."""

@@ -8,7 +8,6 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -129,7 +128,6 @@ def landing(root: Path) -> Iterator[None]:
         yield
 
 
-@lru_cache(maxsize=20)
 def why_unlocked(root: Path, mounts: Path = MOUNTS) -> str | None:
     """Return why locks below this folder need not hold for everybody who writes there; None where they do."""
     mount = mount_of(root, mounts)
@@ -144,7 +142,7 @@ def why_unlocked(root: Path, mounts: Path = MOUNTS) -> str | None:
 def _check_not_held(file: Merged) -> None:
     folder = file.path.parent
     if taken := file.made_of & superseded_in(folder, {*file.made_of, *part_names(folder)}):
-        raise ConflictError(f"{folder / min(taken)} stands in a file of another process already")
+        raise ConflictError(f"{folder / min(taken)} was compacted by another process meanwhile")
 
 
 def _runs(rows: pa.Table) -> frozenset[str] | None:

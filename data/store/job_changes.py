@@ -40,7 +40,7 @@ def _news(store: Store, connection: duckdb.DuckDBPyConnection, rows: pa.Table) -
     if JOB.name in store.lake.sets():
         stored = f"select * from {store.lake.files(JOB.name)} where job_id in (select job_id from reported)"  # noqa: S608
     connection.execute(f"create temp table stored as select {names} from ({stored})")  # noqa: S608
-    connection.execute("create view together as from stored union all from reported")
+    connection.execute("create temp view together as from stored union all from reported")
     return connection.sql(_NEWS).to_arrow_table().cast(rows.schema)
 
 

@@ -172,7 +172,7 @@ class Jobs:
             return []
 
         def ask(connection: duckdb.DuckDBPyConnection) -> list[_Row]:
-            connection.execute(f"create view job as select * from {self._lake.files(JOB.name)}")  # noqa: S608
+            connection.execute(f"create temp view job as select * from {self._lake.files(JOB.name)}")  # noqa: S608
             return question(lambda sql, parameters: _rows(connection, sql, parameters))
 
         return self._lake.answer(ask)

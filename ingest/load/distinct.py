@@ -126,7 +126,7 @@ class ChangedJobs:
         connection.register("read", _placed(table))
         last = "row_number() over (partition by system, job_id order by {} desc) = 1"
         some = f"{self._lake.source(JOB.name, paths)} where job_id in (select job_id from read)"  # noqa: S608 - our own texts
-        connection.execute(f"create view kept as select *, {last.format('ts_ns')} as is_last from {some}")  # noqa: S608
+        connection.execute(f"create temp view kept as select *, {last.format('ts_ns')} as is_last from {some}")  # noqa: S608
         newest = f"(select * from read qualify {last.format(chr(34) + PLACE + chr(34))})"  # noqa: S608 - our own texts
         facts = " and ".join(map(_same_in, FACTS))
         same = f"select read.system, read.job_id from {newest} read join kept on {facts}"  # noqa: S608 - our own texts

@@ -8,16 +8,19 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 import pyarrow as pa
 from sqlalchemy.exc import SQLAlchemyError
 
 from crosswind.data.catalog.catalog import NewBatch
 from crosswind.data.lake.lake import Lake, set_of
-from crosswind.data.lake.landings import landings_of
+from crosswind.data.lake.landings import together
 from crosswind.data.lake.merged import publish_merged, stage_together, why_unlocked
 from crosswind.data.lake.parts import DAY_NS
 from crosswind.data.schema.errors import MalformedError, ProjectError
+from crosswind.data.schema.landing import Landing
 from crosswind.data.schema.metric import MetricSet
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.batch_builder import BatchBuilder, parse_quickly
@@ -26,6 +29,8 @@ from crosswind.ingest.load.receive import Fate, Received
 from crosswind.ingest.spool.segment import SetFrame, SweepRows
 from crosswind.ingest.spool.segment_reader import SegmentReader, Unpacked
 from crosswind.ingest.spool.spool import batch_id
+
+TEN_MINUTES_NS = 600_000_000_000
 
 
 @dataclass(frozen=True)
@@ -55,11 +60,16 @@ def store_together(store: Store, batches: Sequence[Batch]) -> dict[str, Received
     Those left out are not stored, and may be stored one by one.
     """
     distinct = {batch.identity: batch for batch in batches}
-    if len(distinct) < 2 or why_unlocked(store.whole.lake.root):
+    if len(distinct) < 2 or not _has_locks(store.whole.lake.root):
         return {}
     with suppress(ProjectError, OSError, SQLAlchemyError, pa.ArrowException):
         return _stored(store.whole, list(distinct.values()))
     return {}
+
+
+@lru_cache(maxsize=20)
+def _has_locks(root: Path) -> bool:
+    return why_unlocked(root) is None
 
 
 def _stored(store: Store, batches: Sequence[Batch]) -> dict[str, Received]:
@@ -71,11 +81,10 @@ def _stored(store: Store, batches: Sequence[Batch]) -> dict[str, Received]:
             return {}
         tables, parts = _tables(store.lake, taken), _parts(taken)
         staged = stage_together(store.lake, [(table, parts[set_of(table.schema)]) for table in tables])
-        landings = landings_of(tables)
     publish_merged(store.lake.root, staged)
     with store.catalog.write() as session:
         noted = [NewBatch(one.batch.identity, one.batch.segment.name, one.row_count) for one in taken]
-        session.add_batches(noted, landings)
+        session.add_batches(noted, _landings(taken))
     return {note.batch_id: Received(note.batch_id, Fate.STORED, note.rows, ()) for note in noted}
 
 
@@ -107,6 +116,16 @@ def _tables(lake: Lake, taken: Sequence[_Samples]) -> list[pa.Table]:
     if builder.refused:
         raise MalformedError(builder.refused[0])
     return tables
+
+
+def _landings(taken: Sequence[_Samples]) -> list[Landing]:
+    """Return a landing for the batches that begin in the same ten minutes: what came late is of another time."""
+    by_time: dict[int, list[Landing]] = {}
+    for one in taken:
+        times = [sweep.ts_ns for sweep in one.sweeps]
+        landing = Landing(min(times), max(times), nodes=frozenset(sweep.node for sweep in one.sweeps))
+        by_time.setdefault(landing.first_ns // TEN_MINUTES_NS, []).append(landing)
+    return list(map(together, by_time.values()))
 
 
 def _parts(taken: Sequence[_Samples]) -> dict[MetricSet, list[str]]:

@@ -11,6 +11,8 @@ from crosswind.models.explain.cohort.own_segments import MANY_RANKS, OwnSegments
 from crosswind.models.explain.evidence.step_columns import PHASES
 
 COMPUTE = OWN_COLUMNS.index("compute")
+PLACE = {name: place for place, name in enumerate(COLUMNS)}
+OWN_PLACES = [PLACE[name] for name in OWN_COLUMNS]
 
 
 @dataclass(frozen=True)
@@ -129,9 +131,9 @@ def _lost(own: OwnSegments, evidence: PeerEvidence) -> tuple[dict[str, Floats], 
 def _widened(own: Floats, others: Mapping[str, Floats | float]) -> Floats:
     """Return OWN_COLUMNS and the others in the order of COLUMNS, shape (n_rows, len(COLUMNS)); NaN where missing."""
     matrix = np.full((len(own), len(COLUMNS)), np.nan)
-    matrix[:, [COLUMNS.index(name) for name in OWN_COLUMNS]] = own
+    matrix[:, OWN_PLACES] = own
     for name, values in others.items():
-        matrix[:, COLUMNS.index(name)] = values
+        matrix[:, PLACE[name]] = values
     return matrix
 
 

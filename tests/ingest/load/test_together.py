@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.catalog.catalog import Session
-from crosswind.data.lake import mounts
 from crosswind.data.lake.compaction import compact
 from crosswind.data.lake.lake import Lake
-from crosswind.data.lake.merged import why_unlocked
 from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet
+from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
+from crosswind.ingest.load import together
 from crosswind.ingest.load.receive import Fate, receive
 from crosswind.ingest.load.together import Batch, store_together
 from crosswind.ingest.spool.segment import SweepRows
@@ -148,12 +148,12 @@ def test_rows_of_two_days_make_a_file_each(store: Store, tmp_path: Path) -> None
 def test_nothing_is_stored_together_where_locks_do_not_hold_for_all(
     store: Store, batches: list[Batch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mounts.Mount, "has_locks_of_all", False)
-    why_unlocked.cache_clear()
+    monkeypatch.setattr(together, "why_unlocked", lambda _: "nfs")
+    together._has_locks.cache_clear()
     try:
         assert store_together(store, batches) == {}
     finally:
-        why_unlocked.cache_clear()
+        together._has_locks.cache_clear()
 
 
 def test_compaction_takes_them_as_new_parts(store: Store, batches: list[Batch]) -> None:
@@ -204,3 +204,19 @@ def test_killed_at_any_change_of_the_disk_nothing_is_lost_or_doubled(tmp_path: P
             break
     assert 10 < number < 59
     assert Lake(home / "lake").sets() == ["fan", "nic"]
+
+
+def test_runs_on_their_nodes_meanwhile_are_due_and_no_others(store: Store, tmp_path: Path) -> None:
+    hour = 3_600_000_000_000
+    places = {"now-on-n1": (NOON, "n1"), "before-on-n2": (NOON - hour, "n2"), "before-on-n1": (NOON - hour, "n1")}
+    runs = [
+        Run(run_id, "w", "s", RunState.COMPLETED, 1, nodes=(node,), started_ns=at_ns, ended_ns=at_ns + 9)
+        for run_id, (at_ns, node) in places.items()
+    ]
+    with store.catalog.write() as session:
+        session.runs.put_all(runs)
+        for run in runs:
+            session.verdicts.give_up(run.run_id)
+    assert store_together(store, [batch(tmp_path, "n1"), batch(tmp_path, "n2", at_ns=NOON - hour)])
+    with store.catalog.read() as session:
+        assert sorted(session.verdicts.due_features(9)) == ["before-on-n2", "now-on-n1"]
