@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from benchmarks.ingest import cpu_seconds, server
+from benchmarks.ingest import cpu_seconds, peak_bytes, server
 from benchmarks.saturated import request
 from benchmarks.segments import VALUES, write_segment
 from crosswind.data.store.store import Store
@@ -47,7 +47,7 @@ def _figures(sweeps: int) -> dict[str, float]:
             asyncio.run(_send_all(port, [first]))  # it defines the sets
             busy = cpu_seconds(pid)
             waits = asyncio.run(_send_all(port, rest))
-            busy, peak = cpu_seconds(pid) - busy, _peak_bytes(pid)
+            busy, peak = cpu_seconds(pid) - busy, peak_bytes(pid)
         with Store.open(home) as store, store.catalog.read() as session:
             stored = session.ingested().batches
     if stored != AGENTS + 1:
@@ -83,12 +83,6 @@ async def _send(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body
     waited = time.perf_counter() - began
     writer.close()
     return waited
-
-
-def _peak_bytes(pid: int) -> int:
-    """The largest resident size of a process so far. Source: proc_pid_status(5)."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 if __name__ == "__main__":

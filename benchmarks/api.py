@@ -16,25 +16,26 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection
-from itertools import cycle
+from itertools import cycle, islice
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 
-from benchmarks.ingest import cpu_seconds
+from benchmarks.ingest import cpu_seconds, peak_bytes
 from benchmarks.many_runs import computed, fill, run_id_of, run_of
 from benchmarks.saturated import answers_per_second, request
 from crosswind.api.app import create_app
-from crosswind.api.paging import cursor_of
 from crosswind.api.server import listen, server_of, url_of
 from crosswind.api.settings import ServerSettings
 from crosswind.data.store.store import Store
 
 RUNS = int(os.environ.get("CROSSWIND_BENCH_RUNS", "20000"))
 ASKED = 200
+FURTHER = 50  # parts of the list, of 500 runs each
 CONNECTIONS = (1, 16, 64)
 SECONDS = 5.0
+IN_AN_HOUR = int(os.environ.get("CROSSWIND_BENCH_REQUESTS", "2000"))  # 36000 of a real hour
 Paths = Iterator[str]
 
 
@@ -50,7 +51,7 @@ def main() -> None:
             _forget(store)
         figures: dict[str, float] = {"fill_cpu_seconds": round(time.process_time() - began, 1)} if is_new else {}
         with _server(home) as (url, pid):
-            figures |= _requests(url, pid) | _predictions(urlsplit(url).port or 0, pid)
+            figures |= _requests(url, pid) | _predictions(urlsplit(url).port or 0, pid) | _an_hour(url, pid)
     for figure, value in figures.items():
         print(f"{figure:<52} {value}")
     print(json.dumps(figures | {"runs": RUNS, "machine": f"{platform.machine()}, Python {platform.python_version()}"}))
@@ -94,7 +95,8 @@ def _forgotten() -> list[str]:
 
 def _requests(url: str, pid: int) -> dict[str, float]:
     newest = [run_id_of(number) for number in computed(RUNS)[1::2]]
-    deep = [cursor_of(run_of(number).started_ns or 0, run_id_of(number)) for number in range(0, RUNS, RUNS // 50)]
+    connection = HTTPConnection(urlsplit(url).netloc)
+    deep = list(islice(_parts(connection), FURTHER))
     filters = [
         *({"workload": f"workload-{number}"} for number in range(5)),
         *({"system": "system-1"}, {"state": "failed"}, {"state": "running"}, {"job_id": "77"}, {"id_end": "0123"}),
@@ -104,13 +106,12 @@ def _requests(url: str, pid: int) -> dict[str, float]:
         "healthz": cycle(["/healthz"]),
         "run_list": cycle(["/v1/runs"]),
         "run_list_filtered": cycle([f"/v1/runs?{urlencode(one)}" for one in filters]),
-        "run_list_further_parts": cycle([f"/v1/runs?{urlencode({'cursor': cursor})}" for cursor in deep]),
+        "run_list_further_parts": cycle(deep),
         "one_run": cycle([f"/v1/runs/{run_id}" for run_id in newest]),
         "explanation_stored": cycle([f"/v1/runs/{run_id}/explanation" for run_id in newest]),
         "explanation_anew": iter([f"/v1/runs/{run_id}/explanation" for run_id in _forgotten()]),
     }
     figures: dict[str, float] = {}
-    connection = HTTPConnection(urlsplit(url).netloc)
     for name, paths in asked.items():
         _get(connection, next(paths))  # what is imported or connected for the first one
         figures |= _measured(name, lambda paths=paths: _get(connection, next(paths)), pid, _times(name))
@@ -118,11 +119,18 @@ def _requests(url: str, pid: int) -> dict[str, float]:
     return figures
 
 
+def _parts(connection: HTTPConnection) -> Iterator[str]:
+    """The addresses of the further parts of the list, one after the other."""
+    path: str | None = "/v1/runs?limit=500"
+    while path := json.loads(_get(connection, path))["next_url"]:
+        yield path.replace("limit=500", "limit=50")
+
+
 def _times(name: str) -> int:
     return min(ASKED, len(_forgotten()) - 1) if name == "explanation_anew" else ASKED
 
 
-def _measured(name: str, ask: Callable[[], None], pid: int, times: int) -> dict[str, float]:
+def _measured(name: str, ask: Callable[[], object], pid: int, times: int) -> dict[str, float]:
     busy, seconds = cpu_seconds(pid), []
     for _ in range(times):
         began = time.perf_counter()
@@ -153,6 +161,33 @@ def _predictions(port: int, pid: int) -> dict[str, float]:
     return figures | {"predictions_at_64_over_at_1": round(ratio, 2)}
 
 
+def _an_hour(url: str, pid: int) -> dict[str, float]:
+    """Memory of the server after so many requests of every kind as it gets in an hour, one every tenth of a second."""
+    body = json.dumps({"workload": "workload-1", "system": "system-0", "world_size": 2}).encode()
+    newest = [run_id_of(number) for number in range(RUNS - RUNS // 2, RUNS)]
+    connection = HTTPConnection(urlsplit(url).netloc)
+    for number in range(IN_AN_HOUR):
+        run_id = newest[number * 7919 % len(newest)]
+        match number % 10:
+            case 0:
+                _get(connection, "/v1/runs?limit=200")
+            case 1:
+                _get(connection, f"/v1/runs/{run_id}/report")
+            case 2:
+                _get(connection, f"/v1/runs/{run_id}/steps")
+            case 3 | 4:
+                connection.request("POST", "/v1/predictions", body, {"Content-Type": "application/json"})
+                connection.getresponse().read()
+            case 5:
+                _get(connection, f"/v1/runs/{run_id}/explanation")
+            case 6:
+                _get(connection, "/metrics")
+            case _:
+                _get(connection, f"/v1/runs/{run_id}")
+    connection.close()
+    return {"requests_in_an_hour": IN_AN_HOUR, "peak_megabytes_after_them": round(peak_bytes(pid) / 1e6)}
+
+
 def _first(port: int, body: bytes) -> float:
     """Seconds until the first answer, for which a model is fitted."""
     began, connection = time.perf_counter(), HTTPConnection("127.0.0.1", port)
@@ -162,12 +197,13 @@ def _first(port: int, body: bytes) -> float:
     return round(time.perf_counter() - began, 1)
 
 
-def _get(connection: HTTPConnection, path: str) -> None:
+def _get(connection: HTTPConnection, path: str) -> bytes:
     connection.request("GET", path)
     answer = connection.getresponse()
     content = answer.read()
     if answer.status != 200:
         raise SystemExit(f"{path}: {answer.status} {content[:300]!r}")
+    return content
 
 
 if __name__ == "__main__":

@@ -105,6 +105,12 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
 
+def peak_bytes(pid: int) -> int:
+    """The largest resident size of a process so far. Source: proc_pid_status(5)."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+
 def _stored(home: Path) -> int:
     with Store.open(home) as store, store.catalog.read() as session:
         return session.ingested().batches
