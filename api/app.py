@@ -83,7 +83,8 @@ def create_app(
     app = FastAPI(
         **TITLE_FACTS,
         version=version("crosswind"),
-        docs_url=None,  # its script would come from another site: routes/docs.py
+        openapi_url=None,  # routes/docs.py
+        docs_url=None,  # its script would come from another site
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,  # the names of functions in clients
         root_path_in_servers=False,
@@ -104,6 +105,7 @@ def create_app(
     app.state.readiness = Readiness(store)
     app.state.prediction_places = CapacityLimiter(AT_ONCE)
     app.state.request_counts = RequestCounts()
+    app.state.description = None
     app.state.intake = Intake(store, settings)
     app.state.series_intake = SeriesIntake(store, settings)
     app.state.tokens = TokenCache(store.catalog)
