@@ -78,7 +78,7 @@ async def refuse_unknown_query(request: Request) -> None:
     path = request.scope["route"].path
     operation = request.app.openapi()["paths"].get(path, {}).get(request.method.lower(), {})
     parameters = sorted(
-        parameter["name"] for parameter in operation.get("parameters", ()) if parameter.get("in") == "query"
+        parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"
     )
     expected = f"expected {', '.join(parameters)}" if parameters else "this resource has none"
     for name in request.query_params:

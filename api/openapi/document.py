@@ -65,7 +65,7 @@ def _complete(document: dict[str, Any], root_path: str) -> None:
     document["servers"] = [{"url": root_path or "/", "description": "This server."}]
     document["tags"] = [{"name": name, "description": about} for name, about in TAGS.items() if name in used]
     parts |= {"schemas": schemas | PROBLEM_SCHEMAS, "securitySchemes": SCHEMES}
-    parts |= {"parameters": {"IfNoneMatch": IF_NONE_MATCH}, "responses": add_refusals(every, root_path)}
+    parts["responses"] = add_refusals(every, root_path)
     for operation in every:
         operation.facts["summary"] = operation.facts["operationId"].replace("_", " ").capitalize()
         _name_scope(operation)
@@ -98,4 +98,4 @@ def _name_validators(operation: Operation) -> None:
     if operation.method == "GET" and "application/json" in answer.get("content", {}):
         answer.setdefault("headers", {})["ETag"] = ETAG
         operation.facts["responses"]["304"] = {"description": "The client still has this content."}
-        operation.parameters.append({"$ref": "#/components/parameters/IfNoneMatch"})
+        operation.parameters.append({**IF_NONE_MATCH})

@@ -94,7 +94,7 @@ def test_the_api_describes_itself_as_openapi_3_1(client: TestClient) -> None:
     assert described["openapi"].startswith("3.1")
     assert {"/v1/runs", "/v1/runs/{run_id}/steps", "/v1/studies/{study_id}/trials:suggest"} <= set(described["paths"])
     parameters = described["paths"]["/v1/runs"]["get"]["parameters"]
-    names = [parameter["name"] for parameter in parameters if parameter.get("in") == "query"]
+    names = [parameter["name"] for parameter in parameters if parameter["in"] == "query"]
     assert sorted(names) == ["cursor", "id_end", "job_id", "limit", "state", "system", "workload"]
 
 

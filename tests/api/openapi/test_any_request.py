@@ -126,10 +126,10 @@ def test_any_request_is_answered_as_described(
 @pytest.mark.thorough
 @pytest.mark.parametrize("who", ["owner", "person"])
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_hundred_requests_are_answered_as_described(
+def test_many_requests_are_answered_as_described(
     asked: tuple[str, Any], headers: Mapping[str, Any], values: Mapping[str, str], name: str, who: str
 ) -> None:
-    ask(asked, headers[who], values, name, 100)
+    ask(asked, headers[who], values, name, 60 if who == "owner" else 20)
 
 
 def ask(asked: tuple[str, Any], headers: Mapping[str, str], values: Mapping[str, str], name: str, count: int) -> None:
