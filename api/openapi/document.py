@@ -1,6 +1,7 @@
 """The description of the API: what FastAPI reads from the routes, and what a reader needs besides."""
 
 from collections.abc import Mapping
+from threading import Lock
 from typing import Any
 
 from fastapi import FastAPI
@@ -47,17 +48,19 @@ WORDS_OF_FASTAPI = frozenset({"Successful Response", "OK"})
 
 def describe(app: FastAPI, root_path: str = "") -> None:
     """Let the application's OpenAPI document say who may ask, what is refused and why, and show examples."""
-    plain = app.openapi
+    plain, lock, completed = app.openapi, Lock(), list[dict[str, Any]]()
 
     def described() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            _complete(plain(), root_path)
-        return plain()
+        if not completed:
+            with lock:
+                if not completed:
+                    completed.append(_complete(plain(), root_path))
+        return completed[0]
 
     app.openapi = described  # type: ignore[method-assign]
 
 
-def _complete(document: dict[str, Any], root_path: str) -> None:
+def _complete(document: dict[str, Any], root_path: str) -> dict[str, Any]:
     every = [*operations(document)]
     parts = document.setdefault("components", {})
     schemas = {name: schema for name, schema in parts.get("schemas", {}).items() if name not in OF_FASTAPI}
@@ -72,6 +75,7 @@ def _complete(document: dict[str, Any], root_path: str) -> None:
         _word_answers(operation, schemas)
         _name_validators(operation)
     add_examples(every, root_path)
+    return document
 
 
 def _name_scope(operation: Operation) -> None:
