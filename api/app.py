@@ -46,6 +46,7 @@ from crosswind.api.routes import (
     runs,
     series,
     shares,
+    sql,
     stragglers,
     studies,
     tokens,
@@ -60,6 +61,7 @@ from crosswind.api.telemetry import RequestCounts, Telemetry
 from crosswind.api.workers import AT_ONCE, Workers
 from crosswind.client.local import Local
 from crosswind.data.lake.skipped import Skipped
+from crosswind.data.sql.process import SqlProcesses
 from crosswind.data.store.store import Store
 from crosswind.models.registry.trainer import Trainer
 from crosswind.models.training.operations import Runner
@@ -68,7 +70,7 @@ from crosswind.models.training.trainers import TRAINERS
 ROUTERS = (  # matched one after the other: the most frequent requests first
     *(predictions, batches, trials, parameters, health),
     *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations, own_rows),
-    *(counters, interference),
+    *(counters, interference, sql),
     *(stragglers, studies, disturbances, series, checks, tokens, problems, login, docs),
 )
 LOOPBACK = ServerSettings()
@@ -98,6 +100,7 @@ def create_app(
         intensity=lambda: settings.intensity,
         fresh_seconds=FRESH_SECONDS,
         weather_fresh_seconds=WEATHER_FRESH_SECONDS,
+        sql_processes=SqlProcesses(keeps=True),
     )
     app.state.page_client = client.with_compute(BackgroundAnswers(client.compute))
     store.lake.skipped = Skipped(store.lake.root)

@@ -3,13 +3,16 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
+from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from crosswind.api.access.caller import PRINCIPAL
 from crosswind.api.prefix import inner_path
 from crosswind.api.problems import BUSY, problem
+from crosswind.data.schema.access import NOBODY, Principal
 
 AT_ONCE = max(2, min(4, len(os.sched_getaffinity(0)) - 1))  # computations of each kind; more are no faster in sum
 WAITING_MAX = 200  # of each kind
@@ -28,37 +31,55 @@ CHEAP = (
 CHEAP_PATHS = frozenset(
     {"/", "/login", "/logout", "/v1/runs", "/v1/predictions"}  # the last bounds itself: most of its answers are cached
 )
-STUDIES, ANSWERS = "/v1/studies", "answers"
+STUDIES, ANSWERS, SQL = "/v1/studies", "answers", "sql"
+SQL_PATHS = frozenset({"/v1/sql", "/sql", "/sql.json"})
+SQL_AT_ONCE = 2  # statements, of two callers, each with a process of its own
 
 
 class Workers:
     """Lets few computations begin at once; the others wait in order, and too many are refused.
 
-    Every path is taken for costly that is not listed as cheap. Studies have their own places, so that jobs that wait
-    for a trial do not wait for explanations. A client that leaves gives up its place.
+    Every path is taken for costly that is not listed as cheap. Studies and SQL have their own places, so that jobs that
+    wait for a trial do not wait for explanations, and nobody for statements, of which a caller has one at a time. A
+    client that leaves gives up its place.
     """
 
     def __init__(self, app: ASGIApp, at_once: int = AT_ONCE, waiting_max: int = WAITING_MAX) -> None:
         self.app = app
         self._limiters = {kind: CapacityLimiter(at_once) for kind in (STUDIES, ANSWERS)}
+        self._limiters[SQL] = CapacityLimiter(SQL_AT_ONCE)
+        self._of_callers: WeakValueDictionary[str, CapacityLimiter] = WeakValueDictionary()
         self._waiting_max = waiting_max
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on when it is its turn, or answer with a problem."""
-        limiter = self._limiter_of(scope) if scope["type"] == "http" else None
-        if limiter is None:
+        turns = self._turns_of(scope) if scope["type"] == "http" else []
+        if not turns:
             await self.app(scope, receive, send)
-        elif limiter.statistics().tasks_waiting >= self._waiting_max:
+            return
+        if any(turn.statistics().tasks_waiting >= self._waiting_max for turn in turns):
             detail = f"{self._waiting_max} requests wait to be computed"
             await problem(BUSY, detail, root_path=scope.get("root_path", ""))(scope, receive, send)
-        else:
-            async with limiter:
-                await self.app(scope, receive, send)
+            return
+        async with AsyncExitStack() as held:
+            for turn in turns:
+                await held.enter_async_context(turn)
+            await self.app(scope, receive, send)
+
+    def _turns_of(self, scope: Scope) -> list[CapacityLimiter]:
+        """Return the places that a request takes; a statement first that of its caller, who keeps nobody waiting."""
+        limiter = self._limiter_of(scope)
+        if limiter is not self._limiters[SQL]:
+            return [] if limiter is None else [limiter]
+        principal: Principal = scope.get("state", {}).get(PRINCIPAL, NOBODY)
+        return [self._of_callers.setdefault(principal.mark, CapacityLimiter(1)), limiter]
 
     def _limiter_of(self, scope: Scope) -> CapacityLimiter | None:
         path = inner_path(scope["path"], scope.get("root_path", ""))
         if path in CHEAP_PATHS or path.startswith(CHEAP):
             return None
+        if path in SQL_PATHS:
+            return self._limiters[SQL]
         return self._limiters[STUDIES if path.startswith(STUDIES) else ANSWERS]
 
 

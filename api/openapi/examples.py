@@ -16,7 +16,7 @@ from typing import Any
 from crosswind.api.openapi.operation import Operation
 
 RESOURCES = (  # in the order in which examples can be executed
-    *("health", "runs", "rankings", "jobs", "predictions", "studies", "models", "ingest", "tokens", "access"),
+    *("health", "runs", "rankings", "jobs", "predictions", "sql", "studies", "models", "ingest", "tokens", "access"),
 )
 JSON = "application/json"
 

@@ -9,6 +9,7 @@ TAGS: Mapping[str, str] = {
     "predictions": "How long future runs will take, as quantiles. Nothing is stored.",
     "advice": "Time limits, numbers of nodes, and shares of a batch. Nothing is stored.",
     "weather": "How slow a system is now and in the next hours.",
+    "sql": "Questions in SQL over the rows that the caller may see.",
     "jobs": "Jobs of the scheduler, and the nodes that they had.",
     "nodes": "Nodes that send samples, and the state of their agents.",
     "checks": "Measurements of nodes before their jobs.",

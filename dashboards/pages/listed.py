@@ -8,6 +8,7 @@ from crosswind.dashboards.pages import (
     regressions,
     run,
     runs,
+    sql,
     stragglers,
     studies,
     variability,
@@ -16,6 +17,6 @@ from crosswind.dashboards.pages.page import Page
 
 LISTED: tuple[Page, ...] = (
     *(runs.PAGE, run.PAGE, variability.PAGE, stragglers.PAGE, regressions.PAGE),
-    *(counters.PAGE, interference.PAGE, checks.PAGE, studies.PAGE, models.PAGE),
+    *(counters.PAGE, interference.PAGE, checks.PAGE, studies.PAGE, models.PAGE, sql.PAGE),
 )
 FIRST = runs.PAGE  # where the address without a path leads

@@ -20,6 +20,7 @@ from crosswind.dashboards.pages.listed import LISTED
 from crosswind.dashboards.pages.page import Page, View
 from crosswind.dashboards.palette import VARIABLES
 from crosswind.data.schema.answers.explanations import Interval
+from crosswind.data.schema.answers.sql import cell
 from crosswind.data.schema.words import words
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -148,6 +149,8 @@ def _environment() -> Environment:
         scalar=wording.scalar,
         interval=interval,
         in_path=in_path,
+        cell=cell,
+        is_number=is_number,
         drawn=drawn,
     )
     rail = [page for page in LISTED if page.label]
@@ -160,6 +163,11 @@ def _environment() -> Environment:
 def interval(estimate: Interval | None) -> str:
     """An estimate with its interval, or a dash."""
     return wording.NONE if estimate is None else wording.estimate(estimate.value, estimate.low, estimate.high)
+
+
+def is_number(arrow_type: str) -> bool:
+    """Return whether a column of this type stands to the right."""
+    return arrow_type.startswith(("int", "uint", "double", "float", "decimal"))
 
 
 def in_path(text: str) -> str:

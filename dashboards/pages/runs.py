@@ -1,8 +1,9 @@
-"""The Runs page: slow runs and their causes."""
+"""The Runs page: slow runs and their causes, sorted, filtered and counted by the catalog."""
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -11,19 +12,24 @@ from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.runs import runs_over_time
 from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.wording import count, seconds, short_configuration
-from crosswind.data.catalog.catalog import Session
+from crosswind.data.catalog.judged_runs import NEWEST, OF_VERDICT, ORDERS, Judged, RunPlace
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation, Verdict
+from crosswind.data.schema.answers.runs import RunOutcome
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.run_verdict import RunVerdict
 from crosswind.data.schema.words import words
-from crosswind.data.store.features import summaries
+from crosswind.data.store.features import outcomes
+from crosswind.models.explain.stored import stored_explanations
 
 SHOWN, MOST_SHOWN = 50, 200
 MOST_SEARCHED = 5000  # runs looked through for one page of search results
 WORKLOADS_OF = 200  # newest runs whose workloads the filter offers
 TRUTH = "injected"  # the tag that names the disturbance injected into a run
 BLOCK = 200
+DIRECTIONS = tuple(sign + name for name in ORDERS for sign in ("", "-"))
 
 
 @dataclass(frozen=True)
@@ -49,21 +55,6 @@ class RunRow:
         return self.run.tags.get(TRUTH)
 
 
-Key = str | float | None
-SORTS: Mapping[str, Callable[[RunRow], Key]] = {
-    "verdict": lambda row: row.explanation.verdict.value,
-    "workload": lambda row: row.run.workload,
-    "started": lambda row: row.run.started_ns,
-    "seconds": lambda row: row.run.seconds,
-    "p50": lambda row: row.step_p50_seconds,
-    "cov": lambda row: row.step_cov_ratio,
-    "excess": lambda row: row.explanation.excess.value if row.explanation.excess else None,
-    "cause": lambda row: row.explanation.cause,
-    "injected": lambda row: row.injected,
-}
-DIRECTIONS = tuple(sign + name for name in SORTS for sign in ("", "-"))
-
-
 @dataclass(frozen=True)
 class RunsQuery:
     """The filters, the order and the size of the page; None is no filter."""
@@ -80,6 +71,21 @@ class RunsQuery:
         """Return whether any filter is set."""
         return any((self.workload, self.state, self.verdict, self.q))
 
+    @property
+    def of_runs(self) -> RunFilter:
+        """The conditions on what was stored of the runs."""
+        return RunFilter(workload=self.workload, state=RunState(self.state) if self.state else None)
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """The verdicts that are wanted; empty: any."""
+        return (self.verdict,) if self.verdict else ()
+
+    @property
+    def is_by_verdict(self) -> bool:
+        """Return whether verdicts decide which runs are shown."""
+        return self.verdict is not None or self.sort.removeprefix("-") in OF_VERDICT
+
 
 @dataclass(frozen=True)
 class RunsView:
@@ -89,7 +95,7 @@ class RunsView:
     worst: RunRow | None
     asked: RunsQuery
     rows: tuple[RunRow, ...]
-    hidden: int  # runs of this page that the verdict filter left out
+    matching: int | None  # runs that the filters leave; None where their text is searched
     stored: int
     workloads: tuple[str, ...]
     states: tuple[str, ...]
@@ -106,21 +112,25 @@ class RunsView:
 
 
 def view(client: Local, query: PageQuery) -> RunsView:
-    """Return the newest runs that match, explained. Raises: InvalidInputError."""
-    filters = _filters(query)
+    """Return the runs that match, in the order asked for. Raises: InvalidInputError."""
+    asked = _asked(query)
     with client.store.catalog.read() as session:
-        runs, next_place = _matching(session, filters, query.before)
         stored = session.runs.count()
         workloads = sorted({run.workload for run in session.runs.find(limit=WORKLOADS_OF)})
-    every = _rows(client, runs)
-    rows = [row for row in every if filters.verdict in (None, row.explanation.verdict)]
+    if asked.is_by_verdict:
+        _judge_newest(client, asked)
+    runs, next_place = _searched(client, asked, query.before) if asked.q else _part(client, asked, query.before)
+    rows = _rows(client, runs)
+    with client.store.catalog.read() as session:
+        counts = _counts_of(rows) if asked.q else session.judged_runs.counts(asked.of_runs)
+    counts = [one for one in counts if asked.verdict in (None, one.verdict)]
     chart = runs_over_time(_points(rows))
     return RunsView(
-        sentence=_sentence(rows, is_part=next_place is not None or query.before is not None),
-        worst=max((row for row in rows if _is_slow(row)), key=lambda row: row.ratio or 0.0, default=None),
-        asked=filters,
-        rows=tuple(_sorted(rows, filters.sort)),
-        hidden=len(every) - len(rows),
+        sentence=_sentence(counts, is_part=asked.q is not None and (next_place or query.before) is not None),
+        worst=_worst(client, asked, rows),
+        asked=asked,
+        rows=tuple(rows),
+        matching=None if asked.q else sum(one.runs for one in counts),
         stored=stored,
         workloads=tuple(workloads),
         states=tuple(RunState),
@@ -133,33 +143,69 @@ def view(client: Local, query: PageQuery) -> RunsView:
 PAGE = Page("runs", "/runs", "runs.html", view, label="Runs", section="runs")
 
 
-def _filters(query: PageQuery) -> RunsQuery:
+def _asked(query: PageQuery) -> RunsQuery:
     return RunsQuery(
         workload=query.word("workload"),
         state=query.choice("state", tuple(RunState)),
         verdict=query.choice("verdict", tuple(Verdict)),
         q=query.word("q"),
-        sort=query.choice("sort", DIRECTIONS) or "-started",
+        sort=query.choice("sort", DIRECTIONS) or NEWEST,
         limit=query.amount("limit", SHOWN, most=MOST_SHOWN),
     )
 
 
-def _matching(session: Session, filters: RunsQuery, before: Place | None) -> tuple[list[Run], Place | None]:
-    """Return one page of runs, newest first, and the place from which the next one goes on."""
-    stored = RunFilter(workload=filters.workload, state=RunState(filters.state) if filters.state else None)
+def _judge_newest(client: Local, asked: RunsQuery) -> None:
+    """Have the newest runs judged that never were: a server does that in the background, other stores here."""
+    with client.store.catalog.read() as session:
+        newest = session.runs.find(asked.of_runs, limit=max(asked.limit, SHOWN))
+        judged = session.verdicts.get([run.run_id for run in newest])
+    lacking = [run for run in newest if run.run_id not in judged]
+    if lacking:
+        client.explain_runs(client.store, lacking)
+
+
+def _part(client: Local, asked: RunsQuery, before: Place | None) -> tuple[list[Run], Place | None]:
+    """Return one page of runs, and the place from which the next one goes on."""
+    with client.store.catalog.read() as session:
+        places = session.judged_runs.find(
+            asked.of_runs, asked.verdicts, by=asked.sort, after=_run_place(asked, before), limit=asked.limit + 1
+        )
+        shown = places[: asked.limit]
+        by_id = {run.run_id: run for run in session.runs.some([place.run_id for place in shown])}
+    last = shown[-1] if len(places) > len(shown) else None
+    return [by_id[place.run_id] for place in shown], None if last is None else _place(asked, last)
+
+
+def _place(asked: RunsQuery, last: RunPlace) -> Place:
+    return last.listed_ns, json.dumps([asked.sort, last.value, last.run_id])
+
+
+def _run_place(asked: RunsQuery, before: Place | None) -> RunPlace | None:
+    """Return the place where the part before ended. Raises: InvalidInputError for one of another order."""
+    if before is None:
+        return None
+    try:
+        sort, value, run_id = json.loads(before[1])
+    except ValueError:
+        sort = value = run_id = None
+    if sort != asked.sort:
+        raise InvalidInputError(f"query parameter cursor: expected the place in a list sorted by {asked.sort}")
+    return RunPlace(value, before[0], run_id)
+
+
+def _searched(client: Local, asked: RunsQuery, before: Place | None) -> tuple[list[Run], Place | None]:
+    """Return one page of the runs that mention a text, sorted within the page, and the place to go on from."""
+    by_time = replace(asked, sort=NEWEST, limit=BLOCK)
     matches: list[Run] = []
-    searched = 0
-    size = BLOCK if filters.q else filters.limit + 1
-    while searched < MOST_SEARCHED:
-        block = session.runs.find(stored, before=before, limit=size)
+    for _ in range(MOST_SEARCHED // BLOCK):
+        block, following = _part(client, by_time, before)
         for run in block:
-            if len(matches) == filters.limit:
+            if len(matches) == asked.limit:
                 return matches, before
-            before = (run.started_ns or 0, run.run_id)
-            if filters.q is None or _mentions(run, filters.q):
+            before = _place(by_time, RunPlace(run.started_ns or 0, run.started_ns or 0, run.run_id))
+            if _mentions(run, asked.q or ""):
                 matches.append(run)
-        searched += len(block)
-        if len(block) < size:
+        if following is None:
             return matches, None
     return matches, before
 
@@ -171,26 +217,30 @@ def _mentions(run: Run, text: str) -> bool:
     return all(any(word in part.lower() for part in everything) for word in text.lower().split())
 
 
-def _rows(client: Local, runs: list[Run]) -> list[RunRow]:
+def _rows(client: Local, runs: Sequence[Run]) -> list[RunRow]:
+    """Return a row for each run; what was computed of it before counts until it is computed again."""
     if not runs:
         return []
-    outcome = summaries(client.store, runs).set_index("run_id")
-    explanations = client.explain_runs(client.store, runs)
+    run_ids = [run.run_id for run in runs]
+    explanations = stored_explanations(client.store, run_ids, is_current=False)
+    if lacking := [run for run in runs if run.run_id not in explanations]:
+        explanations |= client.explain_runs(client.store, lacking)
+    with client.store.catalog.read() as session:
+        verdicts = session.verdicts.get(run_ids)
+    untimed = [run for run in runs if run.run_id not in verdicts]
+    timed = {one.run_id: one for one in outcomes(client.store, untimed)} if untimed else {}
     varying = _varying(runs)
-    return [
-        RunRow(
-            run=run,
-            configuration=short_configuration(run.configuration, varying[run.workload]),
-            steps=_whole(outcome.loc[run.run_id, "steps"]),
-            step_p50_seconds=_number(outcome.loc[run.run_id, "step_p50_seconds"]),
-            step_cov_ratio=_number(outcome.loc[run.run_id, "step_cov_ratio"]),
-            explanation=explanations[run.run_id],
-        )
-        for run in runs
-    ]
+    return [_row(run, verdicts.get(run.run_id) or timed[run.run_id], varying, explanations[run.run_id]) for run in runs]
 
 
-def _varying(runs: list[Run]) -> dict[str, frozenset[str]]:
+def _row(
+    run: Run, timed: RunVerdict | RunOutcome, varying: Mapping[str, frozenset[str]], explanation: Explanation
+) -> RunRow:
+    configuration = short_configuration(run.configuration, varying[run.workload])
+    return RunRow(run, configuration, timed.steps, timed.step_p50_seconds, timed.step_cov_ratio, explanation)
+
+
+def _varying(runs: Sequence[Run]) -> dict[str, frozenset[str]]:
     """Workload -> the parameters that its runs do not all have in common."""
     seen: dict[str, dict[str, Counter[Scalar]]] = defaultdict(lambda: defaultdict(Counter))
     for run in runs:
@@ -203,14 +253,18 @@ def _varying(runs: list[Run]) -> dict[str, frozenset[str]]:
     }
 
 
-def _sorted(rows: list[RunRow], sort: str) -> list[RunRow]:
-    key = SORTS[sort.removeprefix("-")]
-    sortable = [row for row in rows if key(row) is not None]
-    unknown = [row for row in rows if key(row) is None]
-    return sorted(sortable, key=key, reverse=sort.startswith("-")) + unknown  # type: ignore[arg-type]
+def _worst(client: Local, asked: RunsQuery, rows: Sequence[RunRow]) -> RunRow | None:
+    """Return the slow run with the largest excess among all that match; of a search, among those shown."""
+    if asked.verdict not in (None, Verdict.SLOW):
+        return None
+    if asked.q:
+        slow = [row for row in rows if row.explanation.verdict is Verdict.SLOW]
+        return max(slow, key=lambda row: row.ratio or 0.0, default=None)
+    worst = replace(asked, verdict=Verdict.SLOW, sort="-excess", limit=1)
+    return next(iter(_rows(client, _part(client, worst, None)[0])), None)
 
 
-def _points(rows: list[RunRow]) -> pd.DataFrame:
+def _points(rows: Sequence[RunRow]) -> pd.DataFrame:
     columns = [
         "run_id",
         "workload",
@@ -234,49 +288,48 @@ def _points(rows: list[RunRow]) -> pd.DataFrame:
     return pd.DataFrame(points, columns=columns)
 
 
-def _is_slow(row: RunRow) -> bool:
-    return row.explanation.verdict is Verdict.SLOW
+def _counts_of(rows: Sequence[RunRow]) -> list[Judged]:
+    explanations = [row.explanation for row in rows]
+    return [Judged(one.verdict, one.cause, 1, one.excess.value if one.excess else 0.0) for one in explanations]
 
 
-def _sentence(rows: list[RunRow], *, is_part: bool) -> str:
-    judged = [row for row in rows if row.explanation.verdict is not Verdict.INSUFFICIENT_EVIDENCE]
-    slow = [row for row in judged if _is_slow(row)]
-    left = len(rows) - len(judged)
-    perhaps = sum(row.explanation.verdict is Verdict.PERHAPS_SLOW for row in judged)
-    unjudged = f" {count(left, 'run')} without enough evidence to judge." if left else ""
+def _sentence(counts: Sequence[Judged], *, is_part: bool) -> str:
+    of: Counter[str | None] = Counter()
+    for one in counts:
+        of[one.verdict] += one.runs
+    judged = sum(of.values()) - of[Verdict.INSUFFICIENT_EVIDENCE] - of[None]
+    rest = _rest(of)
     if not judged:
-        return unjudged.strip()
-    unjudged = (f" {perhaps} perhaps {'was' if perhaps == 1 else 'were'}." if perhaps else "") + unjudged
-    delayed = sum(row.explanation.verdict is Verdict.ONE_RANK_DELAYS for row in judged)
-    unjudged = (f" One rank delays {count(delayed, 'run')}." if delayed else "") + unjudged
-    here = f"the {count(len(judged), 'run')} shown" if is_part else count(len(judged), "run")
+        return rest
+    here = f"the {count(judged, 'run')} shown" if is_part else count(judged, "run")
+    slow = of[Verdict.SLOW]
     if not slow:
-        return f"None of {here} was slow.{unjudged}"
-    if len(slow) == len(judged) > 1:
-        return f"All {here.removeprefix('the ')} were slow; {_largest_cause(slow)}.{unjudged}"
-    were = "was" if len(slow) == 1 else "were"
-    return f"{len(slow)} of {here} {were} slow; {_largest_cause(slow)}.{unjudged}"
+        return f"None of {here} was slow. {rest}".strip()
+    cause = _largest_cause([one for one in counts if one.verdict == Verdict.SLOW])
+    if slow == judged > 1:
+        return f"All {here.removeprefix('the ')} were slow; {cause}. {rest}".strip()
+    return f"{slow} of {here} {'was' if slow == 1 else 'were'} slow; {cause}. {rest}".strip()
 
 
-def _largest_cause(slow: list[RunRow]) -> str:
+def _rest(of: Mapping[str | None, int]) -> str:
+    delayed, perhaps = of[Verdict.ONE_RANK_DELAYS], of[Verdict.PERHAPS_SLOW]
+    sentences = [
+        f"One rank delays {count(delayed, 'run')}." if delayed else "",
+        f"{perhaps} perhaps {'was' if perhaps == 1 else 'were'}." if perhaps else "",
+        f"{count(left, 'run')} without enough evidence to judge."
+        if (left := of[Verdict.INSUFFICIENT_EVIDENCE])
+        else "",
+        f"{count(left, 'run')} not judged yet." if (left := of[None]) else "",
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def _largest_cause(slow: Sequence[Judged]) -> str:
+    """Return the main cause of the slow runs that lost most time."""
     lost: dict[str, float] = defaultdict(float)
-    for row in slow:
-        for share in row.explanation.shares:
-            lost[share.cause] += share.seconds.value
-        if row.explanation.unexplained:
-            lost[UNKNOWN] += row.explanation.unexplained.value
-    if not lost:
-        return "no cause has enough evidence"
+    for one in slow:
+        lost[one.cause or UNKNOWN] += one.excess_seconds
     cause, most = max(lost.items(), key=lambda item: item[1])
     if cause == UNKNOWN:
         return f"most of the time lost, {seconds(most)}, is unexplained"
     return f"the largest cause was {words(cause)}, {seconds(most)} lost"
-
-
-def _number(value: object) -> float | None:
-    return float(str(value)) if value is not None and not pd.isna(value) else None  # type: ignore[call-overload]
-
-
-def _whole(value: object) -> int | None:
-    number = _number(value)
-    return None if number is None else int(number)

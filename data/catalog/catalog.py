@@ -4,8 +4,9 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from typing import Any
 
-from sqlalchemy import Connection, Engine, func, insert, select, text
+from sqlalchemy import Connection, Engine, Select, func, insert, select, text
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.audit import Audit
@@ -70,6 +71,10 @@ class Session:
         self.tokens = Tokens(connection)
         self.audit = Audit(connection)
         self.usage = Usage(connection)
+
+    def parts_of(self, query: Select[Any], rows_at_once: int) -> Iterator[Sequence[Sequence[Any]]]:
+        """Yield the rows of a query part by part, as many at once; which may be seen is its caller's to say."""
+        yield from self._connection.execution_options(yield_per=rows_at_once).execute(query).partitions()
 
     def has_batch(self, batch_id: str) -> bool:
         """Return whether this batch was ingested before."""

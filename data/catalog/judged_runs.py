@@ -1,24 +1,54 @@
-"""Runs with their verdicts, sorted and filtered by either."""
+"""Runs with their verdicts, sorted, filtered and counted by either."""
 
-from collections.abc import Collection
-from typing import Any, Literal
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, func, select, tuple_
 
 from crosswind.data.catalog import tables
-from crosswind.data.catalog.runs import ANY_RUN, RunFilter, filtered
+from crosswind.data.catalog.runs import ANY_RUN, NEWEST_FIRST, RunFilter, filtered
 from crosswind.data.catalog.seen import of_seen_runs
-from crosswind.data.catalog.verdicts import VERDICT
 from crosswind.data.schema.access import ALL_ROWS, RowRule
-from crosswind.data.schema.run_verdict import RunVerdict
 
-Order = Literal["verdict", "cause", "excess_seconds"]  # each by an index
-After = tuple[str | float | None, str]  # value in the order's column, None where it has none, and run_id
-TABLE = tables.run_verdicts
+RUNS, TABLE = tables.runs, tables.run_verdicts
+OF_RUN: Mapping[str, ColumnElement[Any]] = {
+    "started": RUNS.c.listed_ns,
+    "workload": RUNS.c.workload,
+    "seconds": RUNS.c.ended_ns - RUNS.c.started_ns,
+}
+OF_VERDICT: Mapping[str, ColumnElement[Any]] = {
+    "verdict": TABLE.c.verdict,
+    "cause": TABLE.c.cause,
+    "excess": TABLE.c.excess_seconds,
+    "p50": TABLE.c.step_p50_seconds,
+    "cov": TABLE.c.step_cov_ratio,
+}
+ORDERS: Mapping[str, ColumnElement[Any]] = {**OF_RUN, **OF_VERDICT}
+NEWEST = "-started"
+
+
+@dataclass(frozen=True)
+class RunPlace:
+    """The place of a run in a list: its value in the column that the list is sorted by, None where it has none."""
+
+    value: str | float | None
+    listed_ns: int
+    run_id: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How many runs have one verdict and one cause, and how many seconds they took beyond what was expected."""
+
+    verdict: str | None  # None: not computed yet, or of a run in progress
+    cause: str | None
+    runs: int
+    excess_seconds: float
 
 
 class JudgedRuns:
-    """Verdicts of runs that have ended, over one connection; of those that the rule lets be seen."""
+    """Runs and the verdicts on them, over one connection; of those that the rule lets be seen."""
 
     def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS) -> None:
         self._connection = connection
@@ -29,43 +59,63 @@ class JudgedRuns:
         wanted: RunFilter = ANY_RUN,
         verdicts: Collection[str] = (),
         *,
-        by: Order = "excess_seconds",
-        after: After | None = None,
+        by: str = NEWEST,
+        after: RunPlace | None = None,
         limit: int,
-    ) -> list[RunVerdict]:
-        """Return verdicts on runs that match, those with the largest value first, those without one last.
+    ) -> list[RunPlace]:
+        """Return the places of runs that match, those without a value last, the newest of them first.
 
-        verdicts: those that are wanted, empty: any; after: the place of the last one seen.
+        verdicts: those that are wanted, empty: any; by: one of ORDERS, with a minus before it from the largest down;
+        after: the place of the last one seen.
         """
-        column = TABLE.c[by]
-        query = self._matching(select(*VERDICT), wanted, verdicts)
-        ranked: list[RunVerdict] = []
-        if after is None or after[0] is not None:
-            valued = query.where(column.is_not(None), *([] if after is None else [_beyond(column, after)]))
-            ranked = self._verdicts(valued.order_by(column.desc(), TABLE.c.run_id.desc()).limit(limit))
+        name, down = by.removeprefix("-"), by.startswith("-")
+        column, is_of_verdict = ORDERS[name], name in OF_VERDICT
+        found: list[RunPlace] = []
+        if after is None or after.value is not None:
+            valued = self._matching(column, wanted, verdicts, is_joined=is_of_verdict).where(column.is_not(None))
+            keys = column, TABLE.c.run_id if is_of_verdict else RUNS.c.run_id
+            if after is not None:
+                here, last = tuple_(*keys), tuple_(after.value, after.run_id)
+                valued = valued.where(here < last if down else here > last)
+            found = self._places(valued.order_by(*(key.desc() if down else key for key in keys)).limit(limit))
             after = None
-        if len(ranked) < limit:
-            bare = query.where(column.is_(None), *([] if after is None else [TABLE.c.run_id < after[1]]))
-            ranked += self._verdicts(bare.order_by(TABLE.c.run_id.desc()).limit(limit - len(ranked)))
-        return ranked
+        if len(found) < limit:
+            bare = self._matching(column, wanted, verdicts, is_joined=False).where(column.is_(None))
+            if after is not None:
+                place = tuple_(RUNS.c.listed_ns, RUNS.c.run_id)
+                bare = bare.where(place < tuple_(after.listed_ns, after.run_id))
+            found += self._places(bare.order_by(*NEWEST_FIRST).limit(limit - len(found)))
+        return found
 
-    def counts(self, wanted: RunFilter = ANY_RUN) -> dict[str | None, int]:
-        """Return how many of the runs that match have each verdict; None stands for those that have none yet."""
-        query = self._matching(select(TABLE.c.verdict, func.count()), wanted, ()).group_by(TABLE.c.verdict)
-        return {verdict: int(count) for verdict, count in self._connection.execute(query)}
+    def counts(self, wanted: RunFilter = ANY_RUN) -> list[Judged]:
+        """Return the runs that match by verdict and cause; those in progress may stand apart from others without."""
+        groups = [TABLE.c.verdict, TABLE.c.cause]
+        sums = func.count(), func.coalesce(func.sum(TABLE.c.excess_seconds), 0.0)
+        query = select(*groups, *sums).group_by(*groups)
+        if wanted == ANY_RUN and self._rule.sees_all:  # without the join it takes a third of the time
+            judged = self._rows_of(query.select_from(TABLE))
+            runs = self._connection.execute(select(func.count()).select_from(RUNS)).scalar_one()
+            return [*judged, Judged(None, None, runs - sum(one.runs for one in judged), 0.0)]
+        return self._rows_of(self._cut(query.select_from(_with_verdicts(is_joined=False)), wanted))
 
-    def _matching(self, query: Select[Any], wanted: RunFilter, verdicts: Collection[str]) -> Select[Any]:
-        query = query.select_from(TABLE)
-        if wanted != ANY_RUN:
-            query = filtered(query.join(tables.runs, tables.runs.c.run_id == TABLE.c.run_id), wanted)
-        if not self._rule.sees_all:
-            query = query.where(of_seen_runs(self._rule, TABLE.c.run_id))
+    def _rows_of(self, query: Select[Any]) -> list[Judged]:
+        return [Judged(*row) for row in self._connection.execute(query)]
+
+    def _matching(
+        self, column: ColumnElement[Any], wanted: RunFilter, verdicts: Collection[str], *, is_joined: bool
+    ) -> Select[Any]:
+        """`is_joined`: only runs with a row of verdicts."""
+        query: Select[Any] = select(column, RUNS.c.listed_ns, RUNS.c.run_id)
+        query = self._cut(query.select_from(_with_verdicts(is_joined=is_joined or bool(verdicts))), wanted)
         return query.where(TABLE.c.verdict.in_(verdicts)) if verdicts else query
 
-    def _verdicts(self, query: Select[Any]) -> list[RunVerdict]:
-        return [RunVerdict(**row._asdict()) for row in self._connection.execute(query)]
+    def _cut(self, query: Select[Any], wanted: RunFilter) -> Select[Any]:
+        query = filtered(query, wanted)
+        return query if self._rule.sees_all else query.where(of_seen_runs(self._rule, RUNS.c.run_id))
+
+    def _places(self, query: Select[Any]) -> list[RunPlace]:
+        return [RunPlace(*row) for row in self._connection.execute(query)]
 
 
-def _beyond(column: ColumnElement[Any], after: After) -> ColumnElement[bool]:
-    value, run_id = after
-    return or_(column < value, and_(column == value, TABLE.c.run_id < run_id))
+def _with_verdicts(*, is_joined: bool) -> Any:
+    return RUNS.join(TABLE, TABLE.c.run_id == RUNS.c.run_id, isouter=not is_joined)

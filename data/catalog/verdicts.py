@@ -166,9 +166,14 @@ class Verdicts:
         if self._connection.execute(statement.execution_options(preserve_rowcount=True)).rowcount:
             rows.change(self._connection, FEATURES, {"run_id": verdict.run_id}, explanation=explanation)
 
-    def explanations(self, run_ids: Collection[str], form: str) -> dict[str, str]:
-        """Return the explanations that hold, by run: nothing that matters changed since."""
-        holds = IS_MADE & (TABLE.c.due == NOT_DUE) & (FEATURES.c.form == form) & FEATURES.c.explanation.is_not(None)
+    def explanations(self, run_ids: Collection[str], form: str, *, is_current: bool = True) -> dict[str, str]:
+        """Return the explanations that hold, by run: nothing that matters changed since.
+
+        Unless `is_current`, those too that are to be computed again.
+        """
+        holds = (FEATURES.c.form == form) & FEATURES.c.explanation.is_not(None)
+        if is_current:
+            holds = holds & IS_MADE & (TABLE.c.due == NOT_DUE)
         query = select(FEATURES.c.run_id, FEATURES.c.explanation).join(TABLE, TABLE.c.run_id == FEATURES.c.run_id)
         is_wanted = rows.among(self._connection, FEATURES.c.run_id, run_ids)
         return {row.run_id: row.explanation for row in self._connection.execute(query.where(is_wanted, holds))}

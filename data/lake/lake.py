@@ -230,17 +230,17 @@ class Lake:
             self._accepted = {*self._accepted, comparison} if len(self._accepted) < ACCEPTED else {comparison}
 
     def columns(self, name: str) -> dict[str, Column]:
-        """Every column that the set ever had here, by name, as it was last defined.
+        """Every column that the set ever had here, by name, as it was last defined."""
+        return {column.name: column for metric_set in self.defined(name) for column in metric_set.columns}
 
-        Sets that we know have theirs before anything is stored.
-        """
+    def defined(self, name: str) -> list[MetricSet]:
+        """Return the set as it was ever defined here, the newest last; those that we know before any was stored."""
         sets = [metric_set for metric_set in BUILT_IN if metric_set.name == name]
         paths = self._definitions(name)
         if not paths and not sets:
             paths = sorted(self._folder(name).glob("date=*/part-*.parquet"))[-1:]
         aged = sorted(paths, key=lambda path: (self._defined_in(path).version, path.stat().st_mtime_ns))
-        sets += [self._defined_in(path) for path in aged]
-        return {column.name: column for metric_set in sets for column in metric_set.columns}
+        return sets + [self._defined_in(path) for path in aged]
 
     def _defined_in(self, path: Path) -> MetricSet:
         metric_set = self._defined.get(path)

@@ -18,10 +18,10 @@ FEW_RUNS = 20  # in a cohort: with fewer every other run may change a verdict
 CHANGED_SHARE = 0.1  # of its runs, by which a larger cohort may change before its verdicts are computed again
 
 
-def stored_explanations(store: Store, run_ids: Collection[str]) -> dict[str, Explanation]:
-    """Return the explanations that hold, by run."""
+def stored_explanations(store: Store, run_ids: Collection[str], *, is_current: bool = True) -> dict[str, Explanation]:
+    """Return the explanations that hold, by run; unless `is_current`, also those that are to be computed again."""
     with store.catalog.read() as session:
-        texts = session.verdicts.explanations(run_ids, FORM)
+        texts = session.verdicts.explanations(run_ids, FORM, is_current=is_current)
     return {run_id: msgspec.convert(json.loads(text), Explanation) for run_id, text in texts.items()}
 
 

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from fastapi import FastAPI
@@ -24,9 +25,30 @@ STRANGE: Mapping[str, Any] = {**QUESTION, "configuration": {"batch": 3, "flag": 
 UNKNOWN: Mapping[str, Any] = {**QUESTION, "workload": "WHO-work?"}
 NAMELESS: Mapping[str, Any] = {**QUESTION, "workload": "qqq"}
 LIKE: Mapping[str, Any] = {"like": RUN}
-PAGES = ("runs", "variability", "stragglers", "regressions", "counters", "interference", "checks", "studies", "models")
+PAGES = (
+    "runs",
+    "variability",
+    "stragglers",
+    "regressions",
+    "counters",
+    "interference",
+    "checks",
+    "studies",
+    "models",
+    "sql",
+)
 LISTS = ("run-outcomes", "nodes", "jobs", "weather", "counters", "interference", "stragglers", "regressions", "checks")
+OF_RUNS = ("runs", "ranks", "verdicts", "step", "progress", "collective")
+SQL_TABLES = (*OF_RUNS, "studies", "trials", "reports", "jobs", "preflight", "agent", "collector", "columns")
+SQL_QUERIES = (
+    f"select {', '.join(f'(select list(t) from {table} t)' for table in SQL_TABLES)}",
+    "select * from step join runs using (run_id) where run_id = 'WHO-run3'",
+    "select (select list(s) from step s where run_id in ('WHO-run3', 'x')), "
+    "(select list(a) from agent a where node = 'WHO-node0')",
+    "select count(*) from step where run_id not in (select run_id from runs)",
+)
 QUERIES = {
+    "/sql": [f"query={quote(SQL_QUERIES[1])}"],
     "/runs": ["q=WHO", "workload=WHO-work", "q=WHO-note"],
     "/variability": ["workload=gpt"],
     "/checks": ["system=lab", "check=WHO-check0"],
@@ -51,6 +73,7 @@ ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is trie
     "/v1/runs/{run_id}/comparison": [f"/v1/runs/ann-run0/comparison?with={RUN}"],
     "/v1/runs/{run_id}/export": [f"/v1/runs/{RUN}/export"],
     **{path: [path] for path in ("/v1/audit", "/v1/tokens", "/login")},
+    "/v1/sql": ["/v1/sql"],
     "/v1/jobs/{job_id}": [f"/v1/jobs/{JOB}", f"/v1/jobs/{JOB}?system=lab"],
     "/v1/jobs/{job_id}/nodes": [f"/v1/jobs/{JOB}/nodes"],
     "/v1/studies": ["/v1/studies"],
@@ -76,6 +99,7 @@ POSTED: Mapping[str, list[tuple[str, Mapping[str, Any]]]] = {
     "/v1/scaling-advice": [
         ("/v1/scaling-advice", {**body, "node_counts": [2, 4]}) for body in (QUESTION, STRANGE, UNKNOWN, NAMELESS, LIKE)
     ],
+    "/v1/sql": [("/v1/sql", {"query": query, "limit": 5000}) for query in SQL_QUERIES],
     "/v1/studies": [("/v1/studies", {"name": "ann-new", "space": SPACE, "objective": "step_p50_seconds"})],
     **{
         f"/v1/studies/{{study_id}}:{act}": [(f"/v1/studies/{STUDY}:{act}", body)]
@@ -272,4 +296,5 @@ def assert_as_of_nobody(theirs: Any, nobodys: Any) -> None:
 
 def unlike(answer: Any) -> str:
     """Return an answer without what differs from one request to the next."""
-    return re.sub(r'"(now_ns|now_at|at_ns|at)": ?("[^"]*"|[0-9]+)|content-length[^,]*,|etag[^,]*,', "", answer.text)
+    times = r'"(now_ns|now_at|at_ns|at|seconds)": ?("[^"]*"|[0-9.]+)| in [0-9.]+ m?s(?=[.]</h1>)'
+    return re.sub(f"{times}|content-length[^,]*,|etag[^,]*,", "", answer.text)

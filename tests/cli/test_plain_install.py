@@ -57,7 +57,11 @@ def test_bare_it_says_that_it_records_and_how_to_get_the_rest(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "words", [("runs",), ("show", "toy-03"), ("explain", "toy-03"), ("nodes",), ("jobs",), ("job", "3")]
+    "words",
+    [
+        *(("runs",), ("show", "toy-03"), ("explain", "toy-03"), ("nodes",), ("jobs",), ("job", "3")),
+        ("sql", "select count(*) as runs from runs", "--csv"),
+    ],
 )
 def test_a_server_answers_the_verbs_of_stored_runs_and_jobs(
     words: tuple[str, ...], home_to_ask: Path, server_to_ask: str, tmp_path: Path

@@ -29,6 +29,12 @@ PAGES = {
     "checks": ["/checks", "/checks?system=none"],
     "studies": ["/studies"],
     "models": ["/models"],
+    "sql": [
+        "/sql",
+        "/sql?query=select+*+from+runs&limit=3",
+        "/sql?query=select+nothing",
+        "/sql?query=select+1+where+false",
+    ],
 }
 ADDRESSES = [address for addresses in PAGES.values() for address in addresses]
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*191}}</script>"

@@ -1,7 +1,8 @@
+import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -10,10 +11,14 @@ from crosswind.dashboards.pages import runs
 from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.render import Address, render
 from crosswind.dashboards.pages.runs import RunsView, view
+from crosswind.data.catalog.verdicts import StoredFeatures
 from crosswind.data.schema.answers.explanations import Explanation, Interval, Verdict
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.run_verdict import RunVerdict
 from crosswind.data.store.store import Store
+from crosswind.models.explain.cohort.features import FORM
+from crosswind.models.explain.stored import verdict_of
 
 Record = Callable[..., None]
 
@@ -30,7 +35,7 @@ def test_the_page_says_first_how_many_runs_were_slow_and_why(lab: Store) -> None
     shown = seen(lab)
     assert re.fullmatch(
         r"1 of 5 runs was slow; the largest cause was CPU contention, \d+ ms lost\. "
-        r"2 runs without enough evidence to judge\.",
+        r"1 run without enough evidence to judge\. 1 run not judged yet\.",
         shown.sentence,
     )
     assert shown.worst is not None
@@ -66,8 +71,23 @@ def test_filters_narrow_the_list(lab: Store, query: dict[str, str], expected: li
     assert ids(seen(lab, **query)) == expected
 
 
-def test_a_verdict_filter_tells_how_many_it_left_out(lab: Store) -> None:
-    assert seen(lab, verdict="slow").hidden == 6
+def test_the_runs_that_match_are_counted(lab: Store) -> None:
+    assert [seen(lab, **query).matching for query in ({}, {"verdict": "slow"}, {"workload": "bert"})] == [7, 1, 2]
+    assert seen(lab, verdict="slow").sentence.startswith("1 of 1 run was slow")
+
+
+def test_a_verdict_is_found_however_old_its_run_is(store: Store, slow: Explanation) -> None:
+    crowd(store, 300)
+    judge(store, {"r0003": slow})
+    assert ids(seen(store, verdict="slow")) == ["r0003"]
+    assert ids(seen(store, sort="-excess"))[0] == "r0003"
+    shown = seen(store)
+    assert shown.sentence == (
+        "1 of 1 run was slow; the largest cause was CPU contention, 5.00 s lost. "
+        "50 runs without enough evidence to judge. 249 runs not judged yet."
+    )
+    assert shown.worst is not None
+    assert shown.worst.run.run_id == "r0003"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +110,7 @@ def test_order_is_by_any_column_with_the_unknown_last(lab: Store, sort: str, exp
     [
         ({"state": "sleeping"}, "state='sleeping': expected one of running"),
         ({"verdict": "bad"}, "verdict='bad': expected one of slow, perhaps_slow, one_rank_delays, normal"),
-        ({"sort": "colour"}, "sort='colour': expected one of verdict, -verdict"),
+        ({"sort": "colour"}, "sort='colour': expected one of started, -started"),
         ({"limit": "0"}, "limit='0': expected a whole number from 1 to 200"),
         ({"limit": "1e3"}, "limit='1e3': expected a whole number"),
         ({"limit": "-1"}, "limit='-1'"),
@@ -105,16 +125,24 @@ def test_a_value_that_is_none_is_named_with_what_was_expected(
     assert expected in str(refused.value)
 
 
-def test_pages_follow_each_other_without_gap_or_repeat(lab: Store) -> None:
+@pytest.mark.parametrize("sort", ["-started", "started", "-excess", "p50", "cause", "workload"])
+def test_pages_follow_each_other_without_gap_or_repeat(lab: Store, sort: str) -> None:
     shown: list[str] = []
     before = None
     while True:
-        part = view(Local(lab), PageQuery({"limit": "3"}, before=before))
+        part = view(Local(lab), PageQuery({"limit": "3", "sort": sort}, before=before))
         shown += ids(part)
         before = part.next_place
         if before is None:
             break
-    assert shown == ["live", "lost", "r4", "r3", "r2", "r1", "r0"]
+    assert shown == ids(seen(lab, sort=sort))
+    assert sorted(shown) == ["live", "lost", "r0", "r1", "r2", "r3", "r4"]
+
+
+@pytest.mark.parametrize("before", [(1, "r1"), (1, '["-excess", 1.0, "r1"]')])
+def test_the_place_in_a_list_of_another_order_is_refused(lab: Store, before: tuple[int, str]) -> None:
+    with pytest.raises(InvalidInputError, match="cursor: expected the place in a list sorted by -started"):
+        view(Local(lab), PageQuery({}, before=before))
 
 
 def test_pages_of_a_search_follow_each_other_too(lab: Store) -> None:
@@ -157,28 +185,35 @@ def test_runs_that_were_all_normal_are_called_so(store: Store, record: Record) -
 
 def test_runs_that_were_perhaps_slow_are_counted_too(store: Store, slow: Explanation) -> None:
     crowd(store, 3)
-    explanation = replace(slow, verdict=Verdict.PERHAPS_SLOW)
-    explain = lambda _, wanted: {run.run_id: replace(explanation, run_id=run.run_id) for run in wanted}  # noqa: E731
-    assert (
-        view(Local(store, explain_runs=explain), PageQuery({})).sentence == "None of 3 runs was slow. 3 perhaps were."
-    )
+    judge(store, dict.fromkeys(["r0000", "r0001", "r0002"], replace(slow, verdict=Verdict.PERHAPS_SLOW)))
+    assert seen(store).sentence == "None of 3 runs was slow. 3 perhaps were."
 
 
 def test_runs_that_were_all_slow_are_called_so(store: Store, slow: Explanation) -> None:
     crowd(store, 3)
-    explain = lambda _, wanted: {run.run_id: replace(slow, run_id=run.run_id) for run in wanted}  # noqa: E731
-    shown = view(Local(store, explain_runs=explain), PageQuery({}))
-    assert shown.sentence == "All 3 runs were slow; the largest cause was CPU contention, 12.0 s lost."
-    part = view(Local(store, explain_runs=explain), PageQuery({"limit": "2"}))
-    assert part.sentence.startswith("All 2 runs shown were slow")
+    judge(store, dict.fromkeys(["r0000", "r0001", "r0002"], slow))
+    assert seen(store).sentence == "All 3 runs were slow; the largest cause was CPU contention, 15.0 s lost."
+    assert seen(store, limit="2").sentence == seen(store).sentence
+    searched = seen(store, q="r000", limit="2")
+    assert searched.sentence.startswith("All 2 runs shown were slow")
 
 
 def test_what_no_counter_explains_is_not_blamed_on_a_cause(store: Store, slow: Explanation) -> None:
     crowd(store, 3)
-    unexplained = replace(slow, unexplained=Interval(60.0, 50.0, 70.0))
-    explain = lambda _, wanted: {run.run_id: replace(unexplained, run_id=run.run_id) for run in wanted}  # noqa: E731
-    shown = view(Local(store, explain_runs=explain), PageQuery({}))
-    assert shown.sentence == "All 3 runs were slow; most of the time lost, 3 min 0 s, is unexplained."
+    unknown = replace(slow, cause=None, excess=Interval(60.0, 50.0, 70.0))
+    judge(store, {"r0000": slow, "r0001": unknown, "r0002": slow})
+    assert seen(store).sentence == "All 3 runs were slow; most of the time lost, 60.0 s, is unexplained."
+
+
+def judge(store: Store, explanations: Mapping[str, Explanation]) -> None:
+    """Store explanations as if they had been computed."""
+    for run_id, explanation in explanations.items():
+        made = StoredFeatures(RunVerdict(run_id), 1, FORM, None, 0)
+        text = json.dumps(asdict(replace(explanation, run_id=run_id)))
+        verdict = verdict_of(replace(explanation, run_id=run_id))
+        with store.catalog.write() as session:
+            session.verdicts.put_features([made], {run_id: []})
+            session.verdicts.put_verdict(verdict, text, revision=(1, 0), allowed=0)
 
 
 def crowd(store: Store, size: int) -> None:

@@ -24,6 +24,7 @@ PREFIX = "/node/gpu07/8000"
 TOKEN = "0123456789abcdef"  # behind a prefix everybody needs one
 FIGURES = {"/runs": 1, "/runs/r3": 4, "/runs/r4": 4, "/runs/live": 3, "/variability": 3, "/runs/nope": 0}
 FIGURES |= {"/stragglers": 1, "/regressions": 0, "/counters": 0, "/interference": 0, "/checks": 1, "/models": 0}
+FIGURES |= {"/sql?query=select+*+from+step&limit=30": 0, "/sql?query=select+nothing+from+runs": 0}
 ADDRESSES = tuple(FIGURES)
 Open = Callable[..., "Visit"]
 
@@ -144,6 +145,24 @@ def test_a_narrow_page_needs_no_sideways_scrolling(visit: Open, address: str) ->
     opened.is_drawn()
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= 360
     assert opened.page.evaluate("[...document.querySelectorAll('.main-svg')].every((svg) => svg.clientWidth <= 330)")
+
+
+def test_a_statement_is_typed_and_run_by_the_keyboard_and_its_address_carries_it(visit: Open) -> None:
+    opened = visit("/sql")
+    page = opened.page
+    page.get_by_label("One SELECT").fill("select count(*) as runs from runs\nwhere run_id = 'r3' -- &?#")
+    page.get_by_label("Rows at most").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#rows")
+    assert page.locator("#rows tbody td").all_inner_texts() == ["1"]
+    assert page.get_by_label("One SELECT").input_value().splitlines()[-1] == "where run_id = 'r3' -- &?#"
+    page.reload()
+    assert page.locator("#rows tbody td").all_inner_texts() == ["1"]
+    page.get_by_text("Best trial of each study").click()
+    page.wait_for_url("**/sql?query=*arg_min*")
+    assert page.locator("h1").inner_text().startswith("0 rows in")
+    assert opened.problems == []
 
 
 def test_figures_follow_the_theme_and_the_choice_is_kept(visit: Open) -> None:

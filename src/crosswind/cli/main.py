@@ -71,6 +71,7 @@ VERBS = (
     Verb("stragglers", "which ranks, devices, nodes and switches are slower than their peers, over all runs or in one"),
     Verb("regressions", "when workloads became slower or faster for good, and what changed just then"),
     Verb("shares", "samples for each rank so that ranks of unequal speed finish together"),
+    Verb("sql", "one SELECT over runs, steps, jobs, samples and trials: crosswind sql 'select ...'"),
     Verb("models", "trained models, their accuracy, and which one answers; promote, rollback, train"),
     Verb("tune", "find a good configuration in a handful of runs: crosswind tune exec STUDY -- CMD {parameter}"),
     Verb("lab", "train on hosts of this machine under known faults: run, faults, export, clean"),
@@ -78,6 +79,7 @@ VERBS = (
     Verb("audit", "who shared, exported, deleted or revealed what, and when"),
     Verb("reveal", "whose pseudonym it is; the audit keeps who asked"),
     Verb("serve", "serve pages and API"),
+    Verb("mcp", "a door for agents (MCP): explain, compare, predict, walltime, tune, stragglers, jobs, runs, sql"),
     Verb("token", "who may ask a server: create, list and revoke tokens, and links that log a browser in"),
     Verb("deploy", "the files that install the agent on nodes: settings, Slurm's prolog and epilog, a systemd unit"),
     Verb("doctor", "what works here, what does not, and how to get it"),
@@ -87,7 +89,7 @@ WITHOUT_STORE = ("run", "agent", "doctor", "lab", "demo", "deploy", "token", "co
 NEW_OBJECTS = 50_000  # after which Python searches for garbage, instead of 700: imports make many, but no garbage
 ASKING = (  # verbs that answer from the store or a server, after which nothing remains to be done
     *("nodes", "runs", "show", "jobs", "job", "explain", "compare", "counters", "interference", "predict", "walltime"),
-    *("remaining", "weather", "stragglers", "regressions", "shares", "tune"),
+    *("remaining", "weather", "stragglers", "regressions", "shares", "sql", "tune"),
 )
 WRONG_INPUT, BROKEN, TRY_LATER, INTERRUPTED = 2, 1, 75, 130
 
@@ -194,7 +196,7 @@ def take_incoming(settings: Settings) -> None:
 
 def _advice(verb: str | None, error: ModuleNotFoundError | OSError) -> str:
     if isinstance(error, ModuleNotFoundError):
-        extra = "lab" if verb == "lab" else "server"
+        extra = verb if verb in ("lab", "mcp") else "server"
         return f"{verb} needs {error.name}: pip install 'crosswind[{extra}]'"
     return f"{verb}: {error}"
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from types import TracebackType
 
     from crosswind.client.own_rows import LocalRows
+    from crosswind.client.sql import LocalSql
     from crosswind.data.schema.access import RowRule
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
     from crosswind.data.schema.answers.checks import SystemChecks
@@ -34,6 +35,7 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from crosswind.data.schema.answers.studies import Disturbance
     from crosswind.data.schema.answers.weather import Remaining, SystemWeather
     from crosswind.data.schema.carbon import CarbonIntensity
+    from crosswind.data.sql.process import SqlProcesses
     from crosswind.models.forecast.weather_service import WeatherService
     from crosswind.models.next_run.model import Batch
     from crosswind.models.next_run.predictor import RunPredictor
@@ -75,7 +77,7 @@ class Local:
 
     `compute` answers questions about the whole store and `explain_runs` explains runs: a server puts a cache there.
     Models are fitted again after `fresh_seconds` if more was stored. `intensity` is read where energy is predicted.
-    `notice` hears, in a sentence, of work that takes seconds.
+    `notice` hears, in a sentence, of work that takes seconds; a server keeps `sql_processes` ready.
     """
 
     store: Store
@@ -85,6 +87,7 @@ class Local:
     fresh_seconds: float = 0.0
     weather_fresh_seconds: float = 0.0
     notice: Callable[[str], None] = field(default=lambda _: None)
+    sql_processes: SqlProcesses | None = None
     origin: Local | None = None  # that has the fitted models, where this client is for somebody else
 
     @classmethod
@@ -156,6 +159,13 @@ class Local:
         from crosswind.client.own_rows import LocalRows
 
         return LocalRows.of_process(self.store)
+
+    @property
+    def sql(self) -> LocalSql:
+        """SQL over the rows that the store shows."""
+        from crosswind.client.sql import LocalSql
+
+        return LocalSql(self.store, *([self.sql_processes] if self.sql_processes else []))
 
     def runs(
         self,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # 70 ms that a verb does not need
     from types import TracebackType
 
     from crosswind.client.own_rows import OwnRows
+    from crosswind.client.sql import Sql
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
     from crosswind.data.schema.answers.checks import SystemChecks
     from crosswind.data.schema.answers.effects import CounterRanking, Interference
@@ -44,6 +45,11 @@ class Client(Protocol):
     @property
     def own(self) -> OwnRows:
         """The acts on rows that are one's own."""
+        ...
+
+    @property
+    def sql(self) -> Sql:
+        """SQL over the rows that may be seen."""
         ...
 
     def runs(

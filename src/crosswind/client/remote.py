@@ -18,6 +18,7 @@ from crosswind.data.schema.run import RunState
 if TYPE_CHECKING:
     from crosswind.client.own_rows import RemoteRows
     from crosswind.client.remote_studies import RemoteStudyService
+    from crosswind.client.sql import RemoteSql
 
 ROWS_MAX = 500  # of one part of a list
 PEERS_MAX = 10_000  # that a server lists at most
@@ -44,6 +45,13 @@ class Remote:
         from crosswind.client.own_rows import RemoteRows  # noqa: PLC0415 - as above
 
         return RemoteRows(self._server)
+
+    @property
+    def sql(self) -> RemoteSql:
+        """SQL over the rows that may be seen there."""
+        from crosswind.client.sql import RemoteSql  # noqa: PLC0415 - as above
+
+        return RemoteSql(self._server)
 
     def runs(
         self,

@@ -71,6 +71,10 @@ GET /studies
 GET /studies.json
 GET /models
 GET /models.json
+GET /sql
+GET /sql.json
+GET /v1/sql
+POST /v1/sql
 POST /v1/predictions
 POST /v1/predictions:batch
 POST /v1/walltime-advice

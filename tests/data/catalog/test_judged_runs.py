@@ -1,11 +1,13 @@
 """Verdicts are sorted, filtered, counted and paged by the database, the same way in both."""
 
 import pytest
-from tests.data.catalog.test_run_list import assert_served, plan_of
+from tests.data.catalog.test_run_list import assert_served, plans_of
 
 from crosswind.data.catalog.catalog import Catalog
+from crosswind.data.catalog.judged_runs import ORDERS, RunPlace
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.catalog.verdicts import StoredFeatures
+from crosswind.data.schema.access import RowRule
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.run_verdict import RunVerdict
 
@@ -31,43 +33,72 @@ def verdict_of(number: int, run_id: str) -> RunVerdict:
     return RunVerdict(run_id, verdict="slow" if number % 4 == 0 else "normal", excess_seconds=excess)
 
 
+def find(catalog: Catalog, *arguments: object, **named: object) -> list[RunPlace]:
+    with catalog.read() as session:
+        return session.judged_runs.find(*arguments, **named)
+
+
 def test_the_largest_excess_comes_first_and_the_unknown_last(judged: Catalog) -> None:
-    with judged.read() as session:
-        rows = session.judged_runs.find(limit=MANY)
-    valued = [row.excess_seconds for row in rows if row.excess_seconds is not None]
+    places = find(judged, by="-excess", limit=MANY)
+    valued = [place.value for place in places if place.value is not None]
     assert valued == sorted(valued, reverse=True)
-    assert [row.excess_seconds for row in rows] == valued + [None] * (MANY - len(valued))
+    assert [place.value for place in places] == valued + [None] * (MANY - len(valued))
     assert len(valued) == sum(bool(number % 5 and number % 3) for number in range(MANY))
 
 
-@pytest.mark.parametrize("by", ["verdict", "cause", "excess_seconds"])
+def test_a_run_in_progress_is_listed_too(judged: Catalog) -> None:
+    with judged.write() as session:
+        session.runs.merge(Run("live", "w0", "lab", RunState.RUNNING, started_ns=99))
+    for by in ("-started", "-excess", "cause", "seconds"):
+        assert "live" in [place.run_id for place in find(judged, by=by, limit=MANY + 1)]
+    assert find(judged, limit=1)[0].run_id == "live"
+
+
+@pytest.mark.parametrize("by", [sign + name for name in ORDERS for sign in ("", "-")])
 @pytest.mark.parametrize("wanted", [RunFilter(), RunFilter(workload="w1", state=RunState.COMPLETED)])
-def test_parts_join_without_gap_or_repeat(judged: Catalog, by: str, wanted: RunFilter) -> None:
-    seen: list[RunVerdict] = []
-    with judged.read() as session:
-        whole = session.judged_runs.find(wanted, by=by, limit=MANY)
-        while part := session.judged_runs.find(wanted, by=by, after=place(seen, by), limit=7):
-            seen += part
+@pytest.mark.parametrize("verdicts", [(), ("slow",)])
+def test_parts_join_without_gap_or_repeat(
+    judged: Catalog, by: str, wanted: RunFilter, verdicts: tuple[str, ...]
+) -> None:
+    seen: list[RunPlace] = []
+    whole = find(judged, wanted, verdicts, by=by, limit=MANY)
+    while part := find(judged, wanted, verdicts, by=by, after=seen[-1] if seen else None, limit=7):
+        seen += part
     assert seen == whole
-    assert len(whole) == (MANY if wanted.workload is None else MANY // 2)
-
-
-def place(seen: list[RunVerdict], by: str) -> tuple[str | float | None, str] | None:
-    return (getattr(seen[-1], by), seen[-1].run_id) if seen else None
+    assert len(whole) == len({place.run_id for place in whole})
+    if not verdicts:
+        assert len(whole) == (MANY if wanted.workload is None else MANY // 2)
+    values = [place.value for place in whole if place.value is not None]
+    assert values == sorted(values, reverse=by.startswith("-"))
 
 
 def test_verdicts_are_counted_and_filtered(judged: Catalog) -> None:
     with judged.read() as session:
         counts = session.judged_runs.counts()
-        slow = session.judged_runs.find(verdicts=["slow"], limit=MANY)
         of_one = session.judged_runs.counts(RunFilter(workload="w1"))
-    assert counts == {"slow": 12, "normal": 36, None: 12}
-    assert {row.verdict for row in slow} == {"slow"}
-    assert len(slow) == counts["slow"]
-    assert sum(of_one.values()) == MANY // 2
+        excess = {row.run_id: row for row in session.verdicts.get([f"r{number:02}" for number in range(MANY)]).values()}
+    assert {one.verdict: one.runs for one in counts if one.runs} == {"slow": 12, "normal": 36, None: 12}
+    assert sum(one.runs for one in of_one) == MANY // 2
+    slow = find(judged, verdicts=["slow"], limit=MANY)
+    assert len(slow) == 12
+    assert {excess[place.run_id].verdict for place in slow} == {"slow"}
+    lost = sum(excess[place.run_id].excess_seconds or 0.0 for place in slow)
+    assert sum(one.excess_seconds for one in counts if one.verdict == "slow") == pytest.approx(lost)
 
 
-def test_the_first_part_is_served_by_an_index(judged: Catalog) -> None:
-    plan = plan_of(judged, lambda session: session.judged_runs.find(limit=5))
-    assert "ix_run_verdicts_excess_seconds_run_id" in plan
-    assert_served(plan)
+def test_whoever_may_see_some_runs_has_these_sorted_and_counted(judged: Catalog) -> None:
+    with judged.write() as session:
+        session.runs.merge(Run("anns", "w0", "lab", RunState.COMPLETED, started_ns=5, user="ann"))
+    seen = judged.seen_by(RowRule(users=frozenset({"ann"})))
+    assert [place.run_id for place in find(seen, by="-excess", limit=MANY)] == ["anns"]
+    with seen.read() as session:
+        assert [(one.verdict, one.runs) for one in session.judged_runs.counts()] == [(None, 1)]
+
+
+@pytest.mark.parametrize(
+    ("by", "index"), [("-excess", "excess_seconds"), ("cause", "cause"), ("-started", "listed_ns")]
+)
+def test_the_first_part_is_served_by_an_index(judged: Catalog, by: str, index: str) -> None:
+    first, *_ = plans_of(judged, lambda session: session.judged_runs.find(by=by, limit=5))
+    assert index in first
+    assert_served(first)

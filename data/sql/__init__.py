@@ -1,0 +1,1 @@
+"""SQL of users: a statement runs in a process of its own, over rows that were cut for whoever asks."""
