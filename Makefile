@@ -19,6 +19,7 @@ check: $(INSTALLED)  ## what CI checks before it runs the tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/client/typed_use.py
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tests/words.py api benchmarks dashboards data ingest models src tests
 
@@ -74,9 +75,9 @@ debian:
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
 	else echo "Some tests will skip: install" $$missing "(apt-get install --no-install-recommends ...)"; fi
 
-# Programs that only npm has: a linter of the API's description, and a checker of accessibility.
+# Programs that only npm has: a certified OpenID Connect provider, a linter of the API's description, a checker of accessibility.
 NODE := .node
-NODE_PACKAGES := @stoplight/spectral-cli@6.16.3 axe-core@4.14.1
+NODE_PACKAGES := oidc-provider@8.8.1 @stoplight/spectral-cli@6.16.3 axe-core@4.14.1
 node:
 	@npm install --prefix $(NODE) --no-save --no-audit --no-fund --ignore-scripts --loglevel=error $(NODE_PACKAGES) >/dev/null \
 	  || echo "Some tests will skip: npm did not install" $(NODE_PACKAGES)

@@ -1,23 +1,27 @@
 """Checks of a request's host, origin and caller, before anything of its body is read."""
 
 import logging
+import math
 from urllib.parse import quote
 
+from anyio import CapacityLimiter, sleep
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from crosswind.api.access.caller import PRINCIPAL, TOKEN_ID, Callers, UnauthorizedError
+from crosswind.api.access.attempts import TOKENS_FREE, TOKENS_MAX, Attempts, place_of
+from crosswind.api.access.caller import PRINCIPAL, TOKEN_ID, BadTokenError, Callers, UnauthorizedError
 from crosswind.api.access.scopes import Needs
 from crosswind.api.cross_site import CrossSite
 from crosswind.api.paging import CALLER_MARK
 from crosswind.api.prefix import inner_path
-from crosswind.api.problems import FORBIDDEN, OUT_OF_SCOPE, UNAUTHORIZED, UNAVAILABLE, problem
+from crosswind.api.problems import FORBIDDEN, LOGINS, OUT_OF_SCOPE, UNAUTHORIZED, UNAVAILABLE, problem
 from crosswind.api.settings import ServerSettings
 from crosswind.data.catalog.database import NO_ANSWER
 
 CHALLENGE = 'Bearer realm="crosswind", Basic realm="crosswind"'
 LOGIN = "login"
+HELD_MAX = 100  # refusals that are held back at once
 log = logging.getLogger("crosswind.api")
 
 
@@ -30,6 +34,8 @@ class Authentication:
         self._callers = callers
         self._needs = needs
         self._cross_site = CrossSite(settings)
+        self._attempts = Attempts(noun="token", failures_max=TOKENS_MAX, free=TOKENS_FREE)
+        self._held = CapacityLimiter(HELD_MAX)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with its caller in its state, or answer with a problem."""
@@ -39,14 +45,20 @@ class Authentication:
             await self.app(scope, receive, send)
 
     async def _refusal(self, scope: Scope) -> Response | None:
-        root_path, headers = scope.get("root_path", ""), Headers(scope=scope)
+        headers = Headers(scope=scope)
         if reason := self._cross_site.refusal(scope["method"], headers):
-            return problem(FORBIDDEN, reason, root_path=root_path)
+            return problem(FORBIDDEN, reason, root_path=scope.get("root_path", ""))
+        return await self._refusal_of_caller(scope, headers)
+
+    async def _refusal_of_caller(self, scope: Scope, headers: Headers) -> Response | None:
+        root_path = scope.get("root_path", "")
         need = self._needs.of(scope["method"], inner_path(scope["path"], root_path))
         if need is None:
             return None
         try:
             caller = await self._callers.caller_of(scope)
+        except BadTokenError as error:
+            return await self._failed(scope, headers, str(error))
         except UnauthorizedError as error:
             return _unauthorized(scope, headers, str(error))
         except NO_ANSWER as error:
@@ -58,6 +70,21 @@ class Authentication:
         scope.setdefault("state", {}).update({PRINCIPAL: caller.principal, TOKEN_ID: caller.token_id})
         CALLER_MARK.set(caller.principal.mark)
         return None
+
+    async def _failed(self, scope: Scope, headers: Headers, reason: str) -> Response:
+        """Return the refusal of a token that does not hold: later each time, and after many of one place another one.
+
+        Tokens that hold are not affected, as a proxy's address is that of many.
+        """
+        place = place_of(scope)
+        if wait := math.ceil(self._attempts.wait_seconds(place)):
+            detail = f"too many tokens from {place} failed; of this one: {reason}"
+            return problem(LOGINS, detail, root_path=scope.get("root_path", ""), headers={"Retry-After": str(wait)})
+        delay = self._attempts.fail(place, reason)
+        if delay and self._held.available_tokens > 0:
+            async with self._held:
+                await sleep(delay)
+        return _unauthorized(scope, headers, reason)
 
 
 def _unauthorized(scope: Scope, headers: Headers, detail: str) -> Response:

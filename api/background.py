@@ -20,7 +20,7 @@ _log = logging.getLogger("crosswind.background")
 
 def background(
     runner: Runner, *, pause_seconds: float = PAUSE_SECONDS, look_seconds: float = LOOK_SECONDS
-) -> AbstractContextManager[None]:
+) -> AbstractContextManager[Ending]:
     """Train models within the context; at its end an unfinished training is given back for the next server."""
     worker = _Worker(runner, look_seconds)
     return thread_beside(

@@ -8,7 +8,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from crosswind.api.answer_cache import key_of_question
 from crosswind.api.workers import AT_ONCE
-from crosswind.client.local import Compute
+from crosswind.client.compute import Compute
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.store.store import Store
 

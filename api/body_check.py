@@ -83,7 +83,7 @@ class BodyCheck:
         if refusal:
             await _refuse(refusal, scope, receive, send)
         else:
-            await self.app(scope, _Replay(content, receive), send)
+            await self.app(scope, Replay(content, receive), send)
 
 
 async def _refuse(refusal: tuple[Kind, str], scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,7 +107,7 @@ def _broken(check: Check, content: bytes) -> Refusal:
     return None
 
 
-class _Replay:
+class Replay:
     """Receives a body that was already read, then the next messages of the client."""
 
     def __init__(self, body: bytes, receive: Receive) -> None:
@@ -115,6 +115,7 @@ class _Replay:
         self._receive = receive
 
     async def __call__(self) -> Message:
+        """Return the body, and later what the client sends."""
         if self._body is None:
             return await self._receive()
         body, self._body = self._body, None

@@ -28,7 +28,7 @@ def housekeeping(
     pause_seconds: float = PAUSE_SECONDS,
     *,
     audit_days: int = AUDIT_KEPT_DAYS,
-) -> AbstractContextManager[None]:
+) -> AbstractContextManager[Ending]:
     """Take in, compact and note uses within the context; at its end a compaction stops after the day in progress."""
 
     def work(ending: Ending) -> None:
@@ -55,10 +55,11 @@ def _keep(store: Store, chores: Sequence[Chore], pause_seconds: float, ending: E
 
 
 def _settle(store: Store, audit_days: int) -> list[str]:
-    """Note whose the runs of jobs are, and forget old entries of the audit trail. Return problems: none."""
+    """Note whose the runs of jobs are, and forget old events and entries of the audit trail. Return problems: none."""
     settle_owners(store)
     with store.catalog.write() as session:
         session.audit.forget(time.time_ns(), audit_days)
+        session.events.forget(time.time_ns())
     return []
 
 

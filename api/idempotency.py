@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Request
 from pydantic import StringConstraints
+from starlette.types import Scope
 
 from crosswind.api.dependencies import PrincipalOf
 from crosswind.data.schema.request_key import RequestKey
@@ -21,8 +22,12 @@ async def request_key(
     """
     if idempotency_key is None:
         return None
-    digest = hashlib.sha256(f"{request.method} {request.url.path}\n".encode() + await request.body())
-    return RequestKey(idempotency_key, digest.hexdigest(), principal.mark)
+    return RequestKey(idempotency_key, fingerprint(request.scope, await request.body()), principal.mark)
+
+
+def fingerprint(scope: Scope, body: bytes) -> str:
+    """Return a hash of what a request asks for."""
+    return hashlib.sha256(f"{scope['method']} {scope['path']}\n".encode() + body).hexdigest()
 
 
 RequestKeyOf = Annotated[RequestKey | None, Depends(request_key)]

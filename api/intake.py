@@ -66,7 +66,7 @@ class Intake:
     def __init__(self, store: Store, settings: ServerSettings) -> None:
         self._store = store
         self._settings = settings
-        self._workers = CapacityLimiter(WORKERS)
+        self.places = CapacityLimiter(WORKERS)
         self._large = Lock()
         self._gathering = Gathering(self._take_together, TOGETHER)
 
@@ -90,7 +90,7 @@ class Intake:
             received = await self._gathering.result(_Sent(body, coding, name, batch_id))
             if received is not None:
                 return received
-        return await run_sync(self._take, body, coding, name, batch_id, limiter=self._workers)
+        return await run_sync(self._take, body, coding, name, batch_id, limiter=self.places)
 
     async def _take_together(self, sent: Sequence[_Sent]) -> Sequence[Received | None]:
         """Store what can be stored together; None for what is to be stored by itself, and for whom comes twice."""

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from crosswind.api.quota import QuotaError
+from crosswind.api.telemetry import route_of
 from crosswind.data.catalog.database import NO_ANSWER, DamagedCatalogError
 from crosswind.data.schema.errors import (
     ConflictError,
@@ -54,6 +55,11 @@ METHOD = Kind("method-not-allowed", 405, "Method not allowed", "Use a method tha
 LOGINS = Kind("too-many-logins", 429, "Too many failed logins", "Wait as long as Retry-After says.")
 SLOW = Kind("too-slow", 408, "The request took too long to arrive", "Send it again, over a faster connection.", 5)
 CONFLICT = Kind("conflict", 409, "Conflict with what is stored", "Read the present state, then decide again.")
+IN_PROGRESS = Kind(
+    *("in-progress", 409, "The same request is in progress"),
+    "Send it again with the same Idempotency-Key: the answer is then the first one's.",
+    1,
+)
 QUOTA = Kind("quota", 429, "A day's quota is used up", "Send the rest once Retry-After is over.")
 TOO_LARGE = Kind("too-large", 413, "The request is too large", "Send less at once.")
 ADDRESS = Kind("address-too-long", 414, "The address is too long", "Send a shorter path and query.")
@@ -67,7 +73,7 @@ INTERNAL = Kind("internal", 500, "The server failed", "Look for the reference in
 UNAVAILABLE = Kind("unavailable", 503, "Temporarily unavailable", "Try again; nothing was changed.", 5)
 BUSY = Kind("busy", 503, "The server is busy", "Try again; nothing was changed.", 2)
 KINDS = (
-    *(MALFORMED, UNAUTHORIZED, FORBIDDEN, OUT_OF_SCOPE, NOT_FOUND, METHOD, LOGINS, SLOW, CONFLICT, QUOTA),
+    *(MALFORMED, UNAUTHORIZED, FORBIDDEN, OUT_OF_SCOPE, NOT_FOUND, METHOD, LOGINS, SLOW, CONFLICT, IN_PROGRESS, QUOTA),
     *(TOO_LARGE, ADDRESS, MEDIA_TYPE, INVALID, TOO_MANY, HEAD, INTERNAL, UNAVAILABLE, BUSY),
 )
 # Without MalformedError: body_check.py parses requests, so a route meets a malformed file of the store, whose name is
@@ -175,7 +181,7 @@ def _first(kinds: Iterable[Kind], status: int) -> Kind:
 
 
 def _no_database(request: Request, error: Exception) -> Response:
-    log.error("the catalog does not answer %s %r", request.method, request.url.path, exc_info=error)
+    log.error("the catalog does not answer %s %s", request.method, route_of(request.scope), exc_info=error)
     return problem(UNAVAILABLE, "the catalog does not answer", root_path=_root_path(request))
 
 

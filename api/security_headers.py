@@ -1,13 +1,13 @@
-"""Handling of every answer on its way out: security headers, validators, and unexpected errors."""
+"""Handling of every answer on its way out: security headers, and unexpected errors."""
 
-import hashlib
 import logging
 from collections.abc import Iterable
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from crosswind.api.observe.correlation import current
 from crosswind.api.problems import INTERNAL, problem
+from crosswind.api.telemetry import route_of
 from crosswind.data.schema.run import new_ulid
 
 log = logging.getLogger("crosswind.api")
@@ -88,61 +88,11 @@ class FailureHandler:
         try:
             await self.app(scope, receive, watch)
         except Exception:
-            reference = new_ulid()
-            log.exception("%s %r failed, reference %s", scope.get("method"), scope.get("path"), reference)
+            request = current()
+            reference = new_ulid() if request is None else request.request_id
+            log.exception("%s %s failed, reference %s", scope.get("method"), route_of(scope), reference)
             if has_started or scope["type"] != "http":
                 raise
             detail = f"the server's log has details under {reference}"
             answer = problem(INTERNAL, detail, root_path=scope.get("root_path", ""), further={"reference": reference})
             await answer(scope, receive, send)
-
-
-class Validators:
-    """Adds a weak ETag to JSON answers to GET, and answers 304 to clients that have that content already."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
-        if scope["type"] == "http" and scope["method"] == "GET":
-            await self.app(scope, receive, _Tagging(send, Headers(scope=scope).get("if-none-match", "")))
-        else:
-            await self.app(scope, receive, send)
-
-
-class _Tagging:
-    """Buffers a JSON answer until it is complete, then tags it; passes every other answer on."""
-
-    def __init__(self, send: Send, etags: str) -> None:
-        self._send = send
-        self._etags = {tag.strip().removeprefix("W/") for tag in etags.split(",")} - {""}
-        self._start: Message | None = None
-        self._body = bytearray()
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start" and _is_json(message):
-            self._start = message
-        elif self._start is None:
-            await self._send(message)
-        else:
-            self._body += message.get("body", b"")
-            if not message.get("more_body"):
-                await self._finish(self._start)
-
-    async def _finish(self, start: Message) -> None:
-        tag = f'"{hashlib.sha256(self._body).hexdigest()[:32]}"'
-        headers = MutableHeaders(scope=start)
-        headers["ETag"] = f"W/{tag}"
-        body = bytes(self._body)
-        if self._etags & {tag, "*"}:
-            start["status"], body = 304, b""
-            del headers["content-length"], headers["content-type"]
-        await self._send(start)
-        await self._send({"type": "http.response.body", "body": body})
-
-
-def _is_json(start: Message) -> bool:
-    return start["status"] == 200 and Headers(raw=start["headers"]).get("content-type", "").startswith(
-        "application/json"
-    )

@@ -98,8 +98,9 @@ def _check_coding(coding: str, supported: tuple[str, ...]) -> None:
 
 async def series_intake_of(request: Request) -> SeriesIntake:
     """Return the intake of this application."""
-    if not asking(request).write_rule.changes_all:
-        raise ForbiddenError("series are of nodes, not of one user: expected a token that is bound to nobody")
+    rule = asking(request).write_rule
+    if not rule.changes_all or rule.nodes:
+        raise ForbiddenError("series are of nodes, not of one user or node: expected a token that is bound to nobody")
     intake: SeriesIntake = request.app.state.series_intake
     return intake
 

@@ -3,13 +3,15 @@
 import asyncio
 import errno
 import gc
+import logging
 import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import cast
@@ -22,13 +24,17 @@ from crosswind.api.background import background
 from crosswind.api.edge.connection import Connection
 from crosswind.api.edge.edge import Edge
 from crosswind.api.housekeeping import housekeeping
+from crosswind.api.live.deliveries import delivering
+from crosswind.api.live.feed import Feed
+from crosswind.api.observe.traces import Traces, wants_traces
 from crosswind.api.settings import ServerSettings
+from crosswind.api.state.observed import Observed
 from crosswind.api.verdict_upkeep import verdict_upkeep
 from crosswind.api.workers import prompt_threads
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.store.store import Store
 
-GRACE_SECONDS = 5
+GRACE_SECONDS = 1  # for connections, once requests have been answered or had their time: edge.ENDING_SECONDS
 
 
 def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[[str], None] | None = None) -> None:
@@ -36,24 +42,34 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
 
     Raises: UnavailableError when the port is taken or the address is not this machine's.
     """
+    traces = Traces(version("crosswind")) if wants_traces() else None
     with listen(settings) as listening:
-        app = create_app(store, settings)
-        server = server_of(app)
+        if traces is not None:
+            traces.watch(store)
+        app = create_app(store, settings, traces=traces)
+        server, observed = server_of(app), Observed.of(app)
+        logging.getLogger().addHandler(observed.errors)
         with _signals_end(server):
             if ready:
                 ready(url_of(listening, settings))
             gc.freeze()  # scanning the loaded modules again and again took a fifth of the time
             try:
                 tidying = housekeeping(store, app.state.tokens.note_uses, audit_days=settings.audit_days)
-                with prompt_threads(), tidying, background(app.state.runner), verdict_upkeep(store):
+                sending = delivering(store, settings.webhook_networks, app.state.callers.still_holds)
+                with prompt_threads(), ExitStack() as threads:
+                    beside = (tidying, background(app.state.runner), verdict_upkeep(store), sending)
+                    observed.beats = tuple(map(threads.enter_context, beside))
                     server.run(sockets=[listening])
             finally:
+                logging.getLogger().removeHandler(observed.errors)
                 gc.unfreeze()
+                if traces is not None:
+                    traces.end()
                 if settings.uds is not None:
                     settings.uds.unlink(missing_ok=True)
 
 
-def server_of(app: FastAPI) -> uvicorn.Server:
+def server_of(app: FastAPI) -> "Server":
     """Return the server of an application, for sockets that are passed to its `run`."""
     edge: Edge = app.state.edge
     config = uvicorn.Config(
@@ -61,14 +77,45 @@ def server_of(app: FastAPI) -> uvicorn.Server:
         http=cast(type[asyncio.Protocol], partial(Connection, edge=edge)),
         ws="none",
         access_log=False,  # /metrics counts requests; the log keeps what went wrong here, and not what clients send
-        log_level="error",
+        log_config=None,  # the same lines as all others: observe/logs.py
         server_header=False,
         proxy_headers=False,
         callback_notify=edge.sweep,
         timeout_notify=0,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    return uvicorn.Server(config)
+    return Server(config, edge, app.state.feed)
+
+
+class Server(uvicorn.Server):
+    """A server that goes on answering that it stops, until the requests in progress are answered.
+
+    Streams of events are ended, as they would not end by themselves.
+    """
+
+    def __init__(self, config: uvicorn.Config, edge: Edge, feed: Feed) -> None:
+        super().__init__(config)
+        self._edge = edge
+        self._feed = feed
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop; at a second signal at once."""
+        if self._edge.is_ending:
+            super().handle_exit(sig, frame)
+        else:
+            self._edge.end()
+            self._captured_signals.append(sig)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return whether to stop; called ten times a second."""
+        if self._edge.is_ending:
+            self._feed.end()
+        return await super().on_tick(counter) or self._edge.has_ended
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop."""
+        self._feed.end()
+        await super().shutdown(sockets)
 
 
 @contextmanager

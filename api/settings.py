@@ -2,10 +2,12 @@
 
 import ipaddress
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from crosswind.api.edge.limits import Limits
+from crosswind.api.oidc_settings import OidcSettings
 from crosswind.data.schema.access import AUDIT_KEPT_DAYS
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import InvalidInputError
@@ -22,8 +24,8 @@ class ServerSettings:
     address the server, besides those of the loopback interface; without any, a server that listens elsewhere takes
     every name. With `uds`, a path, it listens on that Unix socket alone, which only its owner may open unless
     `uds_mode` opens it to others. With `require_token`, also the server's own user needs a token. `trusted_proxy` is
-    the proxy whose `user_header` names who asks: ADDRESS, ADDRESS@USER or unix@USER. `intensity` turns energy into
-    carbon.
+    the proxy whose `user_header` names who asks: ADDRESS, ADDRESS@USER or unix@USER. `oidc` is where people log in.
+    `intensity` turns energy into carbon.
     """
 
     host: str = "127.0.0.1"
@@ -43,7 +45,9 @@ class ServerSettings:
     intensity: CarbonIntensity | None = None
     audit_days: int = AUDIT_KEPT_DAYS  # after which entries of the audit trail are forgotten
     quota_bytes: int | None = None  # that the tokens of one user may send in a day; None for no limit
+    oidc: OidcSettings | None = None
     limits: Limits = field(default_factory=Limits)
+    webhook_networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()  # allowed besides public addresses
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
@@ -58,6 +62,10 @@ class ServerSettings:
             raise InvalidInputError(f"user header {self.user_header!r:.80}: expected the name of a header field")
         if not self.uds_mode & 0o600 == 0o600 or self.uds_mode > 0o777:
             raise InvalidInputError(f"mode {self.uds_mode:o} of the socket: expected such as 600, 660 or 666")
+        if self.oidc is not None and not self.oidc.server_url.rstrip("/").endswith(self.root_path):
+            raise InvalidInputError(
+                f"server_url {self.oidc.server_url!r:.99}: expected it to end with {self.root_path}"
+            )
         if self.token is None and not self.is_loopback:
             raise InvalidInputError(
                 f"host {self.host!r} can be reached from other machines: set a token (CROSSWIND_TOKEN), "
@@ -88,6 +96,14 @@ class ServerSettings:
         if self.hosts or self.is_loopback:
             return LOOPBACK_NAMES | {name.lower() for name in self.hosts}
         return None
+
+
+def networks_of(words: Iterable[str]) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    """Return the networks that words such as 10.1.0.0/16 name. Raises: InvalidInputError."""
+    try:
+        return tuple(map(ipaddress.ip_network, words))
+    except ValueError as error:
+        raise InvalidInputError(f"webhook network: {error}, expected a form such as 10.1.0.0/16") from error
 
 
 def is_token(text: str) -> bool:

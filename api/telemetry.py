@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 BOUNDS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+STREAM = b"text/event-stream"
 UNMATCHED = "unmatched"  # every path that is no route, so that callers cannot create series
 
 
@@ -49,6 +50,14 @@ class RequestCounts:
             self._buckets[route][bisect_left(BOUNDS_SECONDS, seconds)] += 1
             self._seconds[route] += seconds
 
+    def by_status(self) -> dict[str, int]:
+        """Return how many requests were answered with each status."""
+        with self._lock:
+            sums: Counter[str] = Counter()
+            for (_, _, status), count in self._requests.items():
+                sums[str(status)] += count
+        return dict(sorted(sums.items()))
+
     def families(self) -> list[Family]:
         """Return the counts as metrics."""
         with self._lock:
@@ -83,20 +92,28 @@ class Telemetry:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        status = 500
+        status, stream_seconds = 500, None
         began = time.perf_counter()
 
         async def watch(message: Message) -> None:
-            nonlocal status
+            nonlocal status, stream_seconds
             if message["type"] == "http.response.start":
                 status = message["status"]
+                if any(value.startswith(STREAM) for name, value in message["headers"] if name == b"content-type"):
+                    stream_seconds = time.perf_counter() - began  # it was answered then, however long it goes on
             await send(message)
 
         try:
             await self.app(scope, receive, watch)
         finally:
-            route = str(getattr(scope.get("route"), "path", UNMATCHED))
-            self.counts.count(route, scope["method"], status, seconds=time.perf_counter() - began)
+            self.counts.count(
+                route_of(scope), scope["method"], status, seconds=stream_seconds or time.perf_counter() - began
+            )
+
+
+def route_of(scope: Scope) -> str:
+    """Return the pattern of the route that answered a request."""
+    return str(getattr(scope.get("route"), "path", UNMATCHED))
 
 
 def exposition(families: Iterable[Family]) -> str:

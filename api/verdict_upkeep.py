@@ -16,7 +16,7 @@ END_SECONDS = 10.0  # for the piece of work in progress: a thread that is cut of
 _log = logging.getLogger("crosswind.verdicts")
 
 
-def verdict_upkeep(store: Store, look_seconds: float = LOOK_SECONDS) -> AbstractContextManager[None]:
+def verdict_upkeep(store: Store, look_seconds: float = LOOK_SECONDS) -> AbstractContextManager[Ending]:
     """Compute verdicts within the context; at its end what is due is left to the next server."""
     return thread_beside(lambda ending: _keep(store, look_seconds, ending), "verdicts", end_seconds=END_SECONDS)
 

@@ -54,10 +54,24 @@ def plain_json(value: object) -> Response:
 
     For frequent answers; a number that is missing, infinite or not a number is null, as in views.
     """
-    return Response(msgspec.json.encode(value, enc_hook=_listed), media_type="application/json")
+    return Response(as_json(value), media_type="application/json")
 
 
-def _listed(value: Any) -> Any:
+def as_json(value: object) -> bytes:
+    """Return plain values, dataclasses, views and arrays in JSON; not a number is null."""
+    return msgspec.json.encode(value, enc_hook=_plain)
+
+
+def as_plain(value: object) -> Any:
+    """Return the same as values that JSON has."""
+    return msgspec.to_builtins(value, enc_hook=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    if isinstance(value, Mapping):
+        return dict(value)
     if hasattr(value, "tolist"):  # an array, or a number of one
         return value.tolist()
     raise TypeError(f"{type(value).__name__} has no JSON")

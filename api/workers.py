@@ -2,12 +2,12 @@
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crosswind.api.access.caller import PRINCIPAL
 from crosswind.api.prefix import inner_path
@@ -25,15 +25,27 @@ CHEAP = (
     "/static/",
     "/openapi.json",
     "/docs",
+    "/status",
     "/v1/ingest/",
     "/v1/operations/",
+    "/v1/webhooks",
 )
 CHEAP_PATHS = frozenset(
-    {"/", "/login", "/logout", "/v1/runs", "/v1/predictions"}  # the last bounds itself: most of its answers are cached
+    (
+        *("/", "/login", "/login/oidc", "/login/oidc/callback", "/logout", "/v1/runs", "/v1/events"),
+        "/v1/predictions",  # it bounds itself: most of its answers are cached
+    )
 )
 STUDIES, ANSWERS, SQL = "/v1/studies", "answers", "sql"
 SQL_PATHS = frozenset({"/v1/sql", "/sql", "/sql.json"})
 SQL_AT_ONCE = 2  # statements, of two callers, each with a process of its own
+
+Places = Mapping[str, CapacityLimiter]
+
+
+def places_of(at_once: int = AT_ONCE) -> Places:
+    """Return the places of each kind of computation."""
+    return {STUDIES: CapacityLimiter(at_once), ANSWERS: CapacityLimiter(at_once), SQL: CapacityLimiter(SQL_AT_ONCE)}
 
 
 class Workers:
@@ -44,10 +56,11 @@ class Workers:
     client that leaves gives up its place.
     """
 
-    def __init__(self, app: ASGIApp, at_once: int = AT_ONCE, waiting_max: int = WAITING_MAX) -> None:
+    def __init__(
+        self, app: ASGIApp, at_once: int = AT_ONCE, waiting_max: int = WAITING_MAX, *, places: Places | None = None
+    ) -> None:
         self.app = app
-        self._limiters = {kind: CapacityLimiter(at_once) for kind in (STUDIES, ANSWERS)}
-        self._limiters[SQL] = CapacityLimiter(SQL_AT_ONCE)
+        self._limiters = places or places_of(at_once)
         self._of_callers: WeakValueDictionary[str, CapacityLimiter] = WeakValueDictionary()
         self._waiting_max = waiting_max
 
@@ -61,10 +74,8 @@ class Workers:
             detail = f"{self._waiting_max} requests wait to be computed"
             await problem(BUSY, detail, root_path=scope.get("root_path", ""))(scope, receive, send)
             return
-        async with AsyncExitStack() as held:
-            for turn in turns:
-                await held.enter_async_context(turn)
-            await self.app(scope, receive, send)
+        async with _Place(turns) as place:
+            await self.app(scope, receive, place.between_pieces(send))
 
     def _turns_of(self, scope: Scope) -> list[CapacityLimiter]:
         """Return the places that a request takes; a statement first that of its caller, who keeps nobody waiting."""
@@ -76,11 +87,58 @@ class Workers:
 
     def _limiter_of(self, scope: Scope) -> CapacityLimiter | None:
         path = inner_path(scope["path"], scope.get("root_path", ""))
-        if path in CHEAP_PATHS or path.startswith(CHEAP):
+        if path.startswith(CHEAP) or (path in CHEAP_PATHS and not wants_table(scope)):
             return None
         if path in SQL_PATHS:
             return self._limiters[SQL]
         return self._limiters[STUDIES if path.startswith(STUDIES) else ANSWERS]
+
+
+class _Place:
+    """A place among those who compute; it is free while a client takes in a piece of a long answer."""
+
+    def __init__(self, turns: Sequence[CapacityLimiter]) -> None:
+        self._turns = turns
+        self._held: list[CapacityLimiter] = []
+
+    async def __aenter__(self) -> "_Place":
+        await self._enter()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._leave()
+
+    def between_pieces(self, send: Send) -> Send:
+        """Return a `send` that gives up the place until a piece with more behind it is sent."""
+
+        async def send_piece(message: Message) -> None:
+            if not message.get("more_body"):
+                await send(message)
+                return
+            self._leave()
+            await send(message)
+            await self._enter()
+
+        return send_piece
+
+    async def _enter(self) -> None:
+        try:
+            for turn in self._turns:
+                await turn.acquire_on_behalf_of(self)
+                self._held.append(turn)
+        except BaseException:
+            self._leave()
+            raise
+
+    def _leave(self) -> None:
+        while self._held:
+            self._held.pop().release_on_behalf_of(self)
+
+
+def wants_table(scope: Scope) -> bool:
+    """Return whether a request may want thousands of rows: it names another format than JSON."""
+    accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    return any(word in text for text in (accept, scope["query_string"]) for word in (b"csv", b"arrow", b"text/*"))
 
 
 @contextmanager

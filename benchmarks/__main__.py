@@ -15,6 +15,7 @@ SPEED = (
     "probe",
     "gpu",
     "lake",
+    "series",
     "readers",
     "predict",
     "explain",

@@ -31,6 +31,7 @@ from crosswind.api.app import create_app
 from crosswind.api.dependencies import study_service_of
 from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
+from crosswind.client.http import Server
 from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
@@ -321,7 +322,7 @@ class _Served:
         self._process.wait()
 
     def service(self) -> StudyService:
-        return RemoteStudyService(f"http://127.0.0.1:{self._port}")
+        return RemoteStudyService(Server(f"http://127.0.0.1:{self._port}"))
 
     def kill(self) -> None:
         self._process.send_signal(signal.SIGKILL)

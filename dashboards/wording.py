@@ -174,3 +174,9 @@ def configuration_words(configuration: Mapping[str, Scalar]) -> str:
 
 def _short(value: Scalar) -> str:
     return f"{value:.3g}" if isinstance(value, float) else scalar(value)
+
+
+def size(amount: int) -> str:
+    """Return a number of bytes in the largest unit that is not more than it: `1.5 GiB`."""
+    power = max(0, min(4, (amount.bit_length() - 1) // 10))
+    return f"{amount / 1024**power:.4g} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"

@@ -13,7 +13,7 @@ from crosswind.api.access.token_cache import TokenCache
 from crosswind.api.peer import PEER, Peer
 from crosswind.api.settings import ServerSettings
 from crosswind.data.catalog.tokens import digest_of
-from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role, Scope, TokenUse
+from crosswind.data.schema.access import Principal, PrincipalKind, Role, Scope, TokenUse, owner
 from crosswind.data.schema.errors import ProjectError
 from crosswind.data.schema.login import login_name
 
@@ -37,6 +37,10 @@ class UnauthorizedError(ProjectError):
     """Nobody knows who makes this request."""
 
 
+class BadTokenError(UnauthorizedError):
+    """A token was given, and does not hold."""
+
+
 class Callers:
     """Says who makes a request to a server with these settings."""
 
@@ -49,7 +53,6 @@ class Callers:
         # Sessions that were begun with an earlier CROSSWIND_TOKEN bear another name, and end with it.
         name = f"{CONFIGURED}{(self._configured or '')[:DIGEST_SHOWN]}"
         self._configured_caller = Caller(Principal(PrincipalKind.SERVICE, name, Role.ADMIN, frozenset(Scope)))
-        self._owner = Caller(OWNER)
 
     async def caller_of(self, request: Request) -> Caller:
         """Return who makes this request. A token that is given must hold; then nothing else counts.
@@ -68,28 +71,30 @@ class Callers:
             return caller
         raise UnauthorizedError(NOBODY if given.session is None else "the session has ended: log in again")
 
+    def still_holds(self, principal: Principal) -> bool:
+        """Return whether a principal that brought no token of the catalog could still come."""
+        return not principal.name.startswith(CONFIGURED) or principal == self._configured_caller.principal
+
     async def caller_with(self, secret: str) -> Caller:
         """Return whom a program's token stands for. Raises: UnauthorizedError; what database.NO_ANSWER holds."""
         if self._configured and hmac.compare_digest(digest_of(secret), self._configured):
             return self._configured_caller
         token = await self._tokens.find(secret)
         if token is None or token.use is not TokenUse.PROGRAM:
-            raise UnauthorizedError("the token is unknown here")
+            raise BadTokenError("the token is unknown here")
         if refusal := token.refusal(time.time_ns()):
-            raise UnauthorizedError(refusal)
+            raise BadTokenError(refusal)
         return Caller(token.principal, token.token_id)
 
     async def _in_session(self, secret: str) -> Caller | None:
         token = await self._tokens.find(secret)
         if token is None or token.use is not TokenUse.SESSION or token.refusal(time.time_ns()):
             return None
-        principal = token.principal
-        is_stale = principal.name.startswith(CONFIGURED) and principal != self._configured_caller.principal
-        return None if is_stale else Caller(principal, token.token_id)
+        return Caller(token.principal, token.token_id) if self.still_holds(token.principal) else None
 
     def _by_kernel(self, peer: Peer) -> Caller | None:
         if peer.is_own_or_root:
-            return self._owner
+            return Caller(owner(peer.uid))
         if not peer.is_unix or peer.uid is None:
             return None
         return Caller(person(login_name(peer.uid)))

@@ -30,10 +30,12 @@ OPEN: Need | None = None
 READ, INGEST, TUNE, ADMIN = (Need(scope) for scope in Scope)
 READ_ALL = Need(Scope.READ, sees_all=True)
 STUDY, TRIAL = "/v1/studies/{study_id}", "/v1/studies/{study_id}/trials/{trial_id}"
+WEBHOOK_ACTS = ("delete", "enable", "test")
 NEEDS: Mapping[str, Need | None] = {
     **dict.fromkeys(("GET /healthz", "GET /problems/{name}", "GET /static/{name}"), OPEN),
-    **dict.fromkeys(("GET /login", "POST /login", "POST /logout"), OPEN),
+    **dict.fromkeys(("GET /login", "POST /login", "POST /logout", "GET /login/oidc", "GET /login/oidc/callback"), OPEN),
     "GET /metrics": READ_ALL,
+    **dict.fromkeys(("GET /status", "GET /status.json"), ADMIN),
     "GET /readyz": READ,
     **dict.fromkeys(("GET /openapi.json", "GET /docs", "GET /docs/examples/{name}"), READ),
     "GET /": READ,
@@ -51,6 +53,10 @@ NEEDS: Mapping[str, Need | None] = {
     **{f"GET /v1/jobs{path}": READ for path in ("", "/{job_id}", "/{job_id}/nodes")},
     **{f"GET /v1/{noun}": READ for noun in ("run-outcomes", "nodes", "weather", "counters", "interference")},
     **{f"GET /v1/{noun}": READ for noun in ("stragglers", "regressions", "checks", "operations/{operation_id}")},
+    **{f"GET /v1/{noun}": READ for noun in ("metrics", "series", "series/points", "systems", "systems/{system}")},
+    **{f"GET /v1/cohorts{path}": READ for path in ("", "/{cohort_id}", "/{cohort_id}/runs", "/{cohort_id}/comparison")},
+    **{f"POST /v1/cohorts{path}": TUNE for path in ("", "/{cohort_id}:share", "/{cohort_id}:delete")},
+    **{f"GET /v1/nodes/{{node}}{part}": READ for part in ("", "/history")},
     **{f"GET /v1/models{path}": READ for path in ("", "/{name}", "/{name}/versions/{version}")},
     **{f"POST /v1/models/{{name}}{act}": ADMIN for act in ("/versions/{version}:promote", ":rollback", ":train")},
     **{f"POST /v1/ingest/{kind}": INGEST for kind in ("batches", "prometheus", "otlp/v1/metrics")},
@@ -70,6 +76,9 @@ NEEDS: Mapping[str, Need | None] = {
     "GET /v1/runs/{run_id}/export": READ,
     **{f"POST /v1/runs/{{run_id}}:{act}": TUNE for act in ("share", "delete")},
     f"POST {STUDY}:share": TUNE,
+    "GET /v1/events": READ,
+    **{f"GET /v1/webhooks{path}": READ for path in ("", "/{webhook_id}", "/{webhook_id}/deliveries")},
+    **{f"POST /v1/webhooks{path}": TUNE for path in ("", *(f"/{{webhook_id}}:{act}" for act in WEBHOOK_ACTS))},
     **dict.fromkeys(("POST /v1/pseudonyms/{pseudonym}:reveal", "GET /v1/audit"), ADMIN),
 }
 

@@ -13,10 +13,12 @@ from starlette.types import ASGIApp
 from crosswind.api.edge.limits import Limits
 from crosswind.api.peer import Peer
 from crosswind.api.prefix import inner_path
-from crosswind.api.problems import BUSY, TOO_MANY, Kind, problem
+from crosswind.api.problems import BUSY, TOO_MANY, UNAVAILABLE, Kind, problem
 from crosswind.api.security_headers import HEADERS
 
 HEALTH = "/healthz"
+STOPPING = "the server stops; nothing was changed"
+ENDING_SECONDS = 5.0  # for requests in progress when it stops
 GUEST_SECONDS = 3.0  # for a request over a connection beyond the limits
 IPV6_PREFIX = 64  # bits that one customer has at least
 
@@ -56,6 +58,7 @@ class Edge:
         self.limits = limits
         self.refusals: Counter[str] = Counter()  # by kind
         self._root_path = root_path
+        self._ending_since: float | None = None
         self._clients: defaultdict[str, dict[OpenConnection, None]] = defaultdict(dict)  # in order of arrival
         self._guests: dict[OpenConnection, Kind] = {}
 
@@ -63,6 +66,16 @@ class Edge:
     def connection_count(self) -> int:
         """Return how many connections are open, without guests."""
         return sum(map(len, self._clients.values()))
+
+    @property
+    def guest_count(self) -> int:
+        """Return how many connections are open beyond the limits."""
+        return len(self._guests)
+
+    @property
+    def busiest_count(self) -> int:
+        """Return how many connections the client has that has most."""
+        return max(map(len, self._clients.values()), default=0)
 
     def admit(self, connection: OpenConnection) -> None:
         """Take in a new connection."""
@@ -83,13 +96,31 @@ class Edge:
             if not own:
                 del self._clients[connection.client_key]
 
+    def end(self) -> None:
+        """Refuse what comes from now on; requests in progress are answered."""
+        self._ending_since = time.monotonic()
+
+    @property
+    def is_ending(self) -> bool:
+        """Return whether new requests are refused, as the server stops."""
+        return self._ending_since is not None
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether the server may stop: no request is in progress, or they have had their time."""
+        if self._ending_since is None:
+            return False
+        is_over = time.monotonic() - self._ending_since >= ENDING_SECONDS
+        every = chain.from_iterable(self._clients.values())
+        return is_over or all(connection.is_idle for connection in every)
+
     def app_for(self, connection: OpenConnection, app: ASGIApp, path: str) -> ASGIApp:
         """Return what answers a request: the application, or to a guest a refusal."""
-        kind = self._guests.get(connection)
+        kind = UNAVAILABLE if self.is_ending else self._guests.get(connection)
         if kind is None or inner_path(path, self._root_path) == HEALTH:
             return app
         self.refusals[kind.name] += 1
-        return self.refusal(kind, kind.remedy)
+        return self.refusal(kind, STOPPING if self.is_ending else kind.remedy)
 
     def refusal(self, kind: Kind, detail: str) -> Response:
         """Return the last answer over a connection."""

@@ -21,6 +21,8 @@ class Limits:
     head_bytes: int = 32 * 1024  # address and header fields of a request
     headers: int = 100
     address_bytes: int = 8 * 1024
+    streams: int = 1000  # of events, of all callers
+    client_streams: int = 50  # of one caller
     pipelined: int = 16  # requests sent before the answer to the first
     head_seconds: int = 10  # from the first byte, or from the connection, to the end of the header fields
     idle_seconds: int = 10  # between two parts of a body, and before its rate counts

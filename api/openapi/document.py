@@ -8,10 +8,13 @@ from fastapi import FastAPI
 
 from crosswind.api.access.credentials import COOKIE
 from crosswind.api.access.scopes import NEEDS
+from crosswind.api.delivery.deprecation import DEPRECATED
+from crosswind.api.delivery.repeats import EXPECTED, HEADER, KEY, takes_key
 from crosswind.api.openapi.examples import add_examples
 from crosswind.api.openapi.operation import Operation, operations
-from crosswind.api.openapi.refusals import PROBLEM_SCHEMAS, add_refusals
+from crosswind.api.openapi.refusals import ALL_NEEDS, PROBLEM_SCHEMAS, add_refusals
 from crosswind.api.openapi.tags import TAGS
+from crosswind.api.tables.description import describe_lists
 
 TITLE_FACTS: Mapping[str, Any] = {
     "title": "Crosswind",
@@ -41,6 +44,12 @@ IF_NONE_MATCH = {
     "schema": {"type": "string"},
     "description": "The `ETag` of an answer that the client still has.",
 }
+IDEMPOTENCY_KEY = {
+    "name": HEADER,
+    "in": "header",
+    "schema": {"type": "string", "pattern": f"^{KEY.pattern}$"},
+    "description": f"A name of this request; sent again with it, it changes nothing again: {EXPECTED}.",
+}
 ETAG = {"description": "A name of this content.", "schema": {"type": "string"}}
 OF_FASTAPI = frozenset({"HTTPValidationError", "ValidationError"})  # schemas that no answer has here
 WORDS_OF_FASTAPI = frozenset({"Successful Response", "OK"})
@@ -61,6 +70,7 @@ def describe(app: FastAPI, root_path: str = "") -> None:
 
 
 def _complete(document: dict[str, Any], root_path: str) -> dict[str, Any]:
+    describe_lists(document)
     every = [*operations(document)]
     parts = document.setdefault("components", {})
     schemas = {name: schema for name, schema in parts.get("schemas", {}).items() if name not in OF_FASTAPI}
@@ -74,6 +84,8 @@ def _complete(document: dict[str, Any], root_path: str) -> dict[str, Any]:
         _name_scope(operation)
         _word_answers(operation, schemas)
         _name_validators(operation)
+        _name_key(operation)
+        _name_end(operation)
     add_examples(every, root_path)
     return document
 
@@ -103,3 +115,15 @@ def _name_validators(operation: Operation) -> None:
         answer.setdefault("headers", {})["ETag"] = ETAG
         operation.facts["responses"]["304"] = {"description": "The client still has this content."}
         operation.parameters.append({**IF_NONE_MATCH})
+
+
+def _name_key(operation: Operation) -> None:
+    """Requests that change something may be sent again."""
+    if operation.method == "POST" and takes_key(ALL_NEEDS, operation.path):
+        others = [one for one in operation.parameters if one["name"] != HEADER]
+        operation.facts["parameters"] = [*others, {**IDEMPOTENCY_KEY}]
+
+
+def _name_end(operation: Operation) -> None:
+    if operation.name in DEPRECATED:
+        operation.facts["deprecated"] = True

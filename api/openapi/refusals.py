@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from crosswind.api.access.scopes import NEEDS
+from crosswind.api.access.scopes import NEEDS, Needs
+from crosswind.api.delivery.repeats import takes_key
 from crosswind.api.openapi.operation import Operation
 from crosswind.api.problems import (
     ADDRESS,
@@ -12,6 +13,7 @@ from crosswind.api.problems import (
     CONFLICT,
     FORBIDDEN,
     HEAD,
+    IN_PROGRESS,
     INVALID,
     MALFORMED,
     MEDIA_TYPE,
@@ -37,6 +39,7 @@ CONFLICTS = frozenset(  # operations that what is stored may forbid
         "POST /v1/studies",
         *(f"POST {STUDY}:{act}" for act in ("rename", "delete")),
         f"POST {STUDY}/trials:enqueue",
+        "POST /v1/webhooks",  # of one who has as many as one may have
         "POST /v1/runs/{run_id}:delete",  # while the lake is compacted
         *(f"POST /v1/tokens{act}" for act in ("", ":link", ":job")),  # while the caller's own token is revoked
         *(f"POST {TRIAL}:{act}" for act in ("heartbeat", "report", "complete", "fail", "retry", "release", "define")),
@@ -44,8 +47,12 @@ CONFLICTS = frozenset(  # operations that what is stored may forbid
     }
 )
 NAMED_IN_QUESTIONS = frozenset(  # operations that name what may be missing, but not in their path
-    f"POST /v1/{question}" for question in ("predictions", "walltime-advice", "scaling-advice")
+    (
+        *(f"POST /v1/{question}" for question in ("predictions", "walltime-advice", "scaling-advice", "cohorts")),
+        *(f"GET /v1/series{form}" for form in ("", "/points")),
+    )
 )
+ALL_NEEDS = Needs()
 QUOTAS = frozenset({"POST /v1/ingest/batches"})
 
 _TEXT = {"type": "string"}
@@ -95,6 +102,8 @@ def kinds_of(operation: Operation) -> Iterator[Kind]:
         yield NOT_FOUND
     if name in CONFLICTS:
         yield CONFLICT
+    if operation.method == "POST" and takes_key(ALL_NEEDS, operation.path):
+        yield IN_PROGRESS
     if name in QUOTAS:
         yield QUOTA
 

@@ -2,10 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from crosswind.api.dependencies import ClientOf, StoreOf
-from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
+from crosswind.api.paging import ListQuery, Page
+from crosswind.api.tables.listing import Listing
+from crosswind.api.tables.times import TimeQuery
 from crosswind.api.wire import Id, Name, View, refuse_unknown_query
 from crosswind.data.schema.answers.jobs import JobReport, ListedJob
 from crosswind.data.schema.errors import NotFoundError
@@ -25,13 +27,24 @@ class JobPage(Page):
     jobs: list[ListedJob]
 
 
-class JobQuery(ListQuery):
+class JobQuery(ListQuery, TimeQuery):
     """Conditions on the jobs to list; `state` is the scheduler's word, such as COMPLETED."""
 
     name: Name | None = None
     system: Name | None = None
     user: Name | None = None
+    account: Name | None = None
+    job_id: Name | None = None
     state: Name | None = None
+
+    @property
+    def conditions(self) -> JobFilter:
+        """The conditions for the lake."""
+        return JobFilter(
+            *(self.name, self.system, self.user, self.state, self.account, self.job_id),
+            since_ns=self.since_ns,
+            until_ns=self.until_ns,
+        )
 
 
 class AllocationView(View):
@@ -60,22 +73,22 @@ class AllocationPage(Page):
     nodes: list[AllocationView]
 
 
-@router.get("/{job_id}/nodes")
-def list_job_nodes(
-    job_id: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf
-) -> AllocationPage:
+JOBS = Listing(JobPage, "jobs", ("-started_ns",), ("system", "job_id"))
+ALLOCATIONS = Listing(AllocationPage, "nodes", ("system",), ("system", "node", "restart_count"))
+
+
+@router.get("/{job_id}/nodes", **ALLOCATIONS.route)
+def list_job_nodes(job_id: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return the nodes and times of a job as its nodes recorded them, and the share that was sampled."""
-    after = place_of(query.cursor, str, str, int)
-    allocations = allocations_seen(store, job_id, after=after, limit=query.limit)
+    asked = ALLOCATIONS.asked(query, request)
+    allocations = allocations_seen(store, job_id, asked.part)
     if not allocations and not query.cursor and not store.jobs.named(job_id):
         raise NotFoundError(f"job {job_id!r} is not in the store")
-    last = allocations[-1] if len(allocations) == query.limit else None
-    cursor = cursor_of(last.system, last.node, last.restart_count) if last else None
     nodes = [
         AllocationView.from_record(place, system=place.system or None, coverage_ratio=ratio)
         for place, ratio in zip(allocations, coverages(store, allocations), strict=True)
     ]
-    return AllocationPage(job_id=job_id, nodes=nodes, next=cursor, next_url=next_url(request, cursor))
+    return asked.answer(nodes, job_id=job_id)
 
 
 @router.get("/{job_id}")
@@ -84,11 +97,8 @@ def get_job(job_id: Id, client: ClientOf, system: SystemOf = None) -> JobReport:
     return client.job(job_id, system)
 
 
-@router.get("")
-def list_jobs(query: Annotated[JobQuery, Query()], request: Request, store: StoreOf) -> JobPage:
+@router.get("", **JOBS.route)
+def list_jobs(query: Annotated[JobQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return jobs, newest first."""
-    wanted = JobFilter(query.name, query.system, query.user, query.state)
-    jobs = store.jobs.find(wanted, before=place_of(query.cursor, int, str, str), limit=query.limit)
-    last = jobs[-1] if len(jobs) == query.limit else None
-    cursor = cursor_of(last.started_ns or 0, last.system, last.job_id) if last else None
-    return JobPage(jobs=[listed_job(job) for job in jobs], next=cursor, next_url=next_url(request, cursor))
+    asked = JOBS.asked(query, request)
+    return asked.answer([listed_job(job) for job in store.jobs.part(query.conditions, asked.part)])

@@ -1,7 +1,8 @@
 """The page on which a browser logs in and out; a cookie that holds a session's token says later who it is."""
 
 import math
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs
 
 from anyio import sleep
@@ -9,16 +10,16 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from crosswind.api.access.attempts import Attempts
+from crosswind.api.access.attempts import Attempts, place_of
 from crosswind.api.access.caller import Caller, Callers, UnauthorizedError
 from crosswind.api.access.credentials import COOKIE, Credentials
+from crosswind.api.access.oidc.provider import Provider
 from crosswind.api.body_check import BodyRule
-from crosswind.api.peer import PEER, Peer
 from crosswind.api.problems import LOGINS, UNAUTHORIZED
 from crosswind.api.settings import ServerSettings
 from crosswind.data.catalog.tokens import digest_of
-from crosswind.data.schema.access import TokenUse
-from crosswind.data.schema.answers.tokens import IssuedToken
+from crosswind.data.schema.access import Scope, TokenUse
+from crosswind.data.schema.answers.tokens import IssuedToken, Token
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, NotFoundError
 from crosswind.data.store.store import Store
 
@@ -59,37 +60,43 @@ async def show_login(request: Request, next: str = "", link: str = "") -> HTMLRe
     """Return the form, or who is logged in. A link is used when its button is pressed, so no preview uses it up."""
     if not link and (caller := await _caller_or_none(request)):
         is_session = Credentials.of(request.scope["headers"]).session is not None
-        return _page(name=caller.principal.name, is_session=is_session)
-    return _page(link=link[:500], next=next[:2000])
+        return login_page(
+            request, name=caller.principal.name, is_session=is_session, is_admin=caller.principal.allows(Scope.ADMIN)
+        )
+    return login_page(request, link=link[:500], next=next[:2000])
 
 
 @router.post(LOGIN)
 async def log_in(request: Request, form: Form) -> Response:
     """Begin a session for whoever holds the token or the link, and lead on to the page that was wanted."""
     attempts: Attempts = request.app.state.attempts
-    place, wanted = place_of_peer(request), form.get("next", "")
+    place, wanted = place_of(request.scope), form.get("next", "")
     if wait := attempts.wait_seconds(place):
         failure = f"Too many failed logins from {place}: try again in {math.ceil(wait)} s."
-        return _page(LOGINS.status, {"Retry-After": str(math.ceil(wait))}, next=wanted, failure=failure)
+        return login_page(request, LOGINS.status, {"Retry-After": str(math.ceil(wait))}, next=wanted, failure=failure)
     try:
         session = await _begin(request, form)
     except (UnauthorizedError, NotFoundError) as error:
         await sleep(attempts.fail(place, str(error)))
-        return _page(UNAUTHORIZED.status, next=wanted, failure=f"{str(error)[:1].upper()}{str(error)[1:]}.")
+        failure = f"{str(error)[:1].upper()}{str(error)[1:]}."
+        return login_page(request, UNAUTHORIZED.status, next=wanted, failure=failure)
     answer = RedirectResponse(_way_to(wanted), 303)
-    _set_cookie(request, answer, session.secret, SESSION_SECONDS)
+    set_cookie(request, answer, session.secret, SESSION_SECONDS)
     return answer
 
 
 @router.post(LOGOUT)
 async def log_out(request: Request) -> Response:
     """End this browser's session, on the server as well."""
-    secret = Credentials.of(request.scope["headers"]).session
+    secret, ended = Credentials.of(request.scope["headers"]).session, None
     if secret is not None:
-        await run_sync(_end, request.app.state.client.store, secret)
+        ended = await run_sync(_end, request.app.state.client.store, secret)
         request.app.state.tokens.forget()
-    answer = RedirectResponse(LOGIN.lstrip("/"), 303)
-    _set_cookie(request, answer, "", 0)
+    answer: Response = RedirectResponse(LOGIN.lstrip("/"), 303)
+    provider: Provider | None = request.app.state.provider
+    if provider is not None and ended is not None and provider.began(ended.created_by):
+        answer = login_page(request, elsewhere=await run_sync(provider.logout_url, limiter=provider.places) or "")
+    set_cookie(request, answer, "", 0)
     return answer
 
 
@@ -131,25 +138,39 @@ def _session_of(store: Store, caller: Caller) -> IssuedToken:
         )
 
 
-def _end(store: Store, secret: str) -> None:
+def _end(store: Store, secret: str) -> Token | None:
+    """End the session with this secret, and return it; None where there is none."""
     with store.catalog.write() as session:
         token = session.tokens.of_digest(digest_of(secret))
-        if token is not None and token.use is TokenUse.SESSION:
-            session.tokens.revoke(token.token_id, by=str(token.principal))
+        if token is None or token.use is not TokenUse.SESSION:
+            return None
+        return session.tokens.revoke(token.token_id, by=str(token.principal))
 
 
-def place_of_peer(request: Request) -> str:
-    """Return where a request comes from: its address, and the user of this machine where the kernel says so."""
-    peer: Peer = request.scope.get("state", {}).get(PEER, Peer())
-    address = "the Unix socket" if peer.is_unix else peer.address or "an unknown address"
-    return address if peer.uid is None else f"{address}, uid {peer.uid}"
+@dataclass(frozen=True)
+class Cookie:
+    """A cookie of this server's paths below one of them; `lax` ones also come when another site leads here.
+
+    `is_secure` ones are for TLS alone, also where the proxy does not say that it speaks TLS.
+    """
+
+    name: str = COOKIE
+    below: str = "/"
+    samesite: Literal["lax", "strict"] = "strict"
+    is_secure: bool = False
 
 
-def _set_cookie(request: Request, answer: Response, secret: str, seconds: int) -> None:
+SESSION = Cookie()
+
+
+def set_cookie(request: Request, answer: Response, secret: str, seconds: int, *, cookie: Cookie = SESSION) -> None:
+    """Set a cookie; with 0 seconds, remove it."""
     settings: ServerSettings = request.app.state.settings
-    is_secure = "https" in {request.scope["scheme"], request.headers.get("x-forwarded-proto", "")}
-    path = settings.root_path or "/"
-    answer.set_cookie(COOKIE, secret, seconds, path=path, secure=is_secure, httponly=True, samesite="strict")
+    is_secure = cookie.is_secure or "https" in {request.scope["scheme"], request.headers.get("x-forwarded-proto", "")}
+    path = f"{settings.root_path}{cookie.below}".rstrip("/") or "/"
+    answer.set_cookie(
+        cookie.name, secret, seconds, path=path, secure=is_secure, httponly=True, samesite=cookie.samesite
+    )
 
 
 def _way_to(wanted: str) -> str:
@@ -158,7 +179,22 @@ def _way_to(wanted: str) -> str:
     return f"./{path or FIRST_PAGE.lstrip('/')}"
 
 
-def _page(status: int = 200, headers: dict[str, str] | None = None, **facts: Any) -> HTMLResponse:
+def login_page(
+    request: Request,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+    *,
+    root: str = "./",
+    onward: str | None = None,
+    **facts: Any,
+) -> HTMLResponse:
+    """Return the login page with these facts; with `onward`, one that leads on to that page at once."""
     from crosswind.dashboards.pages.render import Login, render_login  # noqa: PLC0415 - heavy, as all pages are
 
-    return HTMLResponse(render_login(Login(**facts)), status, {"Cache-Control": "no-store", **(headers or {})})
+    provider: Provider | None = request.app.state.provider
+    shown: dict[str, Any] = (
+        {} if provider is None else {"provider": provider.settings.shown, "provider_url": provider.begin_url}
+    )
+    way = "" if onward is None else root + _way_to(onward).removeprefix("./")
+    text = render_login(Login(**shown, **facts, onward=way), root=root)
+    return HTMLResponse(text, status, {"Cache-Control": "no-store", **(headers or {})})

@@ -3,12 +3,15 @@
 from itertools import groupby
 from typing import Annotated, Self
 
-from fastapi import APIRouter, Depends, Path, Response, status
+from fastapi import APIRouter, Depends, Path, Query, Request, Response, status
 from pydantic import Field, StringConstraints
 
+from crosswind.api.delivery.validators import UNLESS_CATALOG_IS_UNCHANGED
 from crosswind.api.dependencies import RunnerOf, StoreOf
 from crosswind.api.idempotency import RequestKeyOf
+from crosswind.api.paging import ListQuery, Page
 from crosswind.api.routes.operations import OperationView
+from crosswind.api.tables.listing import Listing
 from crosswind.api.wire import Id, RequestBody, View, refuse_unknown_query
 from crosswind.data.schema.answers.fields import rfc3339
 from crosswind.data.schema.model import ModelRecord, ModelState
@@ -97,40 +100,48 @@ class ModelView(View):
     is_trainable: Annotated[bool, Field(description="whether this server can train it")]
 
 
-class ModelList(View):
-    """Every model by name, and the names of those that could be trained but have no version yet."""
+class ModelPage(Page):
+    """Part of the models, by name, and the names of those that this server can train."""
 
     models: list[ModelView]
     trainable: tuple[str, ...]
 
 
-class VersionList(View):
-    """Every version of one model, newest first."""
+class VersionPage(Page):
+    """Part of the versions of one model, newest first."""
 
     name: str
     promoted: int | None
     versions: list[VersionView]
 
 
-@router.get("")
-def list_models(store: StoreOf, runner: RunnerOf) -> ModelList:
-    """Return every model by name."""
+MODELS = Listing(ModelPage, "models", ("name", "versions"), ("name",))
+VERSIONS = Listing(
+    VersionPage, "versions", ("-version", "state", "made_ns", "promoted_ns", "from_ns", "to_ns", "rows"), ("version",)
+)
+
+
+@router.get("", **MODELS.route)
+def list_models(query: Annotated[ListQuery, Query()], request: Request, store: StoreOf, runner: RunnerOf) -> Response:
+    """Return models by name."""
+    asked = MODELS.asked(query, request)
     with store.catalog.read() as session:
         groups = groupby(session.models.all(), key=lambda record: record.name)
-        return ModelList(models=[model_view([*records], runner.names) for _, records in groups], trainable=runner.names)
+        models = [model_view([*records], runner.names) for _, records in groups]
+    return asked.answer(asked.of_all(models), trainable=runner.names)
 
 
-@router.get("/{name}")
-def get_model(name: Id, store: StoreOf) -> VersionList:
-    """Return every version of one model, newest first."""
+@router.get("/{name}", **VERSIONS.route, dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
+def get_model(name: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> Response:
+    """Return versions of one model, newest first."""
+    asked = VERSIONS.asked(query, request)
     with store.catalog.read() as session:
-        records = session.models.versions(name)
-    promoted = promoted_of(records)
+        records, promoted = session.models.part(name, asked.part), session.models.promoted(name)
     number = promoted.version if promoted else None
-    return VersionList(name=name, promoted=number, versions=[VersionView.of(record) for record in records])
+    return asked.answer([VersionView.of(record) for record in records], name=name, promoted=number)
 
 
-@router.get("/{name}/versions/{version}")
+@router.get("/{name}/versions/{version}", dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
 def get_version(name: Id, version: Number, store: StoreOf) -> VersionView:
     """Return one version."""
     with store.catalog.read() as session:

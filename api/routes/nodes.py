@@ -3,11 +3,12 @@
 import time
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
 
 from crosswind.api.dependencies import StoreOf
-from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
+from crosswind.api.paging import ListQuery, Page
+from crosswind.api.tables.listing import Listing
 from crosswind.api.wire import refuse_unknown_query
 from crosswind.data.schema.answers.nodes import NodeState
 
@@ -27,12 +28,14 @@ class NodeQuery(ListQuery):
     since_seconds: Annotated[int, Field(ge=1, le=MOST_SECONDS, description="how far to look back")] = 3600
 
 
-@router.get("")
-def list_nodes(query: Annotated[NodeQuery, Query()], request: Request, store: StoreOf) -> NodePage:
+NODES = Listing(NodePage, "nodes", ("node",), ("node",))
+
+
+@router.get("", **NODES.route)
+def list_nodes(query: Annotated[NodeQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Nodes with samples of the last hour, or of `since_seconds`, by name."""
     from crosswind.data.store.fleet import fleet  # noqa: PLC0415 - heavy
 
-    [after] = place_of(query.cursor, str) or [""]
-    states = fleet(store, max(0, time.time_ns() - query.since_seconds * 1_000_000_000), after=after, limit=query.limit)
-    cursor = cursor_of(states[-1].node) if len(states) == query.limit else None
-    return NodePage(nodes=list(states), next=cursor, next_url=next_url(request, cursor))
+    asked = NODES.asked(query, request)
+    since_ns = max(0, time.time_ns() - query.since_seconds * 1_000_000_000)
+    return asked.answer(fleet(store, since_ns, asked.part))

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from pydantic import Field
 
+from crosswind.api.delivery.validators import UNLESS_CATALOG_IS_UNCHANGED
 from crosswind.api.dependencies import StoreOf
 from crosswind.api.wire import Id, View, refuse_unknown_query
 from crosswind.data.schema.operation import OperationState
@@ -31,7 +32,7 @@ class OperationView(View):
     error: str | None
 
 
-@router.get("/{operation_id}")
+@router.get("/{operation_id}", dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
 def get_operation(operation_id: Id, store: StoreOf) -> OperationView:
     """Return one operation in its present state."""
     with store.catalog.read() as session:

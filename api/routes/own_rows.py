@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from crosswind.api.delivery.validators import UNLESS_CATALOG_IS_UNCHANGED
 from crosswind.api.dependencies import PrincipalOf, StoreOf
-from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
+from crosswind.api.paging import ListQuery, Page
+from crosswind.api.tables.listing import Listing
 from crosswind.api.wire import BINARY, Id, Name, RequestBody, View, refuse_unknown_query
 from crosswind.client.own_rows import LocalRows
 from crosswind.data.schema.answers.fields import rfc3339
@@ -122,15 +124,16 @@ def reveal_pseudonym(pseudonym: Id, own: OwnRowsOf) -> NameView:
     return NameView(pseudonym=pseudonym, name=own.reveal(pseudonym))
 
 
-@router.get("/audit")
-def list_audit(query: Annotated[AuditQuery, Query()], request: Request, own: OwnRowsOf) -> AuditPage:
+AUDIT = Listing(AuditPage, "entries", ("-entry_id",), ("entry_id",))
+
+
+@router.get("/audit", **AUDIT.route, dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
+def list_audit(query: Annotated[AuditQuery, Query()], request: Request, own: OwnRowsOf) -> Response:
     """Return the audit trail, newest first."""
+    asked = AUDIT.asked(query, request)
     wanted = {"who": query.who, "act": query.act, "subject": query.subject}
-    [before] = place_of(query.cursor, str) or [None]
-    entries = own.audit_after(before, wanted, limit=query.limit)
-    views = [AuditView.from_record(entry, at=rfc3339(entry.at_ns)) for entry in entries]
-    cursor = cursor_of(entries[-1].entry_id) if len(entries) == query.limit else None
-    return AuditPage(entries=views, next=cursor, next_url=next_url(request, cursor))
+    entries = own.audit_part(wanted, asked.part)
+    return asked.answer([AuditView.from_record(entry, at=rfc3339(entry.at_ns)) for entry in entries])
 
 
 def _pieces(packed: "tempfile.SpooledTemporaryFile[bytes]") -> Iterator[bytes]:

@@ -93,7 +93,11 @@ def _answer(page: Page, client: Local, request: Request) -> tuple[View, Address]
     view = page.view(client, PageQuery(query, run_id, place_of(query.get("cursor"), int, str)))
     path = page.path.replace("{run_id}", run_id)
     cursor = None if view.next_place is None else cursor_of(*view.next_place)
-    return view, Address(root_of(request), path, query, cursor)
+    return view, Address(
+        *(root_of(request), path, query, cursor),
+        sees_all=client.store.rule.sees_all,
+        damaged=client.store.lake.damaged,
+    )
 
 
 def _as_html(page: Page) -> Callable[..., HTMLResponse]:

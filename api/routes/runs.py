@@ -2,12 +2,15 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
 
+from crosswind.api.delivery.validators import UNLESS_CATALOG_IS_UNCHANGED, UNLESS_RUN_IS_UNCHANGED
 from crosswind.api.dependencies import ClientOf, StoreOf
-from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
-from crosswind.api.routes.step_rows import StepRow, StepsQuery, step_rows
+from crosswind.api.paging import ListQuery, Page
+from crosswind.api.routes.step_rows import WINDOW_ROWS, StepRow, Steps, StepsQuery
+from crosswind.api.tables.listing import Asked, Listing
+from crosswind.api.tables.times import TimeQuery
 from crosswind.api.wire import Id, Name, refuse_unknown_query
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.explanations import Comparison, Explanation
@@ -32,34 +35,45 @@ class StepPage(Page):
     steps: list[StepRow]
 
 
-class RunQuery(ListQuery):
+class RunQuery(ListQuery, TimeQuery):
     """Conditions on the runs to list."""
 
     workload: Name | None = None
     system: Name | None = None
     state: RunState | None = None
     job_id: Name | None = None
+    user: Name | None = None
+    account: Name | None = None
     id_end: Annotated[Name | None, Field(description="the end of their ids")] = None
 
     @property
     def conditions(self) -> RunFilter:
         """The conditions for the catalog."""
-        return RunFilter(self.workload, self.system, self.state, self.job_id, self.id_end)
+        return RunFilter(
+            *(self.workload, self.system, self.state, self.job_id, self.id_end),
+            user=self.user,
+            account=self.account,
+            since_ns=self.since_ns,
+            until_ns=self.until_ns,
+        )
 
 
-@router.get("")
-def list_runs(query: Annotated[RunQuery, Query()], request: Request, store: StoreOf) -> RunPage:
+BY_START = ("-started_ns",)
+RUNS = Listing(RunPage, "runs", BY_START, ("run_id",))
+STEPS = Listing(StepPage, "steps", ("step",), ("step", "rank"), rows_max=WINDOW_ROWS, is_whole=True)
+
+
+@router.get("", **RUNS.route, dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
+def list_runs(query: Annotated[RunQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return runs, newest first."""
-    runs, cursor = part_of(query, store)
-    return RunPage(runs=[listed(run) for run in runs], next=cursor, next_url=next_url(request, cursor))
+    asked = RUNS.asked(query, request)
+    return asked.answer([listed(run) for run in part_of(query, asked, store)])
 
 
-def part_of(query: RunQuery, store: Store) -> tuple[list[Run], str | None]:
-    """Return the runs of this part of the list, and the cursor of the next part."""
+def part_of(query: RunQuery, asked: Asked, store: Store) -> list[Run]:
+    """Return the runs of this part of the list."""
     with store.catalog.read() as session:
-        runs = session.runs.find(query.conditions, before=place_of(query.cursor, int, str), limit=query.limit)
-    last = runs[-1] if len(runs) == query.limit else None
-    return runs, cursor_of(last.started_ns or 0, last.run_id) if last else None
+        return session.runs.part(query.conditions, asked.part)
 
 
 @router.get("/{run_id}")
@@ -69,7 +83,7 @@ def get_run(run_id: Id, client: ClientOf) -> MeasuredRun:
 
     with client.store.catalog.read() as session:
         run = session.runs.get(run_id)
-    energy = energy_of_run(client.store, run, client.intensity())
+    energy = energy_of_run(client.store, run, client.fitted.intensity())
     return MeasuredRun(**vars(run), run_seconds=run.seconds, energy=energy)
 
 
@@ -79,16 +93,13 @@ def get_run_report(run_id: Id, client: ClientOf) -> RunReport:
     return client.run_report(run_id)
 
 
-@router.get("/{run_id}/steps")
-def list_run_steps(
-    run_id: Id,
-    query: Annotated[StepsQuery, Query()],
-    request: Request,
-    store: StoreOf,
-) -> StepPage:
+@router.get("/{run_id}/steps", **STEPS.route, dependencies=[UNLESS_RUN_IS_UNCHANGED])
+def list_run_steps(run_id: Id, query: Annotated[StepsQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return every step of every rank, or of one rank, in order."""
-    rows, cursor = step_rows(store, run_id, query)
-    return StepPage(run_id=run_id, steps=rows, next=cursor, next_url=next_url(request, cursor))
+    asked = STEPS.asked(query, request)
+    with store.catalog.read() as session:
+        run = session.runs.get(run_id)
+    return Steps(asked, store, run, query.rank).answer()
 
 
 @router.get("/{run_id}/comparison")

@@ -1,6 +1,5 @@
 """SQL over the rows that the caller may see."""
 
-from enum import StrEnum
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -9,6 +8,7 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from crosswind.api.dependencies import ClientOf
+from crosswind.api.paging import Format
 from crosswind.api.wire import BINARY, Name, RequestBody, Value, plain_json, refuse_unknown_query
 from crosswind.data.schema.answers.sql import SqlAnswer, SqlTables
 from crosswind.data.sql.limits import PARAMETERS_MAX, QUERY_MAX, ROWS, ROWS_MAX
@@ -19,14 +19,6 @@ from crosswind.data.sql.values import answer_of, as_arrow, as_csv
 router = APIRouter(prefix="/v1/sql", tags=["sql"], dependencies=[Depends(refuse_unknown_query)])
 COMPLETE = "Crosswind-Complete"
 ParameterValue = Value | None
-
-
-class Format(StrEnum):
-    """The form of an answer."""
-
-    JSON = "json"
-    CSV = "csv"
-    ARROW = "arrow"
 
 
 class SqlRequest(RequestBody):

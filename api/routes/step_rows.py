@@ -1,22 +1,27 @@
-"""A run's steps, part by part."""
+"""A run's steps, part by part, or all of them in windows that bound what is in memory."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from fastapi.responses import Response
+from pydantic import ConfigDict, Field, create_model
 
-from crosswind.api.paging import ListQuery, cursor_of, place_of
+from crosswind.api.paging import Format, ListQuery
+from crosswind.api.tables.listing import EVERY_ROW, Asked
 from crosswind.data.lake.steps_summary import time_of
 from crosswind.data.schema.metric import Column
+from crosswind.data.schema.run import Run
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
 
+if TYPE_CHECKING:  # heavy
+    import pyarrow as pa
+
 TYPES: dict[str, type] = {"int64": int, "uint64": int, "float64": float, "string": str, "bool": bool}
 INT32 = 2**31
-_PAGE = """
-select * from step
-where run_id = $1 and ($2 is null or rank = $2) and ($3 is null or (step, rank) > ($3, $4))
-order by step, rank limit $5
-"""
+WINDOW_ROWS = 50_000  # at once in memory: some 10 MB
+_OF_RUN = "from step where run_id = $1 and ($2 is null or rank = $2)"
 
 
 class StepsQuery(ListQuery):
@@ -38,13 +43,48 @@ StepRow = create_model(
 )
 
 
-def step_rows(store: Store, run_id: str, query: StepsQuery) -> tuple[list[BaseModel], str | None]:
-    """Return a part of the steps, and the cursor of the next part. Raises: NotFoundError, InvalidInputError."""
-    with store.catalog.read() as session:
-        run = session.runs.get(run_id)
-    step, rank = place_of(query.cursor, int, int) or (None, None)
-    frame = store.lake.frame(_PAGE, [run_id, query.rank, step, rank, query.limit], within=time_of([run]))
-    values = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    rows = [StepRow.model_validate(row) for row in values]
-    last = values[-1] if len(values) == query.limit else None
-    return rows, cursor_of(int(last["step"]), int(last["rank"])) if last else None
+@dataclass(frozen=True)
+class Steps:
+    """The steps of a run that a request asks for: of one rank, or of all."""
+
+    asked: Asked
+    store: Store
+    run: Run
+    rank: int | None
+
+    def answer(self) -> Response:
+        """Return the part that is asked for, or all of them in windows that bound what is in memory."""
+        asked = self.asked
+        if asked.part.limit == EVERY_ROW:
+            return asked.stream(window.select(asked.names).cast(asked.schema) for window in self._windows())
+        table = self._table(f"{self._ordered(self._behind)} limit {asked.part.limit}")
+        if asked.form is Format.JSON:
+            return asked.answer(table.to_pylist(), run_id=self.run.run_id)
+        following = asked.next_behind(table.slice(max(0, table.num_rows - 1)).to_pylist(), table.num_rows)
+        return asked.stream([table.select(asked.names).cast(asked.schema)], following)
+
+    def _windows(self) -> Iterator["pa.Table"]:
+        """Yield all rows behind the place that is asked for, a few steps at once."""
+        extent = self._query(f"select count(*), min(step), max(step) {self._behind}")
+        count, first, last = (column[0].as_py() for column in extent.columns)
+        steps = max(1, WINDOW_ROWS * (last - first + 1) // count) if count else 1
+        begins = range(first, last + 1, steps) if count else range(0)
+        for begin in reversed(begins) if self.asked.part.descending else begins:
+            yield self._table(self._ordered(f"{self._behind} and step between {begin} and {begin + steps - 1}"))
+
+    def _ordered(self, rows: str) -> str:
+        order = "desc" if self.asked.part.descending else "asc"
+        return f"{rows} order by step {order}, rank {order}"
+
+    def _table(self, rows: str) -> "pa.Table":
+        names = ", ".join(f'"{name}"' for name in dict.fromkeys((*self.asked.names, *self.asked.listing.key)))
+        return self._query(f"select {names} {rows}")
+
+    @property
+    def _behind(self) -> str:
+        sign = "<" if self.asked.part.descending else ">"
+        return _OF_RUN if self.asked.part.after is None else f"{_OF_RUN} and (step, rank) {sign} ($3, $4)"
+
+    def _query(self, sql: str) -> "pa.Table":
+        parameters = [self.run.run_id, self.rank, *(self.asked.part.after or ())]
+        return self.store.lake.table(sql, parameters, within=time_of([self.run]))

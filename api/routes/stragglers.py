@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
+from crosswind.api.delivery.validators import UNLESS_RUN_IS_UNCHANGED
 from crosswind.api.dependencies import ClientOf
 from crosswind.api.wire import Id, Name, refuse_unknown_query
 from crosswind.data.schema.answers.stragglers import PeerRanking, Regressions, RunReplay, RunStragglers
@@ -38,13 +39,13 @@ def get_stragglers(query: Annotated[StragglersQuery, Query()], client: ClientOf)
     return client.stragglers(query.system, query.workload, runs=query.runs, limit=query.limit)
 
 
-@router.get("/runs/{run_id}/stragglers")
+@router.get("/runs/{run_id}/stragglers", dependencies=[UNLESS_RUN_IS_UNCHANGED])
 def get_run_stragglers(run_id: Id, client: ClientOf) -> RunStragglers:
     """Return the ranks that one run waited for, when and in which phase, from its steps so far."""
     return client.run_stragglers(run_id)
 
 
-@router.get("/runs/{run_id}/replay")
+@router.get("/runs/{run_id}/replay", dependencies=[UNLESS_RUN_IS_UNCHANGED])
 def get_run_replay(run_id: Id, client: ClientOf) -> RunReplay:
     """Return a run's slowdown over itself with equal ranks, and which ranks and pipeline stages make it."""
     return client.replay(run_id)

@@ -3,7 +3,7 @@
 import time
 from typing import Annotated, Any, Self
 
-from fastapi import APIRouter, Depends, Response, status
+from fastapi import APIRouter, Depends, Query, Request, Response, status
 from pydantic import (
     Field,
     JsonValue,
@@ -16,9 +16,12 @@ from pydantic import (
     WrapValidator,
 )
 
+from crosswind.api.delivery.validators import UNLESS_CATALOG_IS_UNCHANGED
 from crosswind.api.dependencies import StoreOf, StudyServiceOf
 from crosswind.api.idempotency import RequestKeyOf
+from crosswind.api.paging import ListQuery, Page
 from crosswind.api.routes.trials import TrialView
+from crosswind.api.tables.listing import JSON_ROWS_MAX, Listing
 from crosswind.api.wire import Id, Name, RequestBody, View, refuse_unknown_query
 from crosswind.data.schema.answers.fields import rfc3339
 from crosswind.data.schema.answers.studies import StudySources
@@ -199,29 +202,36 @@ class StudyStatusView(StudyView):
         )
 
 
-class StudyList(View):
-    """Every study, newest first."""
+class StudyPage(Page):
+    """Part of the studies, newest first."""
 
     studies: list[StudyView]
 
 
-@router.get("")
-def list_studies(store: StoreOf) -> StudyList:
-    """Every study, newest first."""
-    with store.catalog.read() as session:
-        return StudyList(studies=[StudyView.of(study) for study in session.studies.all()])
-
-
-class StudyStatusList(View):
-    """Every study and how far it is, newest first."""
+class StudyStatusPage(Page):
+    """Part of the studies, newest first, and how far they are."""
 
     studies: list[StudyStatusView]
 
 
-@router.get(":status")
-def list_study_status(service: StudyServiceOf) -> StudyStatusList:
-    """Every study and how far it is, newest first."""
-    return StudyStatusList(studies=[StudyStatusView.of_status(status) for status in service.studies()])
+STUDY_ORDERS, STUDY_KEY = ("-created_ns", "name"), ("study_id",)
+STUDIES = Listing(StudyPage, "studies", STUDY_ORDERS, STUDY_KEY)
+STATUSES = Listing(StudyStatusPage, "studies", STUDY_ORDERS, STUDY_KEY, rows_max=JSON_ROWS_MAX)
+
+
+@router.get("", **STUDIES.route, dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
+def list_studies(query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> Response:
+    """Return studies, newest first."""
+    asked = STUDIES.asked(query, request)
+    with store.catalog.read() as session:
+        return asked.answer([StudyView.of(study) for study in session.studies.part(asked.part)])
+
+
+@router.get(":status", **STATUSES.route)
+def list_study_status(query: Annotated[ListQuery, Query()], request: Request, service: StudyServiceOf) -> Response:
+    """Return studies and how far they are, newest first."""
+    asked = STATUSES.asked(query, request)
+    return asked.answer([StudyStatusView.of_status(status) for status in service.studies(asked.part)])
 
 
 @router.post("", status_code=status.HTTP_201_CREATED)

@@ -9,7 +9,8 @@ from pydantic import Field
 from crosswind.api.access.caller import Caller
 from crosswind.api.access.token_cache import TokenCache
 from crosswind.api.dependencies import CallerOf, StoreOf
-from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
+from crosswind.api.paging import ListQuery, Page
+from crosswind.api.tables.listing import Listing
 from crosswind.api.wire import Id, Name, RequestBody, refuse_unknown_query
 from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.tokens import SECONDS_MAX, not_in_catalog
@@ -79,15 +80,16 @@ class TokenPage(Page):
     tokens: list[Token]
 
 
-@router.get("/tokens")
-def list_tokens(query: Annotated[ListQuery, Query()], request: Request, store: StoreOf, caller: CallerOf) -> TokenPage:
+TOKENS = Listing(TokenPage, "tokens", ("token_id",), ("token_id",))
+
+
+@router.get("/tokens", **TOKENS.route)
+def list_tokens(query: Annotated[ListQuery, Query()], request: Request, store: StoreOf, caller: CallerOf) -> Response:
     """Return tokens, also some that hold no more: of an administrator all, of everybody else their own."""
-    [after] = place_of(query.cursor, str) or [""]
+    asked = TOKENS.asked(query, request)
     owner = None if caller.principal.allows(Scope.ADMIN) else caller.principal
     with store.catalog.read() as session:
-        tokens = session.tokens.find(owner, after=after, limit=query.limit)
-    cursor = cursor_of(tokens[-1].token_id) if len(tokens) == query.limit else None
-    return TokenPage(tokens=tokens, next=cursor, next_url=next_url(request, cursor))
+        return asked.answer(session.tokens.find(owner, asked.part))
 
 
 @router.post("/tokens", status_code=201)

@@ -2,15 +2,18 @@
 
 from typing import Annotated, Literal, Self
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field, StringConstraints
 
-from crosswind.api.dependencies import StudyServiceOf
+from crosswind.api.delivery.validators import UNLESS_CATALOG_IS_UNCHANGED
+from crosswind.api.dependencies import StoreOf, StudyServiceOf
 from crosswind.api.idempotency import RequestKeyOf
+from crosswind.api.paging import ListQuery, Page
+from crosswind.api.tables.listing import Listing
 from crosswind.api.wire import Id, Name, RequestBody, Value, Values, View, refuse_unknown_query
 from crosswind.data.schema.answers.fields import rfc3339
 from crosswind.data.schema.context import NUMBERS_MAX
-from crosswind.data.schema.report import BATCH_MAX, STEP_MAX, Report
+from crosswind.data.schema.report import BATCH_MAX, STEP_MAX, Report, TrialReport
 from crosswind.data.schema.trial import TrialRecord, TrialState
 from crosswind.models.tuner.service.rules import OUTCOMES_MAX, TEXT_MAX
 from crosswind.models.tuner.service.service import COUNT_MAX, LEASE_SECONDS_MAX, Lease
@@ -101,24 +104,10 @@ class VerdictView(View):
     reason: str | None
 
 
-class ReportView(View):
-    """An intermediate value, lower is better."""
+class ReportPage(Page):
+    """Part of the intermediate values of a study's trials, lower is better, by step and trial."""
 
-    step: int
-    value: float
-
-
-class TrialReports(View):
-    """A trial's intermediate values, in the order of their steps."""
-
-    trial_id: str
-    reports: list[ReportView]
-
-
-class ReportList(View):
-    """The intermediate values of a study, by trial."""
-
-    trials: list[TrialReports]
+    reports: list[TrialReport]
 
 
 class TrialView(View):
@@ -150,8 +139,14 @@ class TrialView(View):
         return cls.model_validate({**record.as_json(), "lease_expires_at": rfc3339(record.lease_expires_ns)})
 
 
+class TrialPage(Page):
+    """Part of the trials of one study, oldest first."""
+
+    trials: list[TrialView]
+
+
 class TrialList(View):
-    """Trials of one study, oldest first."""
+    """Trials of one study that a request made or leased."""
 
     trials: list[TrialView]
 
@@ -161,10 +156,22 @@ class TrialList(View):
         return cls(trials=[TrialView.of(record) for record in records])
 
 
-@router.get("/trials")
-def list_trials(study_id: Id, service: StudyServiceOf) -> TrialList:
-    """Every trial of the study, oldest first."""
-    return TrialList.of(service.trials(study_id))
+TRIALS = Listing(
+    TrialPage,
+    "trials",
+    ("trial_id", "state", "objective", "owner", "lease_expires_ns", "run_id", "job", "losses"),
+    ("trial_id",),
+)
+REPORTS = Listing(ReportPage, "reports", ("step",), ("step", "trial_id"), rows_max=100_000)
+
+
+@router.get("/trials", **TRIALS.route, dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
+def list_trials(study_id: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> Response:
+    """Return trials of the study, oldest first."""
+    asked = TRIALS.asked(query, request)
+    with store.catalog.read() as session:
+        records = session.leases.part(session.studies.get(study_id).study_id, asked.part)
+    return asked.answer([TrialView.of(record) for record in records])
 
 
 @router.post("/trials:suggest")
@@ -179,7 +186,7 @@ def suggest_trials(study_id: Id, body: SuggestRequest, service: StudyServiceOf, 
     return TrialList.of(service.suggest(study_id, body.count, lease, request=request))
 
 
-@router.get("/trials/{trial_id}")
+@router.get("/trials/{trial_id}", dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
 def get_trial(study_id: Id, trial_id: Id, service: StudyServiceOf) -> TrialView:
     """One trial."""
     return TrialView.of(service.trial(study_id, trial_id))
@@ -199,18 +206,12 @@ def report_values(study_id: Id, trial_id: Id, body: ReportRequest, service: Stud
     return VerdictView(stop=bool(reason), reason=reason or None)
 
 
-@router.get("/reports")
-def list_reports(study_id: Id, service: StudyServiceOf) -> ReportList:
-    """Every intermediate value that the study's trials have reported."""
-    by_trial = service.reports(study_id)
-    return ReportList.model_validate(
-        {
-            "trials": [
-                {"trial_id": trial_id, "reports": [one.as_json() for one in reports]}
-                for trial_id, reports in by_trial.items()
-            ]
-        }
-    )
+@router.get("/reports", **REPORTS.route, dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
+def list_reports(study_id: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> Response:
+    """Return intermediate values that the study's trials have reported, by step and trial."""
+    asked = REPORTS.asked(query, request)
+    with store.catalog.read() as session:
+        return asked.answer(session.reports.part(session.studies.get(study_id).study_id, asked.part))
 
 
 @router.post("/trials/{trial_id}:complete")

@@ -21,6 +21,7 @@ from crosswind.dashboards.pages.page import Page, View
 from crosswind.dashboards.palette import VARIABLES
 from crosswind.data.schema.answers.explanations import Interval
 from crosswind.data.schema.answers.sql import cell
+from crosswind.data.schema.answers.status import ServerStatus
 from crosswind.data.schema.words import words
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -29,12 +30,17 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 @dataclass(frozen=True)
 class Address:
-    """The place of a page: `root` leads from it to the top (`../`), `next_cursor` goes on in its list."""
+    """The place of a page: `root` leads from it to the top (`../`), `next_cursor` goes on in its list.
+
+    `sees_all` is whether the page is of all rows that are stored, `damaged` how many files of the lake lack in it.
+    """
 
     root: str = ""
     path: str = ""
     query: Mapping[str, str] = dataclasses.field(default_factory=dict)
     next_cursor: str | None = None
+    sees_all: bool = True
+    damaged: int = 0
 
     def with_query(self, **changes: str | None) -> str:
         """Return this page's own address without the cursor, some parameters changed or (None) removed."""
@@ -76,15 +82,21 @@ def render_waiting(*, root: str = "/") -> str:
 
 @dataclass(frozen=True)
 class Login:
-    """The contents of the login page: who is logged in and how, the link that was followed, the page to go to, and why
-    an attempt failed.
+    """The contents of the login page: who is logged in and how, the link that was followed, the page to go to, why
+    an attempt failed, the provider where people log in, and what the page leads on to by itself: a page of ours
+    (`onward`), or where the provider's own session ends (`elsewhere`).
     """
 
     name: str | None = None
     is_session: bool = False
+    is_admin: bool = False
     link: str = ""
     next: str = ""
     failure: str = ""
+    provider: str = ""
+    provider_url: str = ""
+    onward: str = ""
+    elsewhere: str | None = None
 
 
 def render_login(login: Login, *, root: str = "./") -> str:
@@ -95,6 +107,11 @@ def render_login(login: Login, *, root: str = "./") -> str:
 def render_docs(*, root: str = "./") -> str:
     """Return the page that shows the API's description."""
     return _environment().get_template("docs.html").render(root=root, page=None)
+
+
+def render_status(status: ServerStatus, *, root: str = "./") -> str:
+    """Return the page on the state of the server."""
+    return _environment().get_template("status.html").render(status=status, root=root, page=None)
 
 
 def as_json(page: Page, view: View, address: Address) -> dict[str, Json]:
@@ -137,6 +154,7 @@ def _environment() -> Environment:
         number=wording.number,
         seconds=wording.seconds,
         percent=wording.percent,
+        size=wording.size,
         certainty=wording.certainty,
         cause_words=wording.cause_words,
         times=wording.times,

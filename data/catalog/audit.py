@@ -7,7 +7,9 @@ from dataclasses import asdict
 from sqlalchemy import Connection, and_, delete, select
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.keyset import part_of
 from crosswind.data.schema.access import AUDIT_KEPT_DAYS, AuditEntry
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.run import new_ulid
 
 DAY_NS = 86_400_000_000_000
@@ -24,16 +26,13 @@ class Audit:
         entry = AuditEntry(new_ulid(), time.time_ns(), who[:200], act, subject[:255], details)
         rows.add(self._connection, tables.audit, asdict(entry))
 
-    def find(
-        self, wanted: Mapping[str, str | None], *, since_ns: int = 0, before: str | None = None, limit: int
-    ) -> list[AuditEntry]:
-        """Return entries, newest first: of this who, act or subject; `before` is the id of the last one seen."""
+    def find(self, wanted: Mapping[str, str | None], part: Part, *, since_ns: int = 0) -> list[AuditEntry]:
+        """Return a part of the entries of this who, act or subject, in the order of their making."""
         table = tables.audit
         conditions = [table.c[name] == value for name, value in wanted.items() if value is not None]
-        conditions += [table.c.entry_id < before] if before else []
         query = select(table).where(and_(table.c.at_ns >= since_ns, *conditions))
-        newest = self._connection.execute(query.order_by(table.c.entry_id.desc()).limit(limit))
-        return [AuditEntry(**row) for row in newest.mappings()]
+        chosen = self._connection.execute(part_of(query, part, table.c.entry_id))
+        return [AuditEntry(**row) for row in chosen.mappings()]
 
     def forget(self, now_ns: int, kept_days: int = AUDIT_KEPT_DAYS) -> None:
         """Remove entries that are older than so many days."""

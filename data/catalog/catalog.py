@@ -10,9 +10,14 @@ from sqlalchemy import Connection, Engine, Select, func, insert, select, text
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.audit import Audit
+from crosswind.data.catalog.cohorts import Cohorts
+from crosswind.data.catalog.first_answers import FirstAnswers
 from crosswind.data.catalog.injections import Injections
 from crosswind.data.catalog.judged_runs import JudgedRuns
 from crosswind.data.catalog.leases import Leases
+from crosswind.data.catalog.live.events import Events
+from crosswind.data.catalog.live.notes import Notes, Pace
+from crosswind.data.catalog.live.webhooks import Webhooks
 from crosswind.data.catalog.models import Models
 from crosswind.data.catalog.operations import Operations
 from crosswind.data.catalog.people import People
@@ -26,6 +31,7 @@ from crosswind.data.catalog.studies import Studies
 from crosswind.data.catalog.tokens import Tokens
 from crosswind.data.catalog.usage import Usage
 from crosswind.data.catalog.verdicts import Verdicts
+from crosswind.data.catalog.version import CatalogVersion
 from crosswind.data.schema.access import ALL_ROWS, RowRule
 from crosswind.data.schema.landing import Landing
 
@@ -52,25 +58,30 @@ class NewBatch:
 class Session:
     """Everything in the catalog, over one connection; of runs and studies those that the rule lets be seen."""
 
-    def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS) -> None:
+    def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS, notes: Notes | None = None) -> None:
         self._connection = connection
-        self.runs = Runs(connection, rule)
-        self.verdicts = Verdicts(connection)
+        self._notes = notes = notes or Notes()
+        self.runs = Runs(connection, rule, notes)
+        self.verdicts = Verdicts(connection, notes)
         self.judged_runs = JudgedRuns(connection, rule)
+        self.cohorts = Cohorts(connection, rule)
         self.people = People(connection)
         self.read_files = ReadFiles(connection)
         self.positions = Positions(connection)
         self.places = Places(connection)
         self.injections = Injections(connection)
-        self.studies = Studies(connection, rule)
-        self.leases = Leases(connection)
+        self.studies = Studies(connection, rule, notes)
+        self.leases = Leases(connection, notes)
         self.reports = Reports(connection)
         self.requests = Requests(connection)
+        self.first_answers = FirstAnswers(connection)
         self.models = Models(connection)
         self.operations = Operations(connection)
-        self.tokens = Tokens(connection)
+        self.tokens = Tokens(connection, notes)
         self.audit = Audit(connection)
         self.usage = Usage(connection)
+        self.events = Events(connection, rule)
+        self.webhooks = Webhooks(connection)
 
     def parts_of(self, query: Select[Any], rows_at_once: int) -> Iterator[Sequence[Sequence[Any]]]:
         """Yield the rows of a query part by part, as many at once; which may be seen is its caller's to say."""
@@ -97,7 +108,11 @@ class Session:
 
     def add_batches(self, batches: Sequence[NewBatch], landings: Iterable[Landing]) -> None:
         """Notes that some batches are stored, all or none, as `add_batch` does."""
+        landings = list(landings)
         self.verdicts.landed(landings)
+        self._notes.landed(landings)
+        for batch in batches:
+            self._notes.gap(batch.origin, batch.skipped)
         noted = [{**asdict(batch), "received_ns": time.time_ns()} for batch in batches]
         self._connection.execute(insert(tables.ingest_batches), noted)
 
@@ -108,14 +123,38 @@ class Session:
         batches, rows_in, skipped = self._connection.execute(select(func.count(), *sums).select_from(table)).one()
         return Ingested(int(batches), int(rows_in), int(skipped))
 
+    def last_batch_ns(self) -> int | None:
+        """Return when the newest batch came, ns UTC; None without one."""
+        newest: int | None = self._connection.execute(select(func.max(tables.ingest_batches.c.received_ns))).scalar()
+        return newest
+
+    def batches_since(self, moment_ns: int) -> int:
+        """Return how many batches came since then."""
+        table = tables.ingest_batches
+        query = select(func.count()).select_from(table).where(table.c.received_ns >= moment_ns)
+        return int(self._connection.execute(query).scalar_one())
+
 
 class Catalog:
     """Sessions over one database, for whoever the rule is of."""
 
-    def __init__(self, engine: Engine, rule: RowRule = ALL_ROWS) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        rule: RowRule = ALL_ROWS,
+        pace: Pace | None = None,
+        version: CatalogVersion | None = None,
+    ) -> None:
         self._engine = engine
         self.rule = rule
+        self._pace = pace or Pace()
+        self.version = version or CatalogVersion(engine)
         self._reading = engine.execution_options(writes=False)
+
+    @property
+    def engine(self) -> Engine:
+        """The database."""
+        return self._engine
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -125,13 +164,15 @@ class Catalog:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """A session whose changes are all kept at its end, or none when it raises."""
+        """A session whose changes are all kept at its end, with the events of them, or none when it raises."""
+        notes = Notes(self._pace)
         with self._engine.begin() as connection:
-            yield Session(connection, self.rule)
+            yield Session(connection, self.rule, notes)
+            notes.store(connection)
 
     def seen_by(self, rule: RowRule) -> "Catalog":
         """Return the same catalog, for somebody else."""
-        return Catalog(self._engine, rule)
+        return Catalog(self._engine, rule, self._pace, self.version)
 
     def check(self) -> None:
         """Writes a row as it is, which shows that the database answers and takes more.
@@ -143,4 +184,5 @@ class Catalog:
 
     def close(self) -> None:
         """Gives back every connection."""
+        self.version.close()
         self._engine.dispose()

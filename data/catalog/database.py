@@ -13,7 +13,7 @@ from crosswind.data.catalog.tables import metadata
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, UnavailableError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-FIRST, HEAD = "0009", "0016"  # oldest and newest migration; a test holds them against MIGRATIONS
+FIRST, HEAD = "0009", "0019"  # oldest and newest migration; a test holds them against MIGRATIONS
 MIGRATION_LOCK = 0x43524F5357494E44  # "CROSWIND", for PostgreSQL's advisory lock
 DRIVERS = {"sqlite": ("", "pysqlite"), "postgresql": ("", "pg8000")}
 BUSY_MILLISECONDS = 30_000
@@ -57,10 +57,12 @@ def _engine(url: str) -> Engine:
         raise InvalidInputError(f"catalog {parsed!r}: expected sqlite or postgresql, not {parsed.drivername}")
     if backend == "postgresql":
         password = parsed.password or os.environ.get("PGPASSWORD")  # libpq's name; the driver reads no environment
-        engine = create_engine(parsed.set(drivername="postgresql+pg8000", password=password), pool_pre_ping=True)
+        engine = create_engine(
+            parsed.set(drivername="postgresql+pg8000", password=password), pool_pre_ping=True, hide_parameters=True
+        )
         event.listen(engine, "handle_error", _say_away)
         return engine
-    engine = create_engine(parsed, connect_args={"timeout": BUSY_MILLISECONDS / 1000})
+    engine = create_engine(parsed, connect_args={"timeout": BUSY_MILLISECONDS / 1000}, hide_parameters=True)
     event.listen(engine, "handle_error", _say_damaged)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -112,7 +114,7 @@ def _lock(connection: Connection) -> None:
 
 
 def _migrate(connection: Connection) -> None:
-    current = _revision(connection)
+    current = revision_of(connection)
     if current == HEAD:
         return
     _check_age(connection, current)
@@ -138,7 +140,8 @@ def _check_age(connection: Connection, current: str | None) -> None:
         )
 
 
-def _revision(connection: Connection) -> str | None:
+def revision_of(connection: Connection) -> str | None:
+    """Return the migration at which the tables are; None where there are none."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(text("select version_num from alembic_version")).scalar()

@@ -39,7 +39,7 @@ class RunPlace:
 
 @dataclass(frozen=True)
 class Judged:
-    """How many runs have one verdict and one cause, and how many seconds they took beyond what was expected."""
+    """The number of runs with one verdict and one cause, and the seconds that they took beyond what was expected."""
 
     verdict: str | None  # None: not computed yet, or of a run in progress
     cause: str | None
@@ -70,22 +70,22 @@ class JudgedRuns:
         """
         name, down = by.removeprefix("-"), by.startswith("-")
         column, is_of_verdict = ORDERS[name], name in OF_VERDICT
-        found: list[RunPlace] = []
+        places: list[RunPlace] = []
         if after is None or after.value is not None:
             valued = self._matching(column, wanted, verdicts, is_joined=is_of_verdict).where(column.is_not(None))
             keys = column, TABLE.c.run_id if is_of_verdict else RUNS.c.run_id
             if after is not None:
                 here, last = tuple_(*keys), tuple_(after.value, after.run_id)
                 valued = valued.where(here < last if down else here > last)
-            found = self._places(valued.order_by(*(key.desc() if down else key for key in keys)).limit(limit))
+            places = self._places(valued.order_by(*(key.desc() if down else key for key in keys)).limit(limit))
             after = None
-        if len(found) < limit:
+        if len(places) < limit:
             bare = self._matching(column, wanted, verdicts, is_joined=False).where(column.is_(None))
             if after is not None:
                 place = tuple_(RUNS.c.listed_ns, RUNS.c.run_id)
                 bare = bare.where(place < tuple_(after.listed_ns, after.run_id))
-            found += self._places(bare.order_by(*NEWEST_FIRST).limit(limit - len(found)))
-        return found
+            places += self._places(bare.order_by(*NEWEST_FIRST).limit(limit - len(places)))
+        return places
 
     def counts(self, wanted: RunFilter = ANY_RUN) -> list[Judged]:
         """Return the runs that match by verdict and cause; those in progress may stand apart from others without."""

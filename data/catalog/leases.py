@@ -5,29 +5,42 @@ from collections.abc import Collection
 from sqlalchemy import Connection, case, delete, func, select
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.keyset import part_of
+from crosswind.data.catalog.live.notes import Notes
 from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.trial import TrialRecord, TrialState
 
 
 class Leases:
     """Trials with their leases, over one connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, notes: Notes | None = None) -> None:
         self._connection = connection
+        self._notes = notes or Notes()
 
     def add(self, record: TrialRecord) -> None:
         """Store a new trial."""
         rows.add(self._connection, tables.trials, record.as_json())
+        self._notes.trial(None, record)
 
-    def change(self, record: TrialRecord) -> None:
+    def change(self, earlier: TrialRecord, record: TrialRecord) -> None:
         """Store what has become of a trial."""
         rows.change(self._connection, tables.trials, {"trial_id": record.trial_id}, **record.as_json())
+        self._notes.trial(earlier.trial.state, record)
 
     def records(self, study_id: str, states: Collection[TrialState] = tuple(TrialState)) -> list[TrialRecord]:
         """Return the study's trials, oldest first; those in these states."""
         table = tables.trials
         query = select(table).where(table.c.study_id == study_id, table.c.state.in_(states)).order_by(table.c.trial_id)
         return [TrialRecord.from_json(dict(row)) for row in self._connection.execute(query).mappings()]
+
+    def part(self, study_id: str, part: Part) -> list[TrialRecord]:
+        """Return a part of the study's trials, in the order of any column that holds no object."""
+        table = tables.trials
+        query = select(table).where(table.c.study_id == study_id)
+        chosen = part_of(query, part, table.c[part.by], table.c.trial_id)
+        return [TrialRecord.from_json(dict(row)) for row in self._connection.execute(chosen).mappings()]
 
     def count(self, study_id: str) -> tuple[int, int]:
         """Return how many trials the study has, and how many of them count for its budget."""

@@ -7,8 +7,10 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, select
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.keyset import part_of
 from crosswind.data.schema.errors import ConflictError, NotFoundError
 from crosswind.data.schema.model import Change, Evidence, Learned, ModelRecord, ModelState
+from crosswind.data.schema.part import Part
 
 NEWEST = tables.models.c.version.desc()
 
@@ -40,6 +42,16 @@ class Models:
         """Every version, newest first. Raises: NotFoundError."""
         records = self._records(_of(name).order_by(NEWEST))
         if not records:
+            raise NotFoundError(f"model {name!r} is not in the catalog")
+        return records
+
+    def part(self, name: str, part: Part) -> list[ModelRecord]:
+        """Return a part of a model's versions, in the order of any column that holds no object.
+
+        Raises: NotFoundError for an unknown model.
+        """
+        records = self._records(part_of(_of(name), part, tables.models.c[part.by], tables.models.c.version))
+        if not records and self.newest(name) is None:
             raise NotFoundError(f"model {name!r} is not in the catalog")
         return records
 

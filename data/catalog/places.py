@@ -4,9 +4,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.keyset import part_of
 from crosswind.data.schema.occupancy import (
     ALLOCATION_KEY,
     PLACEMENT_KEY,
@@ -16,6 +17,7 @@ from crosswind.data.schema.occupancy import (
     Source,
     merge_places,
 )
+from crosswind.data.schema.part import Part
 
 ALLOCATION_ORDER = ("system", "node", "restart_count")
 
@@ -49,17 +51,14 @@ class Places:
     def page(
         self,
         job_id: str,
+        part: Part,
         *,
-        after: tuple[str, str, int] | None = None,
-        limit: int,
         systems: Collection[str] | None = None,
     ) -> list[Allocation]:
-        """Part of the job's allocations, on these systems; `after` is the (system, node, restart_count) seen last."""
+        """Return a part of the job's allocations on these systems, in the order of (system, node, restart_count)."""
         table = tables.allocations
-        place = tuple_(*(table.c[name] for name in ALLOCATION_ORDER))
-        query = select(table).where(table.c.job_id == job_id).order_by(*place.clauses).limit(limit)
-        if after is not None:
-            query = query.where(place > after)
+        of_job = select(table).where(table.c.job_id == job_id)
+        query = part_of(of_job, part, *(table.c[name] for name in ALLOCATION_ORDER))
         if systems is not None:
             query = query.where(table.c.system.in_(sorted(systems)))
         return self._allocations(query)
@@ -81,6 +80,24 @@ class Places:
             for table in (tables.allocations, tables.placements)
         ]
         return {str(name) for query in names for name in self._connection.execute(query).scalars()}
+
+    def sampled_names(self, nodes: Collection[str]) -> dict[str, set[str]]:
+        """Return by node the other names by which its samples go, as far as any are known."""
+        names: dict[str, set[str]] = {}
+        for table in (tables.allocations, tables.placements):
+            pair = select(table.c.node, table.c.sampled_as).where(rows.among(self._connection, table.c.node, nodes))
+            for node, name in self._connection.execute(pair.where(table.c.node != table.c.sampled_as).distinct()):
+                names.setdefault(node, set()).add(name)
+        return names
+
+    def names_of(self, node: str) -> set[str]:
+        """Return all names by which a node goes, at schedulers and in samples, this one included."""
+        names = {node}
+        for table in (tables.allocations, tables.placements):
+            is_it = or_(table.c.node == node, table.c.sampled_as == node)
+            for pair in self._connection.execute(select(table.c.node, table.c.sampled_as).where(is_it).distinct()):
+                names.update(pair)
+        return names
 
     def placements_of_job(self, job_id: str, *, system: str | None = None) -> list[Placement]:
         """The processes that were ranks of this job."""

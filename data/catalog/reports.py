@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, delete, func, select
 
 from crosswind.data.catalog import rows, tables
-from crosswind.data.schema.report import Report
+from crosswind.data.catalog.keyset import part_of
+from crosswind.data.schema.part import Part
+from crosswind.data.schema.report import Report, TrialReport
 
 
 class Reports:
@@ -47,6 +49,13 @@ class Reports:
         for trial_id, step, value in self._connection.execute(query.order_by(table.c.trial_id, table.c.step)):
             by_trial[trial_id].append(Report(step, value))
         return dict(by_trial)
+
+    def part(self, study_id: str, part: Part) -> list[TrialReport]:
+        """Return a part of what a study's trials have reported, in the order of steps and trials."""
+        table = tables.reports
+        query = select(table.c.trial_id, table.c.step, table.c.value).where(table.c.study_id == study_id)
+        chosen = part_of(query, part, table.c.step, table.c.trial_id)
+        return [TrialReport(*row) for row in self._connection.execute(chosen)]
 
     def remove(self, study_id: str) -> None:
         """Remove what the study's trials have reported."""

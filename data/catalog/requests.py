@@ -29,9 +29,14 @@ class Requests:
             return None
         stored = rows.fetch(self._connection, table, request_key=request.stored)
         if stored is None or stored["fingerprint"] != request.fingerprint:
-            raise InvalidInputError(f"Idempotency-Key {request.key!r} was used for another request: choose a new one")
+            raise used_otherwise(request)
         return tuple(stored["made"])
 
     def settle(self, request: RequestKey, made: Sequence[str]) -> None:
         """Remembers which ids the claimed request made."""
         rows.change(self._connection, tables.requests, {"request_key": request.stored}, made=list(made))
+
+
+def used_otherwise(request: RequestKey) -> InvalidInputError:
+    """Return the error for a key that was used for another request."""
+    return InvalidInputError(f"Idempotency-Key {request.key!r} was used for another request: choose a new one")

@@ -13,9 +13,11 @@ from sqlalchemy import (
     Table,
     and_,
     delete,
+    exists,
     false,
     func,
     not_,
+    or_,
     select,
     true,
     tuple_,
@@ -23,16 +25,21 @@ from sqlalchemy import (
 )
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.keyset import place_of
+from crosswind.data.catalog.live.events import Events
+from crosswind.data.catalog.live.notes import Notes
 from crosswind.data.catalog.seen import are_seen, is_own, is_seen, newest_seen, of_seen_runs
 from crosswind.data.catalog.verdicts import Verdicts
 from crosswind.data.schema.access import ALL_ROWS, RowRule
 from crosswind.data.schema.errors import ForbiddenError, NotFoundError
 from crosswind.data.schema.facts import Facts
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.redaction import shown_words
 from crosswind.data.schema.run import Rank, Run, RunState, cohort_digest
 
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.STOPPED: 3, RunState.FAILED: 4}
 COLUMNS = [tables.runs.c[field.name] for field in fields(Run)]
+PLACE = tables.runs.c.listed_ns, tables.runs.c.run_id
 NEWEST_FIRST = tables.runs.c.listed_ns.desc(), tables.runs.c.run_id.desc()  # as indexes have them
 OUTLINE = ("run_id", "workload", "system", "state", "world_size", "started_ns", "ended_ns")
 PUT_AT_ONCE = 1000
@@ -46,34 +53,45 @@ PROCESS = ("node", "pid", "started_ns")  # of a rank: a process with another of 
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Conditions that the wanted runs meet; None asks for all. `id_end` is the end of their ids."""
+    """Conditions that the wanted runs meet; None asks for all. `id_end` is the end of their ids.
+
+    They began at `since_ns` or later, and before `until_ns`.
+    """
 
     workload: str | None = None
     system: str | None = None
     state: RunState | None = None
     job_id: str | None = None
     id_end: str | None = None
+    user: str | None = None
+    account: str | None = None
+    since_ns: int | None = None
+    until_ns: int | None = None
 
 
 ANY_RUN = RunFilter()
+EQUAL = ("workload", "system", "state", "job_id", "user", "account")  # conditions that a column has this value
 
 
 class Runs:
     """Runs and their ranks, over one connection; whatever is read are those that the rule lets be seen."""
 
-    def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS) -> None:
+    def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS, notes: Notes | None = None) -> None:
         self._connection = connection
         self._rule = rule
+        self._notes = notes or Notes()
         self._verdicts = Verdicts(connection)
 
     def merge(self, run: Run) -> None:
         """Stores what is now known of a run; an earlier, more certain fact is never overwritten by a vaguer one."""
         rows.hold(self._connection, run.run_id)
-        stored = rows.fetch(self._connection, tables.runs, run_id=run.run_id)
-        merged = run if stored is None else merge_runs(_run(stored), run)
+        row = rows.fetch(self._connection, tables.runs, run_id=run.run_id)
+        stored = None if row is None else _run(row)
+        merged = run if stored is None else merge_runs(stored, run)
         tags = {**merged.tags, **self._written_twice(run.run_id)}
         rows.upsert(self._connection, tables.runs, {**_row(merged), "tags": tags})
         self._verdicts.want([merged])
+        self._notes.run(stored, merged)
 
     def put_all(self, runs: Iterable[Run]) -> None:
         """Stores runs as they are, in place of what was stored of them; of two of one id the last one."""
@@ -88,6 +106,7 @@ class Runs:
         lost = update(tables.runs).where(where).values(state=RunState.LOST)
         if self._connection.execute(lost.execution_options(preserve_rowcount=True)).rowcount:
             self._verdicts.want([self.get(run_id)])
+            self._notes.lost(run_id)
 
     def merge_rank(self, rank: Rank) -> None:
         """Stores a rank; fields that are None keep what was known of the same process.
@@ -158,6 +177,7 @@ class Runs:
         self.own(run_id)
         for table in HELD_BY_RUN:
             self._connection.execute(delete(table).where(table.c.run_id == run_id))
+        Events(self._connection).remove_of_run(run_id)
         of_run = update(tables.trials).where(tables.trials.c.run_id == run_id)
         self._connection.execute(of_run.values(run_id=None))
 
@@ -184,10 +204,13 @@ class Runs:
 
     def find(self, wanted: RunFilter = ANY_RUN, *, before: tuple[int, str] | None = None, limit: int) -> list[Run]:
         """Runs, newest first; `before` is the (started_ns, run_id) of the last one seen."""
-        query = _filtered(wanted)
-        if before is not None:
-            query = query.where(tuple_(tables.runs.c.listed_ns, tables.runs.c.run_id) < tuple_(*before))
-        query = newest_seen(self._rule, query, NEWEST_FIRST, limit)
+        return self.part(wanted, Part(limit, descending=True, after=before))
+
+    def part(self, wanted: RunFilter, part: Part) -> list[Run]:
+        """Return a part of the runs in the order of (started_ns, run_id); a run that has not begun counts as of 0."""
+        query = behind(_filtered(wanted), part)
+        order = NEWEST_FIRST if part.descending else PLACE
+        query = newest_seen(self._rule, query, order, part.limit)
         return [_run(dict(row)) for row in self._connection.execute(query).mappings()]
 
     def near(self, run: Run, *, limit: int) -> list[str]:
@@ -243,6 +266,27 @@ class Runs:
         of_system = select(tables.runs.c.nodes).where(tables.runs.c.system == system)
         newest = newest_seen(self._rule, of_system, NEWEST_FIRST, limit)
         return {node for nodes in self._connection.execute(newest).scalars() for node in nodes}
+
+    def on_nodes(self, nodes: Collection[str], within: tuple[int, int], *, looked_at: int, limit: int) -> list[Run]:
+        """Return the newest runs on any of these nodes in a time, newest first; of the newest ones before its end."""
+        begin_ns, end_ns = within
+        before = select(tables.runs).where(tables.runs.c.listed_ns <= end_ns)
+        newest = newest_seen(self._rule, before, NEWEST_FIRST, looked_at).subquery().c
+        is_meanwhile = or_(newest.ended_ns.is_(None), newest.ended_ns >= begin_ns)
+        listed = rows.unfolded(self._connection, newest.nodes)
+        is_there = exists(select(1).select_from(listed).where(listed.c.value.in_(sorted(nodes))))
+        query = select(newest.run_id).where(is_meanwhile, is_there)
+        first = query.order_by(newest.listed_ns.desc(), newest.run_id.desc()).limit(limit)
+        return self.some(self._connection.execute(first).scalars().all())[::-1]
+
+    def by_workload(self) -> list[tuple[str, str, int, int | None, int | None]]:
+        """Return by system and workload how many runs there are, when the first began, and the last ended or began."""
+        table = tables.runs
+        began = func.min(table.c.started_ns)
+        ended = func.max(func.coalesce(table.c.ended_ns, table.c.started_ns))
+        query = self._all_seen(select(table.c.system, table.c.workload, func.count(), began, ended))
+        grouped = self._connection.execute(query.group_by(table.c.system, table.c.workload))
+        return [(row[0], row[1], int(row[2]), row[3], row[4]) for row in grouped]
 
     def cohorts(self) -> list[tuple[str, int, int]]:
         """For each cohort its workload, how many runs it has, and how many of them ended well."""
@@ -346,11 +390,23 @@ def _filtered(wanted: RunFilter) -> Select[Any]:
     return filtered(select(*COLUMNS), wanted)
 
 
+def behind(query: Select[Any], part: Part) -> Select[Any]:
+    """Return a query of the table of runs for those behind the part's place, (started_ns, run_id)."""
+    if part.after is None:
+        return query
+    began, run_id = part.after
+    return query.where(place_of(replace(part, after=(began or 0, run_id)), *PLACE))
+
+
 def filtered(query: Select[Any], wanted: RunFilter) -> Select[Any]:
     """Return a query of the table of runs for those that match."""
-    for name, value in vars(wanted).items():
-        if value is not None and name != "id_end":
+    for name in EQUAL:
+        if (value := getattr(wanted, name)) is not None:
             query = query.where(tables.runs.c[name] == value)
+    if wanted.since_ns is not None:
+        query = query.where(tables.runs.c.listed_ns >= wanted.since_ns)
+    if wanted.until_ns is not None:
+        query = query.where(tables.runs.c.listed_ns < wanted.until_ns)
     if wanted.id_end is not None:
         begin = wanted.id_end[::-1]
         query = query.where(tables.runs.c.reversed_id.between(begin, begin + LAST_CHARACTER))

@@ -1,6 +1,7 @@
 """The row rule in SQL: which runs and studies somebody may see, and so which of what belongs to these."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, Select, Table, and_, false, or_, select, true, union
@@ -8,16 +9,20 @@ from sqlalchemy import ColumnElement, FromClause, Select, Table, and_, false, or
 from crosswind.data.catalog import tables
 from crosswind.data.schema.access import RowRule
 
-OWNER = {tables.runs.name: "user", tables.studies.name: "owner"}  # the column of whoever a row belongs to
+OWNER = {
+    tables.runs.name: "user",
+    tables.studies.name: "owner",
+    tables.cohorts.name: "owner",
+}  # the column of whoever a row belongs to
 
 
 def is_seen(rule: RowRule, table: Table) -> ColumnElement[bool]:
-    """Return the condition on runs or studies that the rule lets its holder see."""
+    """Return the condition on runs, studies or saved cohorts that the rule lets its holder see."""
     return true() if rule.sees_all else or_(*ways(rule, table))
 
 
 def is_own(rule: RowRule, table: Table) -> ColumnElement[bool]:
-    """Return the condition on runs or studies that the rule's holder may change: all that they see but shared ones."""
+    """Return the condition on the same that the rule's holder may change: all that they see but shared ones."""
     return true() if rule.changes_all else or_(false(), *ways(rule, table)[1:])
 
 
@@ -31,6 +36,22 @@ def ways(rule: RowRule, table: Table) -> list[ColumnElement[bool]]:
     if table is tables.runs:
         conditions += [and_(table.c.system == system, table.c.job_id == job) for system, job in sorted(rule.jobs)]
     return conditions
+
+
+@dataclass(frozen=True)
+class Belongs:
+    """Whose a run or a study is; `job` is system and id of a run's job."""
+
+    owner: str | None
+    account: str | None
+    shared: bool
+    job: tuple[str | None, str | None] | None = None
+
+
+def sees(rule: RowRule, whose: Belongs) -> bool:
+    """Return what `is_seen` says in SQL, for a row that was read already and goes to many; a test compares both."""
+    is_of_theirs = whose.owner in rule.users or whose.account in rule.accounts or whose.job in rule.jobs
+    return rule.sees_all or whose.shared or is_of_theirs
 
 
 def are_seen(rule: RowRule) -> ColumnElement[bool]:

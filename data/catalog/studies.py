@@ -8,11 +8,15 @@ from sqlalchemy import Connection, Select, and_, delete, func, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.keyset import part_of
+from crosswind.data.catalog.live.events import Events
+from crosswind.data.catalog.live.notes import Notes, is_news
 from crosswind.data.catalog.seen import is_own, is_seen
 from crosswind.data.schema.access import ALL_ROWS, RowRule
 from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import ConflictError, ForbiddenError, NotFoundError
 from crosswind.data.schema.login import login_name
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.trial import ENDED, History, Study, TrialRecord
 
 NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")  # in no database: drivers refuse it
@@ -30,15 +34,18 @@ class Ownership:
 class Studies:
     """Studies, over one connection; whatever is read are those that the rule lets be seen."""
 
-    def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS) -> None:
+    def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS, notes: Notes | None = None) -> None:
         self._connection = connection
         self._rule = rule
+        self._notes = notes or Notes()
 
     def add(self, study: Study) -> None:
         """Store a study, as the rule's user's or else this process's. Raises: ConflictError when its name is taken."""
         owned = {"owner": self._rule.user or login_name(), "account": self._rule.account}
         if not rows.add_unless_there(self._connection, tables.studies, {**study.as_json(), **owned}):
             raise ConflictError(f"study name {study.name!r} is taken: choose another")
+        if is_news(study.created_ns):
+            self._notes.study(study)
 
     def change(self, study: Study) -> None:
         """Store what has become of a study. Raises: ConflictError when another one has its name."""
@@ -50,6 +57,7 @@ class Studies:
     def remove(self, study_id: str) -> None:
         """Remove a study that has no trials any more."""
         self._connection.execute(delete(tables.studies).where(tables.studies.c.study_id == study_id))
+        Events(self._connection).remove_of_study(study_id)
 
     def merge(self, history: History) -> None:
         """Store a search that another tool made, or what has become of its trials since it was stored.
@@ -129,6 +137,13 @@ class Studies:
         query = select(tables.studies).where(is_seen(self._rule, tables.studies))
         query = query.order_by(tables.studies.c.created_ns.desc())
         return [Study.from_json(dict(row)) for row in self._connection.execute(query).mappings()]
+
+    def part(self, part: Part) -> list[Study]:
+        """Return a part of the studies, in the order of `created_ns` or `name`."""
+        table = tables.studies
+        query = select(table).where(is_seen(self._rule, table))
+        chosen = part_of(query, part, table.c[part.by], table.c.study_id)
+        return [Study.from_json(dict(row)) for row in self._connection.execute(chosen).mappings()]
 
     def counts(self) -> tuple[int, int]:
         """Return how many trials are stored, and of how many studies."""

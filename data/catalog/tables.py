@@ -192,6 +192,7 @@ studies = Table(
     Column("owner", String(200)),
     Column("account", String(200)),
     Column("shared", Boolean, nullable=False, server_default=false()),
+    Index(None, "created_ns", "study_id"),
 )
 
 trials = Table(
@@ -262,6 +263,19 @@ requests = Table(
     Column("fingerprint", String(64), nullable=False),
     Column("made", JSON, nullable=False),
     Column("created_ns", BigInteger, nullable=False),
+    Index(None, "created_ns"),
+)
+
+first_answers = Table(
+    "first_answers",
+    metadata,
+    Column("request_key", String(255), primary_key=True),
+    Column("fingerprint", String(64), nullable=False),
+    Column("created_ns", BigInteger, nullable=False),
+    Column("lease_until_ns", BigInteger, nullable=False),
+    Column("status", Integer),
+    Column("headers", JSON, nullable=False),
+    Column("body", LargeBinary),
     Index(None, "created_ns"),
 )
 
@@ -348,4 +362,19 @@ usage = Table(
     Column("user", String(200), primary_key=True),
     Column("day", Integer, primary_key=True, autoincrement=False),
     Column("bytes", BigInteger, nullable=False),
+)
+
+cohorts = Table(
+    "cohorts",
+    metadata,
+    Column("cohort_id", String(64), primary_key=True),
+    Column("name", String(200), nullable=False),
+    Column("created_ns", BigInteger, nullable=False),
+    Column("run_ids", JSON(none_as_null=True)),
+    Column("conditions", JSON(none_as_null=True)),
+    Column("note", Text, nullable=False),
+    Column("owner", String(200)),
+    Column("account", String(200)),
+    Column("shared", Boolean, nullable=False, server_default=false()),
+    Index(None, "created_ns", "cohort_id"),
 )

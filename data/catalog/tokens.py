@@ -14,9 +14,12 @@ from sqlalchemy import Connection, Select, and_, delete, select, update
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.audit import Audit
+from crosswind.data.catalog.keyset import part_of
+from crosswind.data.catalog.live.notes import Notes
 from crosswind.data.schema.access import Principal, PrincipalKind, Role, Scope, TokenUse
 from crosswind.data.schema.answers.tokens import IssuedToken, Token
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.run import new_ulid
 
 PREFIX = "cw_"  # by which people and secret scanners recognise a token
@@ -24,7 +27,10 @@ SECRET_BYTES = 32
 NAME_CHARACTERS = 200
 SECONDS_MAX = 10 * 366 * 86_400
 KEPT_NS = 30 * 86_400 * 1_000_000_000  # how long an expired token is still listed
+CREATE, REVOKE = "create token", "revoke token"  # acts of the audit trail
+SESSION_ACTS = {CREATE: "log in", REVOKE: "log out"}
 TABLE = tables.tokens
+EVERY = Part(limit=2**31)
 IDENTITY = TABLE.c.kind, TABLE.c.name, TABLE.c.user, TABLE.c.system  # as Principal.identity
 
 
@@ -41,8 +47,9 @@ def not_in_catalog(token_id: str) -> NotFoundError:
 class Tokens:
     """Tokens, over one connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, notes: Notes | None = None) -> None:
         self._connection = connection
+        self._notes = notes or Notes()
 
     def issue(
         self,
@@ -72,7 +79,7 @@ class Tokens:
         self._connection.execute(delete(TABLE).where(TABLE.c.expires_ns < now_ns - KEPT_NS))
         secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
         rows.add(self._connection, TABLE, _row(token) | {"digest": digest_of(secret)})
-        self._note("create token", token, created_by)
+        self._note(CREATE, token, created_by)
         return IssuedToken(secret=secret, token=token)
 
     def of_digest(self, digest: str) -> Token | None:
@@ -87,9 +94,9 @@ class Tokens:
             raise not_in_catalog(token_id)
         return _token(row)
 
-    def find(self, owner: Principal | None = None, *, after: str = "", limit: int = 1000) -> list[Token]:
-        """Return tokens after this id in the order of their making: all, or those of one principal."""
-        query = select(TABLE).where(TABLE.c.token_id > after).order_by(TABLE.c.token_id).limit(limit)
+    def find(self, owner: Principal | None = None, part: Part = EVERY) -> list[Token]:
+        """Return a part of the tokens in the order of their making: of all, or of those of one principal."""
+        query = part_of(select(TABLE), part, TABLE.c.token_id)
         if owner is not None:
             is_own = (
                 column.is_not_distinct_from(value) for column, value in zip(IDENTITY, owner.identity, strict=True)
@@ -103,7 +110,7 @@ class Tokens:
         self._revoke([token_id])
         self.revoke_made_with(token_id)
         token = self.get(token_id)
-        self._note("revoke token", token, by)
+        self._note(REVOKE, token, by)
         return token
 
     def revoke_made_with(self, parent_id: str) -> None:
@@ -128,11 +135,14 @@ class Tokens:
             rows.change(self._connection, TABLE, {"token_id": token_id}, used_ns=moment_ns)
 
     def _note(self, act: str, token: Token, who: str) -> None:
-        """Keep an act in the audit trail, unless it is of every login or every job."""
-        if token.use is not TokenUse.SESSION and token.principal.kind is not PrincipalKind.JOB:
-            facts = {"of": str(token.principal), "role": token.principal.role, "use": token.use}
-            scopes = " ".join(sorted(token.principal.scopes))
-            Audit(self._connection).add(who, act, token.token_id, **facts, scopes=scopes)
+        """Keep an act in the audit trail: logins and logouts under their own names, tokens of every job not at all."""
+        facts = {"of": str(token.principal), "role": token.principal.role, "use": token.use}
+        facts["scopes"] = " ".join(sorted(token.principal.scopes))
+        if token.use is TokenUse.SESSION:
+            act, who, facts["by"] = SESSION_ACTS[act], str(token.principal), who
+        elif token.principal.kind is PrincipalKind.JOB:
+            return
+        Audit(self._connection).add(who, act, token.token_id, **facts)
 
     def _end_of(self, parent_id: str | None, now_ns: int) -> int:
         if parent_id is None:
@@ -146,6 +156,7 @@ class Tokens:
     def _revoke(self, token_ids: list[str]) -> None:
         where = and_(rows.among(self._connection, TABLE.c.token_id, token_ids), TABLE.c.revoked_ns.is_(None))
         self._connection.execute(update(TABLE).where(where).values(revoked_ns=time.time_ns()))
+        self._notes.tokens_ended(token_ids)
 
     def _tokens(self, query: Select[Any]) -> list[Token]:
         return [_token(dict(row)) for row in self._connection.execute(query).mappings()]

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, func, select, update
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.live.notes import Notes
 from crosswind.data.schema.landing import Landing
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.run_verdict import RunVerdict
@@ -40,8 +41,9 @@ class StoredFeatures:
 class Verdicts:
     """Verdicts and features of runs, over one connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, notes: Notes | None = None) -> None:
         self._connection = connection
+        self._notes = notes or Notes()
 
     def want(self, runs: Iterable[Run]) -> None:
         """Note that these runs came or changed; those that have not ended wait for that."""
@@ -163,8 +165,10 @@ class Verdicts:
         judged = {name: value for name, value in asdict(verdict).items() if name not in ("run_id", *OF_STEPS)}
         due = case((left > allowed, DUE_VERDICT), else_=NOT_DUE)
         statement = update(TABLE).where(still).values(**judged, changes=left, allowed=allowed, due=due)
-        if self._connection.execute(statement.execution_options(preserve_rowcount=True)).rowcount:
+        earlier = rows.fetch(self._connection, TABLE, run_id=verdict.run_id)
+        if self._connection.execute(statement.execution_options(preserve_rowcount=True)).rowcount and earlier:
             rows.change(self._connection, FEATURES, {"run_id": verdict.run_id}, explanation=explanation)
+            self._notes.verdict((earlier["verdict"], earlier["cause"]), verdict, earlier["last_ns"])
 
     def explanations(self, run_ids: Collection[str], form: str, *, is_current: bool = True) -> dict[str, str]:
         """Return the explanations that hold, by run: nothing that matters changed since.

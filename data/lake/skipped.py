@@ -3,6 +3,7 @@
 import logging
 import os
 import struct
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pyarrow.parquet as pq
 log = logging.getLogger("crosswind.lake")
 MAGIC = b"PAR1"
 TAIL = struct.Struct("<I4s")  # the size of the footer, and the magic. Source: parquet.apache.org, file format
+FRESH_SECONDS = 2.0
+NEVER = (-FRESH_SECONDS, 0)
 LOOKED_MAX = 200_000  # files that are known to be whole
 
 
@@ -21,12 +24,21 @@ class Skipped:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._whole: set[Path] = set()
+        self._counted = NEVER
         self._damaged: dict[Path, tuple[int, int]] = {}  # time and size of the file that was looked at
 
     @property
     def names(self) -> list[str]:
         """Return the names of the damaged files that are still there, below the folder."""
         return sorted(str(path.relative_to(self._root)) for path in list(self._damaged) if self._is_noted(path))
+
+    @property
+    def count(self) -> int:
+        """Number of damaged files, as of two seconds ago at most."""
+        now = time.monotonic()
+        if now - self._counted[0] >= FRESH_SECONDS:
+            self._counted = now, len(self.names)
+        return self._counted[1]
 
     def whole(self, paths: Iterable[Path]) -> list[Path]:
         """Return those of the paths that count: whole as far as their ends show, and not noted as damaged."""
@@ -61,6 +73,7 @@ class Skipped:
         log.error("%s is passed over: %s", path, reason)
         self._whole.discard(path)
         self._damaged[path] = _state(path)
+        self._counted = NEVER
 
     def _is_noted(self, path: Path) -> bool:
         noted = self._damaged.get(path)

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from crosswind.data.schema.login import login_name
 
@@ -49,8 +49,8 @@ class TokenUse(StrEnum):
 class RowRule:
     """The rows that a principal may see: all, or those of these users, accounts and jobs besides shared ones.
 
-    A job is named by its system and id. What is written under the rule belongs to its user. Shared rows may be seen by
-    everybody, and changed by those whose they are or who `changes_all`.
+    A job is named by its system and id. What is written under the rule is its user's; with `nodes`, samples are of
+    these nodes alone. Shared rows may be seen by everybody, and changed by those whose they are or who `changes_all`.
     """
 
     sees_all: bool = False
@@ -58,6 +58,7 @@ class RowRule:
     users: frozenset[str] = frozenset()
     accounts: frozenset[str] = frozenset()
     jobs: frozenset[tuple[str, str]] = frozenset()
+    nodes: frozenset[str] = frozenset()
 
     @property
     def user(self) -> str | None:
@@ -128,7 +129,12 @@ class Principal:
 
     @property
     def write_rule(self) -> RowRule:
-        """The rows that it may store: its own; all where it is an agent or a service that is bound to nobody."""
+        """The rows that it may store: its own; all where it is an agent or a service that is bound to nobody.
+
+        An agent of a system is bound to the node that it is called after.
+        """
+        if self.kind is PrincipalKind.AGENT and self.system:
+            return replace(ALL_ROWS, nodes=frozenset({self.name}))
         is_bound = self.user or self.accounts or self.kind in (PrincipalKind.PERSON, PrincipalKind.JOB)
         return self.row_rule if is_bound else ALL_ROWS
 
@@ -137,6 +143,12 @@ NOBODY = Principal(PrincipalKind.SERVICE, "nobody", scopes=frozenset())
 """One who has not been identified: sees shared rows alone."""
 OWNER = Principal(PrincipalKind.PERSON, "owner", Role.ADMIN, frozenset(Scope))
 """Who runs the server, or works on the store itself."""
+
+
+@lru_cache(8)
+def owner(uid: int | None = None) -> Principal:
+    """Return the owner by login name: who runs this process, or the user with this uid."""
+    return replace(OWNER, name=login_name(uid))
 
 
 @dataclass(frozen=True)

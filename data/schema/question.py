@@ -14,6 +14,7 @@ from crosswind.data.schema.trial import Configuration
 RANKED_RUNS = 20_000  # the newest, unless more are requested
 REGRESSION_RUNS = 5000  # the same of completed runs
 HOURS_MAX = 24  # that can be looked ahead
+HOUR_SECONDS = 3600
 RANKS_MAX = 10_000_000
 SCALES_MAX = 64
 STEPS_MAX = 10_000_000  # of a run

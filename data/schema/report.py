@@ -37,3 +37,12 @@ class Report:
     def as_json(self) -> dict[str, Any]:
         """Return step and value."""
         return {"step": self.step, "value": self.value}
+
+
+@dataclass(frozen=True)
+class TrialReport:
+    """An intermediate value of a trial's objective, as it is listed."""
+
+    trial_id: str
+    step: int
+    value: float

@@ -10,24 +10,28 @@ import pandas as pd
 
 from crosswind.data.lake.delta import Flag, differences
 from crosswind.data.lake.lake import Lake
-from crosswind.data.lake.parts import ALWAYS
+from crosswind.data.lake.parts import ALWAYS, Span
 from crosswind.data.lake.series import Bools, Series, in_order
 from crosswind.data.schema.answers.nodes import DownSource, NodeState
+from crosswind.data.schema.part import Part
 from crosswind.data.store.store import Store
 
 AGENT, COLLECTOR = "agent", "collector"  # the sets in which agents speak of themselves and of their sources
 COUNTERS = ("cpu_seconds_total", "missed_ticks_total", "lost_sweeps_total")
+EVERY = Part(limit=2**31)
 NEIGHBOURS = 2  # sweeps on either side of a fall that may be another agent's: of two, each sweeps once a tick
-_WITHIN = "ts_ns >= ? and node between ? and ?"
+_WITHIN = "ts_ns between ? and ? and node between ? and ?"
 _SWEEPS = """
 select node, count(*) as sweeps, max(ts_ns) as last_ns, quantile_cont({lateness_seconds}, 0.99) as lateness_seconds,
     max_by({resident_bytes}, ts_ns) as resident_bytes, max_by({clock_error_max_seconds}, ts_ns) as clock_error_seconds,
     max_by({clock_synchronized}, ts_ns) as clock_synchronized
-from agent where ts_ns >= ? and node > ? group by node order by node limit ?
+from agent where ts_ns between ? and ? and node between ? and ? and (? is null or node {{sign}} ?)
+group by node order by node {{order}} limit ?
 """
 _SOURCES = """
 select node, device, max_by({{'up': {up}, 'reason': {reason}}}, ts_ns) as shown
-from collector where ts_ns >= ? and node between ? and ? and device is not null group by node, device order by device
+from collector where ts_ns between ? and ? and node between ? and ? and device is not null
+group by node, device order by device
 """
 REPORTED = {
     AGENT: ("lateness_seconds", "resident_bytes", "clock_error_max_seconds", "clock_synchronized"),
@@ -44,18 +48,31 @@ class _Sources:
 
 
 _Numbers = Mapping[str, Any]
-_Span = tuple[int, str, str]  # since when, from which node to which
+_Span = tuple[int, int, str, str]  # from when to when, from which node to which
+LAST_NODE = "\U0010ffff"
 
 
-def fleet(store: Store, since_ns: int, *, after: str = "", limit: int | None = None) -> tuple[NodeState, ...]:
-    """The nodes with sweeps since then, by name; the first `limit` behind the node `after`. Raises: MalformedError."""
+def fleet(store: Store, since_ns: int, part: Part = EVERY) -> tuple[NodeState, ...]:
+    """Return a part of the nodes with sweeps since then, by name. Raises: MalformedError."""
+    return _states(store, (since_ns, ALWAYS[1], "", LAST_NODE), part)
+
+
+def node_state(store: Store, node: str, within: Span) -> NodeState | None:
+    """The state of one node's agent within a time; None without sweeps. Raises: MalformedError."""
+    return next(iter(_states(store, (*within, node, node))), None)
+
+
+def _states(store: Store, wanted: _Span, part: Part = EVERY) -> tuple[NodeState, ...]:
     lake, stored = store.lake, store.lake.sets()
     if AGENT not in stored:
         return ()
-    sweeps = _by_node(lake.frame(_sql(lake, AGENT, _SWEEPS), [since_ns, after, limit], within=(since_ns, ALWAYS[1])))
+    [after] = part.after or [None]
+    order = {"sign": "<", "order": "desc"} if part.descending else {"sign": ">", "order": "asc"}
+    sql = _sql(lake, AGENT, _SWEEPS).format_map(order)
+    sweeps = _by_node(lake.frame(sql, [*wanted, after, after, part.limit], within=wanted[:2]))
     if not sweeps:
         return ()
-    span = since_ns, min(sweeps), max(sweeps)
+    span = *wanted[:2], min(sweeps), max(sweeps)
     sources = _sources(lake, span) if COLLECTOR in stored else {}
     costs = _costs(lake, span)
     return tuple(_state(sweeps[node], sources.get(node, _Sources()), costs.get(node, {})) for node in sweeps)
@@ -69,7 +86,7 @@ def _sql(lake: Lake, name: str, sql: str) -> str:
 
 def _sources(lake: Lake, span: _Span) -> dict[str, _Sources]:
     by_node: dict[str, _Sources] = defaultdict(_Sources)
-    frame = lake.frame(_sql(lake, COLLECTOR, _SOURCES), span, within=(span[0], ALWAYS[1]))
+    frame = lake.frame(_sql(lake, COLLECTOR, _SOURCES), span, within=span[:2])
     for node, name, shown in frame.itertuples(index=False):
         if shown["up"] == 1:
             by_node[node].up.append(name)
@@ -82,7 +99,7 @@ def _costs(lake: Lake, span: _Span) -> dict[str, _Numbers]:
     """Return what each node's counters grew by, and the seconds in which they did."""
     if not set(COUNTERS) <= lake.columns(AGENT).keys():
         return {}
-    series = in_order(lake.counters(AGENT, COUNTERS, where=_WITHIN, parameters=span, within=(span[0], ALWAYS[1])))
+    series = in_order(lake.counters(AGENT, COUNTERS, where=_WITHIN, parameters=span, within=span[:2]))
     used = differences(series, COUNTERS[0])
     grown = {name: differences(series, name)["growth"] for name in COUNTERS[1:]}
     frame = pd.DataFrame({COUNTERS[0]: used["growth"], "seconds": used["seconds"], **grown})

@@ -7,7 +7,7 @@ queries put together. Users are there by pseudonyms, whose names are in the cata
 import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -19,6 +19,7 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.hostlist import expand
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.metric import Column, Kind, MetricSet
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.store.job_accounts import settled
 
@@ -57,8 +58,8 @@ _PLACE = ("coalesce(started_ns, 0)", "system", "job_id")
 _PLACED = f"({', '.join(_PLACE)})"
 _AMONG = "job_id in (select unnest(?))"
 _Row = dict[str, Any]
+_Condition = tuple[str, list[object]]  # in SQL, and its parameters
 _Rows = Callable[[str, Sequence[object]], list[_Row]]
-NO_FACTS: Mapping[str, str] = {}
 LOOKED_AT = 4  # accounts for each job that is wanted: most jobs are reported less often
 
 
@@ -72,15 +73,23 @@ def job_table(jobs: Sequence[Job], *, reported_ns: int) -> pa.Table:
 
 @dataclass(frozen=True)
 class JobFilter:
-    """Conditions that the wanted jobs meet; None asks for all."""
+    """Conditions that the wanted jobs meet; None asks for all.
+
+    They began at `since_ns` or later, and before `until_ns`.
+    """
 
     name: str | None = None
     system: str | None = None
     user: str | None = None
     state: str | None = None
+    account: str | None = None
+    job_id: str | None = None
+    since_ns: int | None = None
+    until_ns: int | None = None
 
 
 ANY_JOB = JobFilter()
+EQUAL = ("name", "system", "user", "state", "account", "job_id")  # conditions that a column has this value
 
 
 @dataclass(frozen=True)
@@ -134,16 +143,19 @@ class Jobs:
 
     def find(self, wanted: JobFilter = ANY_JOB, *, before: tuple[int, str, str] | None = None, limit: int) -> list[Job]:
         """Jobs, newest first; `before` is the (started_ns or 0, system, job_id) of the last one seen."""
-        facts = {name: value for name, value in vars(wanted).items() if value is not None}
+        return self.part(wanted, Part(limit, descending=True, after=before))
+
+    def part(self, wanted: JobFilter, part: Part) -> list[Job]:
+        """Return a part of the jobs in the order of (started_ns, system, job_id); one that waits counts as of 0."""
         if wanted.user is not None:
             with self._catalog.read() as session:
-                facts["user"] = session.people.pseudonym(wanted.user) or wanted.user
-        return self._jobs(self._answer(lambda rows: _first_jobs(rows, before, limit, facts)))
+                wanted = replace(wanted, user=session.people.pseudonym(wanted.user) or wanted.user)
+        return self._jobs(self._answer(lambda rows: _first_jobs(rows, part, wanted)))
 
     def newest_spans(self, *, limit: int) -> list[JobSpan]:
         """Return where and when the newest jobs ran, newest first; those of which it is not known are left out."""
         names = ("system", "job_id", "nodes", "started_ns", "ended_ns")
-        jobs = self._answer(lambda rows: _first_jobs(rows, None, limit))
+        jobs = self._answer(lambda rows: _first_jobs(rows, Part(limit, descending=True)))
         facts = [[job[name] for name in names] for job in jobs]
         return [JobSpan(*values) for values in facts if None not in values]
 
@@ -192,31 +204,45 @@ def _settled(where: str) -> str:
     return f"from ({settled('job', FACTS, where=where)})"
 
 
-def _first_jobs(
-    rows: _Rows, before: tuple[int, str, str] | None, limit: int, facts: Mapping[str, str] = NO_FACTS
-) -> list[_Row]:
-    """The newest jobs by when they started: accounts first, without those that another one replaced.
+def _first_jobs(rows: _Rows, part: Part, wanted: JobFilter = ANY_JOB) -> list[_Row]:
+    """Return jobs in the order of when they started: accounts first, without those that another one replaced.
 
     A job with these facts has an account with each of them, which need not be the one of its start.
     """
-    conditions = [f'job_id in (select job_id from job where "{name}" = ?)' for name in facts]  # noqa: S608
-    conditions += [] if before is None else [f"coalesce(started_ns, 0) <= ? and {_PLACED} < (?, ?, ?)"]
-    where = " and ".join(conditions) or "true"
-    parameters = [*facts.values(), *(() if before is None else (before[0], *before))]
-    looked_at = LOOKED_AT * limit
+    facts = {name: value for name in EQUAL if (value := getattr(wanted, name)) is not None}
+    conditions = [(f'job_id in (select job_id from job where "{name}" = ?)', [value]) for name, value in facts.items()]  # noqa: S608
+    conditions += [*_between(wanted.since_ns, wanted.until_ns), *_behind(part)]
+    where = " and ".join(text for text, _ in conditions) or "true"
+    parameters = [value for _, values in conditions for value in values]
+    order = f"{_PLACED} desc" if part.descending else _PLACED
+    looked_at = LOOKED_AT * part.limit
     while True:
-        sql = f"select {', '.join(_PLACE)} from job where {where} order by {_PLACED} desc limit {int(looked_at)}"  # noqa: S608
+        sql = f"select {', '.join(_PLACE)} from job where {where} order by {order} limit {int(looked_at)}"  # noqa: S608
         first = [tuple(row.values()) for row in rows(sql, parameters)]
-        jobs = [job for job in _jobs_at(rows, set(first)) if facts.items() <= job.items()]
-        if len(jobs) >= limit or len(first) < looked_at:
-            return jobs[:limit]
+        jobs = [job for job in _jobs_at(rows, set(first), order) if facts.items() <= job.items()]
+        if len(jobs) >= part.limit or len(first) < looked_at:
+            return jobs[: part.limit]
         looked_at *= LOOKED_AT
 
 
-def _jobs_at(rows: _Rows, places: Collection[tuple[int, str, str]]) -> list[_Row]:
-    """The jobs whose present places these are, newest first."""
+def _between(since_ns: int | None, until_ns: int | None) -> list[_Condition]:
+    bounds = ((">=", since_ns), ("<", until_ns))
+    return [(f"{_PLACE[0]} {sign} ?", [bound]) for sign, bound in bounds if bound is not None]
+
+
+def _behind(part: Part) -> list[_Condition]:
+    """Return the conditions that an account lies behind the part's place."""
+    if part.after is None:
+        return []
+    began, *names = part.after
+    sign = "<" if part.descending else ">"
+    return [(f"{_PLACE[0]} {sign}= ? and {_PLACED} {sign} (?, ?, ?)", [began or 0, began or 0, *names])]
+
+
+def _jobs_at(rows: _Rows, places: Collection[tuple[int, str, str]], order: str) -> list[_Row]:
+    """The jobs whose present places these are, in this order."""
     ids = sorted({job_id for _, _, job_id in places})
-    candidates = rows(f"{_settled(_AMONG)} order by {_PLACED} desc", [ids]) if places else []
+    candidates = rows(f"{_settled(_AMONG)} order by {order}", [ids]) if places else []
     return [row for row in candidates if (row["started_ns"] or 0, row["system"], row["job_id"]) in places]
 
 

@@ -148,7 +148,7 @@ def _of_job(session: Session, accounts: Jobs, job_id: str, system: str | None) -
     runs = session.runs.find(RunFilter(job_id=job_id), limit=MAX_RUNS)
     of_runs = [_of_run(session, run) for run in runs]
     return _Occupied(
-        intervals=_allocated(allocations, job) if allocations else _accounted_intervals(job),
+        intervals=allocated(allocations, job) if allocations else accounted_intervals(job),
         processes=[*map(_process, placements), *(process for run in of_runs for process in run.processes)],
         gpus=[Device(allocation.sampled_as, name) for allocation in allocations for name in allocation.gpus]
         or _visible_gpus(placements),
@@ -161,7 +161,7 @@ def _of_systems(jobs: Sequence[Job], systems: set[str]) -> Sequence[Job]:
     return [job for job in jobs if job.system in systems] or jobs
 
 
-def _allocated(allocations: Sequence[Allocation], job: Job | None) -> list[NodeInterval]:
+def allocated(allocations: Sequence[Allocation], job: Job | None) -> list[NodeInterval]:
     """The job's intervals. One without an end, as after a crash, ends with the next start or as the scheduler says."""
     intervals = []
     for allocation in allocations:
@@ -178,10 +178,16 @@ def _allocated(allocations: Sequence[Allocation], job: Job | None) -> list[NodeI
     return intervals
 
 
-def _accounted_intervals(job: Job | None) -> list[NodeInterval]:
+def accounted_intervals(job: Job | None) -> list[NodeInterval]:
+    """The job's intervals by its scheduler's accounts, which name nodes in their own way."""
     if job is None or job.started_ns is None:
         return []
     return [NodeInterval(node, job.started_ns, FOREVER if job.ended_ns is None else job.ended_ns) for node in job.nodes]
+
+
+def run_intervals(session: Session, run: Run) -> list[NodeInterval]:
+    """The times of a run on its nodes, by the names by which these are sampled as far as they are known."""
+    return _of_run(session, run).intervals
 
 
 def _of_run(session: Session, run: Run) -> _Occupied:
@@ -243,4 +249,4 @@ def _stretches(
 
 def _intervals(other: Allocation, jobs_by_id: Mapping[str, Sequence[Job]]) -> list[NodeInterval]:
     jobs = _of_systems(jobs_by_id.get(other.job_id, []), {other.system})
-    return _allocated([other], jobs[0] if len(jobs) == 1 else None)
+    return allocated([other], jobs[0] if len(jobs) == 1 else None)

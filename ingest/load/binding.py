@@ -3,11 +3,18 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from crosswind.data.catalog.catalog import Session
+from crosswind.data.lake.lake import set_of
 from crosswind.data.schema.access import RowRule
+from crosswind.data.schema.checks import PREFLIGHT
 from crosswind.data.schema.errors import ForbiddenError
 from crosswind.data.schema.occupancy import Allocation, Placement
 from crosswind.data.schema.run import Run
+
+SHOWN = 3  # nodes that a refusal names
 
 
 def own_runs(rule: RowRule, runs: Iterable[Run]) -> list[Run]:
@@ -33,6 +40,32 @@ def check_run_ids(session: Session, run_ids: Iterable[str]) -> None:
     others = session.runs.of_others(set(run_ids))
     if others:
         raise ForbiddenError(f"run {min(others)}: it is another user's or job's")
+
+
+def check_nodes(
+    session: Session, rule: RowRule, tables: Iterable[pa.Table], places: Iterable[Allocation | Placement]
+) -> None:
+    """Check that samples are of the token's node, or of nodes of its job as far as they are stored.
+
+    What runs and checks store of themselves is not of a node alone. Raises: ForbiddenError.
+    """
+    allowed = rule.nodes or {
+        name
+        for system, job_id in rule.jobs
+        for place in session.places.allocations(job_id, system=system)
+        for name in (place.node, place.sampled_as)
+    }
+    named = {node for table in tables if _is_of_nodes(table) for node in pc.unique(table["node"]).to_pylist()}
+    if rule.nodes:
+        named |= {place.sampled_as for place in places if isinstance(place, Allocation)}
+    if allowed and (others := {node for node in named if node is not None} - allowed):
+        expected = ", ".join(sorted(allowed)[:SHOWN])
+        raise ForbiddenError(f"node {min(others):.80}: this token may store samples of {expected:.200}")
+
+
+def _is_of_nodes(table: pa.Table) -> bool:
+    columns = table.column_names
+    return "node" in columns and "run_id" not in columns and set_of(table.schema).name != PREFLIGHT.name
 
 
 def check_places(rule: RowRule, places: Iterable[Allocation | Placement]) -> None:

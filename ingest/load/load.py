@@ -29,7 +29,7 @@ from crosswind.data.schema.steps import LOOP_SETS
 from crosswind.data.store.jobs import JOB
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.batch_builder import BatchBuilder, parse_quickly
-from crosswind.ingest.load.binding import check_places, check_run_ids, own_runs
+from crosswind.ingest.load.binding import check_nodes, check_places, check_run_ids, own_runs
 from crosswind.ingest.load.extent import believed, check_extent
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.reader.reader import Report
@@ -223,6 +223,8 @@ def _note(store: Store, identity: str, origin: str, content: _Content) -> bool:
 
 def _bound(store: Store, content: _Content) -> _Content:
     """Return what a segment holds as its sender's, whom the store is for. Raises: ForbiddenError."""
+    with store.catalog.read() as session:
+        check_nodes(session, store.rule, content.tables, content.places)
     if store.rule.changes_all:
         return content
     if foreign := [name for table in content.tables if (name := set_of(table.schema).name) == JOB.name]:

@@ -41,6 +41,7 @@ from crosswind.ingest.spool.spool import SpoolWriter
 HUNG_SECONDS = 20.0  # for which the end of a run waits for a file system that hangs
 DEVICE_SECONDS = 5.0  # for which it waits for a device to come past the last step
 FLUSH_SECONDS = 0.8  # the most that a kill -9 of the rank, or of its launcher when a peer dies, can lose
+SEGMENT_SECONDS = 60.0  # after which what is written is sealed, so that it is stored while the run goes on
 MAX_CONFIGURATION_TEXT = 1000
 MAX_NAME = 100
 PACKAGES = ("torch", "numpy", "lightning", "pytorch_lightning", "transformers", "accelerate", "deepspeed", "jax")
@@ -185,7 +186,8 @@ class RunProbe:
         run_id = self._wanted_id or given_id() or agreed_id(self._place)  # first: other ranks may wait for this one's
         self._configuration = _scalars(self._wanted_config or {}) or dict(given_configuration())
         directory = self._wanted_spool or spool_directory()
-        writer = SpoolWriter(directory, f"{run_id}-rank{self._place.rank}")
+        origin = f"{run_id}-rank{self._place.rank}"
+        writer = SpoolWriter(directory, origin, segment_seconds=SEGMENT_SECONDS)
         self._guarded(lambda: self._announce(directory, run_id), "no agent will watch this process")
         require_alone(directory, run_id, self._place.rank)
         self.run_id = run_id

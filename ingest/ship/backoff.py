@@ -12,13 +12,14 @@ class Backoff:
     Source: AWS Architecture Blog, Exponential Backoff And Jitter.
     """
 
-    def __init__(self, seed: int | None = None) -> None:
+    def __init__(self, seed: int | None = None, *, first_seconds: float = FIRST_SECONDS) -> None:
+        self._first_seconds = first_seconds
         self._random = random.Random(seed)  # noqa: S311 - spreads load, protects nothing
         self._failures = 0
 
     def after_failure(self, asked_seconds: float = 0.0) -> float:
         """Return the seconds to wait now, on top of what the server asked for."""
-        ceiling = min(LONGEST_SECONDS, FIRST_SECONDS * 2.0 ** min(self._failures, 20))
+        ceiling = min(LONGEST_SECONDS, self._first_seconds * 2.0 ** min(self._failures, 20))
         self._failures += 1
         return asked_seconds + self._random.uniform(0, ceiling)
 

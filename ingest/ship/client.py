@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, IncompleteRead
+from http.client import HTTPException, HTTPMessage, HTTPResponse, IncompleteRead
 from time import time
 
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.ship.address import way_to
+from crosswind.ingest.ship.call import Call
+from crosswind.ingest.ship.connection import Connection
 
 ANSWER_BYTES = 1024 * 1024
 LONGEST_WAIT_SECONDS = 3600.0  # the longest wait that a server can impose
@@ -25,6 +26,7 @@ class Answer:
     retry_after_seconds: float = 0.0
     codings: tuple[str, ...] = ()
     content: bytes = b""
+    stream: HTTPResponse | None = None  # where the content is left to be read
 
 
 class Client:
@@ -36,9 +38,9 @@ class Client:
     def __init__(self, url: str, token: str | None, *, answer_bytes: int = ANSWER_BYTES) -> None:
         self._url = url
         self._answer_bytes = answer_bytes
-        self._way = way_to(url)
-        self._headers = {**self._way.headers, **(_credentials(token) if token else {})}
-        self._connection: HTTPConnection | None = None
+        self._connection = Connection(way_to(url))
+        self._headers = credentials(token) if token else {}
+        self._is_used = False
 
     def get(self, path: str) -> Answer:
         """Return the answer, whatever its status. Raises: UnavailableError when there is none."""
@@ -49,54 +51,53 @@ class Client:
         return self._ask("POST", path, body, headers)
 
     def _ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
-        is_reused = self._connection is not None
+        is_reused = self._is_used
         try:
             return self._sent(method, path, body, headers)
         except (OSError, HTTPException) as error:
             self.close()
             if not is_reused:
-                reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-                raise UnavailableError(f"{self._url} does not answer: {reason}") from error
+                raise UnavailableError(f"{self._url} does not answer: {cause_of(error)}") from error
         # The server may have closed an idle connection; sending twice does no harm.
         return self._ask(method, path, body, headers)
 
     def close(self) -> None:
         """Close the connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._connection.close()
+        self._is_used = False
 
     def _sent(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
-        if self._connection is None:
-            self._connection = self._way.connect()
-        try:
-            self._connection.request(method, self._way.prefix + path, body, {**self._headers, **headers})
-        except (BrokenPipeError, ConnectionResetError):  # it may have answered before it had read everything
-            with suppress(OSError, HTTPException):
-                return self._answer(self._connection.getresponse())
-            raise
-        return self._answer(self._connection.getresponse())
-
-    def _answer(self, response: HTTPResponse) -> Answer:
-        with response:
-            content = response.read(self._answer_bytes)
-            if response.length and len(content) < self._answer_bytes:  # with a limit, http.client does not report it
-                raise IncompleteRead(content, response.length)
-            if response.will_close or response.length:
-                self.close()
-        names = response.headers.get("Accept-Encoding", "").replace(" ", "").split(",")
-        said = _json_object(content)
-        return Answer(
-            response.status,
-            response.headers.get_content_type(),
-            said,
-            _wait_seconds(response.headers),
-            tuple(filter(None, names)),
-            b"" if said else content,
-        )
+        with self._connection.exchange(method, path, body, {**self._headers, **headers}, call=Call()) as response:
+            answer = read_answer(response, self._answer_bytes)
+            self._is_used = not (response.will_close or response.length)
+        if not self._is_used:
+            self.close()
+        return answer
 
 
-def _credentials(token: str) -> dict[str, str]:
+def read_answer(response: HTTPResponse, at_most: int) -> Answer:
+    """Return the answer with so many bytes of its content. Raises: OSError, HTTPException when it breaks off."""
+    content = response.read(at_most)
+    if response.length and len(content) < at_most:  # with a limit, http.client does not report it
+        raise IncompleteRead(content, response.length)
+    names = response.headers.get("Accept-Encoding", "").replace(" ", "").split(",")
+    said = _json_object(content)
+    return Answer(
+        response.status,
+        response.headers.get_content_type(),
+        said,
+        _wait_seconds(response.headers),
+        tuple(filter(None, names)),
+        b"" if said else content,
+    )
+
+
+def cause_of(error: Exception) -> str:
+    """Return why there was no answer, in a few words."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def credentials(token: str) -> dict[str, str]:
     """Return the token in both fields that a server reads, because many proxies keep Authorization for themselves."""
     return {"Authorization": f"Bearer {token}", "X-Crosswind-Token": token}
 

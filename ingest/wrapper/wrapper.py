@@ -109,7 +109,10 @@ def launch(wanted: Launch) -> Outcome:
     record = _record(wanted, run_id, facts)
     _require_acceptable(record)
     with SpoolWriter(wanted.spool, f"{run_id}-wrapper") as writer, _sampling(wanted):
-        writer.append_record("run", record | {"state": RunState.RUNNING, "started_ns": begin})
+        begun = record | {"state": RunState.RUNNING, "started_ns": begin}
+        writer.append_record("run", begun)
+        writer.seal()  # it is stored while the run goes on
+        writer.append_record("run", begun)  # in a file of its own: if we are killed, it says that nobody ended the run
         writer.flush()
         commit = CommitLookup(facts.folder)
         try:

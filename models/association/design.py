@@ -38,19 +38,22 @@ class Design:
     basis: Floats
 
     @classmethod
-    def of(cls, started_ns: Ints, cohort: Ints) -> Self:
-        """Make the design of runs with these starts and cohort numbers, (n,). Raises: InvalidInputError for too few."""
+    def of(cls, started_ns: Ints, cohort: Ints, *, drift: bool = True) -> Self:
+        """Make the design of runs with these starts and cohort numbers, (n,). Raises: InvalidInputError for too few.
+
+        drift: take out smooth trends, and compare within blocks; else all runs are one block.
+        """
         if len(started_ns) < RUNS_MIN:
             raise InvalidInputError(f"{len(started_ns)} runs: expected {RUNS_MIN} or more")
         order = np.argsort(started_ns, kind="stable").astype(np.int64)
         count = len(order)
-        starts = (np.arange(count // BLOCK_RUNS, dtype=np.int64) * count) // (count // BLOCK_RUNS)
+        blocks_of = count // BLOCK_RUNS if drift else 1
+        starts = (np.arange(blocks_of, dtype=np.int64) * count) // blocks_of
         blocks = summing(np.searchsorted(starts, np.arange(count), side="right") - 1)
         member = np.unique(cohort[order], return_inverse=True)[1].astype(np.int64)
         cohorts = summing(member) @ scipy.sparse.diags_array(1.0 / np.bincount(member)[member])
         bare = cls(order, starts, blocks, cohorts, member, np.empty((count, 0)))
-        knots = int(np.clip(count // RUNS_A_KNOT, *KNOTS))
-        trends = SplineTransformer(n_knots=knots, degree=3).fit_transform(np.arange(count, dtype=np.float64)[:, None])
+        trends = _trends(count) if drift else np.ones((count, 1))
         columns = [trends] if bare.has_many_cohorts else [trends, np.eye(len(cohorts.indptr) - 1)[member]]
         return replace(bare, basis=_orthonormal(bare.without(np.column_stack(columns))))
 
@@ -88,6 +91,14 @@ class Design:
         """Sums over each block, shape (n_blocks, m)."""
         sums: Floats = self.blocks @ columns
         return sums
+
+
+def _trends(count: int) -> Floats:
+    """Return smooth functions of the place in time, (count, n_functions)."""
+    knots = int(np.clip(count // RUNS_A_KNOT, *KNOTS))
+    places = np.arange(count, dtype=np.float64)[:, None]
+    trends: Floats = SplineTransformer(n_knots=knots, degree=3).fit_transform(places)
+    return trends
 
 
 def _orthonormal(columns: Floats) -> Floats:

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from crosswind.data.schema.answers.effects import CounterColumn
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.association.associate import Association, Outcome, associate
-from crosswind.models.association.design import RUNS_MIN, Design, Ints, ranks_in_cohorts
+from crosswind.models.association.design import Design, Ints, ranks_in_cohorts
+from crosswind.models.association.gaps import by_gaps
 from crosswind.models.association.outcomes import Outcomes
 from crosswind.models.counters.distance import distance_correlations
 
-VARIED_MIN = 5  # runs in which a counter is not at its most usual value
 Table = Mapping[CounterColumn, "pd.Series[float]"]
 Bools = NDArray[np.bool_]
 
@@ -39,19 +39,9 @@ class Compared:
 
 def compared_counters(compared: Outcomes, table: Table, *, seed: int = 0) -> list[Compared]:
     """Compare the counters that varied in enough runs, grouped by the runs that they are known of."""
-    groups = _by_gaps(table)
+    groups = by_gaps(table)
     tested = sum(len(names) for _, names in groups)
     return [_of_group(compared, table, group, tested, seed=seed) for group in groups]
-
-
-def _by_gaps(table: Table) -> list[tuple[Ints, list[CounterColumn]]]:
-    groups: dict[bytes, tuple[Ints, list[CounterColumn]]] = {}
-    for counter, values in table.items():
-        is_finite = np.isfinite(values.to_numpy(np.float64, na_value=np.nan))
-        rows = np.flatnonzero(is_finite)
-        if len(rows) >= RUNS_MIN and len(rows) - int(values[is_finite].value_counts().iloc[0]) >= VARIED_MIN:
-            groups.setdefault(is_finite.tobytes(), (rows, []))[1].append(counter)
-    return list(groups.values())
 
 
 def _of_group(

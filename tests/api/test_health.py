@@ -95,7 +95,8 @@ def test_the_api_describes_itself_as_openapi_3_1(client: TestClient) -> None:
     assert {"/v1/runs", "/v1/runs/{run_id}/steps", "/v1/studies/{study_id}/trials:suggest"} <= set(described["paths"])
     parameters = described["paths"]["/v1/runs"]["get"]["parameters"]
     names = [parameter["name"] for parameter in parameters if parameter["in"] == "query"]
-    assert sorted(names) == ["cursor", "id_end", "job_id", "limit", "state", "system", "workload"]
+    of_list = ["cursor", "fields", "format", "limit", "since", "sort", "until"]
+    assert sorted(names) == sorted([*of_list, "account", "id_end", "job_id", "state", "system", "user", "workload"])
 
 
 def test_the_description_is_written_and_packed_once(client: TestClient) -> None:

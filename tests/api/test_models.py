@@ -56,7 +56,7 @@ def test_models_are_listed_with_the_version_that_answers(client: TestClient, ver
 
 
 def test_a_model_that_was_never_trained_is_among_those_that_can_be(client: TestClient) -> None:
-    assert client.get("/v1/models").json() == {"models": [], "trainable": ["step-time"]}
+    assert client.get("/v1/models").json() == {"models": [], "trainable": ["step-time"], "next": None, "next_url": None}
 
 
 def test_promoting_twice_is_answered_the_same(client: TestClient, versions: Store) -> None:
@@ -104,10 +104,12 @@ def test_a_training_goes_on_behind_its_answer(client: TestClient, store: Store) 
 
 def test_the_same_key_trains_once(client: TestClient, store: Store) -> None:
     key = {"Idempotency-Key": "train-1"}
-    first = client.post("/v1/models/step-time:train", headers=key).json()
+    first = client.post("/v1/models/step-time:train", headers=key)
     Runner(store, TRAINERS).run_next()
-    again = client.post("/v1/models/step-time:train", headers=key).json()
-    assert (again["operation_id"], again["state"]) == (first["operation_id"], "done")
+    again = client.post("/v1/models/step-time:train", headers=key)
+    assert (again.json(), again.headers["location"]) == (first.json(), first.headers["location"])
+    assert client.get(first.headers["location"]).json()["state"] == "done"
+    assert client.post("/v1/models/step-time:train").json()["operation_id"] != first.json()["operation_id"]
 
 
 def test_a_training_that_failed_says_why(client: TestClient, store: Store) -> None:
@@ -126,7 +128,7 @@ def test_a_training_that_failed_says_why(client: TestClient, store: Store) -> No
         ("GET", "/v1/models/step-time/versions/9", None, 404, "version 9"),
         ("GET", "/v1/models/step-time/versions/0", None, 422, "greater than or equal to 1"),
         ("GET", "/v1/models/step-time/versions/one", None, 422, "valid integer"),
-        ("GET", "/v1/models?limit=5", None, 422, "'limit' is unknown"),
+        ("GET", "/v1/models?page=5", None, 422, "'page' is unknown"),
         ("POST", "/v1/models/step-time/versions/9:promote", None, 404, "version 9"),
         ("POST", "/v1/models/step-time/versions/99999999999:promote", None, 422, "less than"),
         ("POST", "/v1/models/step-time/versions/3:promote", {"forced_because": " "}, 422, "reason ' '"),

@@ -5,21 +5,23 @@ import json
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
-from tests.api.segments import headers_of, segment
+from tests.api.segments import HEAT, headers_of, segment
 from tests.api.two_users import ANN, BOB, RANKS, SCOPES, STEPS, client_of, fill
 
 from crosswind.api.settings import ServerSettings
 from crosswind.data.catalog.audit import DAY_NS
 from crosswind.data.lake.compaction import compact
-from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role
+from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role, this_person
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.metric import MetricSet
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.run_owners import settle_owners
@@ -126,8 +128,8 @@ def test_the_audit_keeps_who_did_what_and_forgets_it_after_its_time(ask: Ask, st
     every = [(entry["who"], entry["act"], entry["subject"]) for entry in entries["entries"]]
     acts = [act for act in every if act[1] != "create token"][:4]
     assert acts == [
-        ("person owner", "reveal pseudonym", "u-nobody"),
-        ("person owner", "reveal pseudonym", pseudonym),
+        (this_person(), "reveal pseudonym", "u-nobody"),
+        (this_person(), "reveal pseudonym", pseudonym),
         ("person ann", "unshare run", "ann-run5"),
         ("person ann", "share run", "ann-run5"),
     ]
@@ -137,9 +139,9 @@ def test_the_audit_keeps_who_did_what_and_forgets_it_after_its_time(ask: Ask, st
     assert {entry["who"] for entry in owner.get("/v1/audit?who=person ann").json()["entries"]} == {"person ann"}
     with store.catalog.write() as session:
         session.audit.forget(time.time_ns() + 364 * DAY_NS)
-        assert session.audit.find({}, limit=1) != []
+        assert session.audit.find({}, Part(1)) != []
         session.audit.forget(time.time_ns() + 366 * DAY_NS)
-        assert session.audit.find({}, limit=1) == []
+        assert session.audit.find({}, Part(1)) == []
 
 
 def sent(
@@ -202,6 +204,33 @@ def test_an_agent_writes_for_all_and_sees_nothing(ask: Ask, tmp_path: Path) -> N
     place = {"job_id": "bob-job0", "system": "lab", "node": "x", "sampled_as": "x", "source": "prolog"}
     assert sent(ask(AGENT), tmp_path, ("run", of_bob), ("allocation", place)).status_code == 201
     assert ask(AGENT).get("/v1/runs").json()["runs"] == []
+
+
+def samples(client: TestClient, spool: Path, node: str) -> Any:
+    """Return the answer to a batch with one sample of this node."""
+    with SpoolWriter(spool, "n1") as writer:
+        writer.append_rows(HEAT, {"ts_ns": [1], "node": [node], "device": ["cpu0"], "heat_celsius": [1]})
+    path = sealed_segments(spool)[-1]
+    return client.post(BATCHES, content=path.read_bytes(), headers=headers_of(path))
+
+
+def test_an_agent_of_a_system_stores_samples_of_its_own_node_alone(ask: Ask, store: Store, tmp_path: Path) -> None:
+    agent = ask(replace(AGENT, system="lab"))
+    assert samples(agent, tmp_path / "1", "n1").status_code == 201
+    refused = samples(agent, tmp_path / "2", "n2")
+    assert (refused.status_code, refused.json()["detail"]) == (403, "node n2: this token may store samples of n1")
+    place = {"job_id": "7", "system": "lab", "node": "n2", "sampled_as": "n2", "source": "prolog"}
+    assert sent(agent, tmp_path / "3", ("allocation", place)).status_code == 403
+    assert samples(ask(AGENT), tmp_path / "4", "n2").status_code == 201
+    assert agent.post("/v1/ingest/prometheus", content=b"").status_code == 403
+
+
+def test_a_job_stores_samples_of_the_nodes_that_it_has(ask: Ask, store: Store, tmp_path: Path) -> None:
+    job = ask(replace(JOB, name="ann-job77"))
+    place = {"job_id": "ann-job77", "system": "lab", "node": "n7", "sampled_as": "n7", "source": "prolog"}
+    assert sent(ask(AGENT), tmp_path / "1", ("allocation", place)).status_code == 201
+    assert samples(job, tmp_path / "2", "n7").status_code == 201
+    assert samples(job, tmp_path / "3", "n8").status_code == 403
 
 
 def test_runs_are_of_the_user_whom_the_accounts_of_their_jobs_name(store: Store) -> None:

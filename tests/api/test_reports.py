@@ -60,8 +60,15 @@ def test_a_job_is_refused_that_is_not_stored_or_of_several_systems(client: TestC
 
 @pytest.mark.parametrize(
     ("query", "job_ids"),
-    [("state=FAILED", ["12_3"]), ("system=lab", ["12_3", "13"]), ("user=nobody", []), ("name=x", [])],
+    [
+        ("state=FAILED", ["12_3"]),
+        ("system=lab", ["12_3", "13"]),
+        ("user=nobody", []),
+        ("name=x", []),
+        ("account=x", []),
+        ("job_id=13", ["13"]),
+    ],
 )
 def test_jobs_are_narrowed(client: TestClient, query: str, job_ids: list[str]) -> None:
     assert [job["job_id"] for job in client.get(f"/v1/jobs?{query}").json()["jobs"]] == job_ids
-    assert client.get("/v1/jobs?account=x").status_code == 422
+    assert client.get("/v1/jobs?partition=x").status_code == 422

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
-from tests.api.two_users import ANN, COHORT, MARK, NUMBER, RANKS, RUNS, SPACE, asking_as, fill
+from tests.api.two_users import ANN, COHORT, COMMON, MARK, NUMBER, RANKS, RUNS, SPACE, asking_as, fill
 
 from crosswind.api.access.scopes import methods
 from crosswind.api.app import create_app, routes_of
@@ -38,6 +38,7 @@ PAGES = (
     "sql",
 )
 LISTS = ("run-outcomes", "nodes", "jobs", "weather", "counters", "interference", "stragglers", "regressions", "checks")
+TABLES = ["format=csv", "format=arrow"]
 OF_RUNS = ("runs", "ranks", "verdicts", "step", "progress", "collective")
 SQL_TABLES = (*OF_RUNS, "studies", "trials", "reports", "jobs", "preflight", "agent", "collector", "columns")
 SQL_QUERIES = (
@@ -53,27 +54,65 @@ QUERIES = {
     "/variability": ["workload=gpt"],
     "/checks": ["system=lab", "check=WHO-check0"],
     "/studies": ["study=WHO-search"],
-    "/v1/runs": ["id_end=WHO-run1", "job_id=WHO-job1", "workload=WHO-work", "limit=3"],
-    "/v1/run-outcomes": ["limit=3"],
-    "/v1/jobs": ["user=WHO", "name=WHO-gpt", "limit=2"],
-    "/v1/nodes": ["since_seconds=4000000000"],
-    "/v1/checks": ["system=lab"],
+    "/v1/runs": ["id_end=WHO-run1", "job_id=WHO-job1", "workload=WHO-work", "limit=3", "user=WHO", *TABLES],
+    "/v1/run-outcomes": ["limit=3", "account=WHO-lab&since=0", *TABLES],
+    "/v1/jobs": ["user=WHO", "name=WHO-gpt", "limit=2", "account=WHO-lab", "job_id=WHO-job1", *TABLES],
+    "/v1/nodes": ["since_seconds=4000000000", *TABLES],
+    "/v1/studies": ["sort=name", *TABLES],
+    **{f"/v1/studies/{{study_id}}/{part}": TABLES for part in ("trials", "reports")},
+    **{f"/v1/{noun}": TABLES for noun in ("studies:status", "audit", "tokens")},
+    "/v1/checks": ["system=lab", "system=lab&sort=-node&format=csv"],
     "/v1/weather": ["system=lab&workload=gpt", "system=lab&workload=WHO-work"],
     **{f"/v1/{noun}": ["system=lab", "workload=WHO-work"] for noun in ("counters", "interference", "stragglers")},
 }
+TIMES = "from=2026-01-01&to=2100-01-01&step=7d"
+OF_WHOM = ("node=WHO-node0", "run=WHO-run23", "job=WHO-job23", "job=WHO-job23&system=lab")
 ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is tried, WHO for whom it is about
     **{f"/{page}{form}": [f"/{page}{form}"] for page in PAGES for form in ("", ".json")},
     **{f"/runs/{{run_id}}{form}": [f"/runs/{RUN}{form}"] for form in ("", ".json")},
     **{f"/v1/{noun}": [f"/v1/{noun}"] for noun in LISTS},
     **{f"/v1/runs/{{run_id}}/{part}": [f"/v1/runs/{RUN}/{part}"] for part in OF_RUN},
+    **{
+        path: [
+            f"{path}?metric=collector.up&{TIMES}",
+            *(f"{path}?metric=collector.up&{TIMES}&{whom}" for whom in OF_WHOM),
+            *(f"{path}?metric=step.duration_seconds&{TIMES}&{whom}" for whom in OF_WHOM[1:]),
+        ]
+        for path in ("/v1/series", "/v1/series/points")
+    },
+    "/v1/metrics": ["/v1/metrics"],
+    "/v1/cohorts": ["/v1/cohorts"],
+    "/v1/cohorts/{cohort_id}": ["/v1/cohorts/WHO-cohort"],
+    **{f"/v1/cohorts/{{cohort_id}}/{part}": [f"/v1/cohorts/WHO-cohort/{part}"] for part in ("runs", "comparison")},
+    "/v1/systems": ["/v1/systems"],
+    "/v1/systems/{system}": ["/v1/systems/lab"],
+    "/v1/nodes/{node}": ["/v1/nodes/WHO-node0", "/v1/nodes/WHO-node0.lab", f"/v1/nodes/{COMMON}"],
+    "/v1/nodes/{node}/history": [
+        f"/v1/nodes/WHO-node0/history?{TIMES.partition('&step')[0]}",
+        f"/v1/nodes/{COMMON}/history?{TIMES.partition('&step')[0]}",
+    ],
     "/v1/runs": ["/v1/runs"],
     "/v1/runs/{run_id}": [f"/v1/runs/{RUN}"],
     "/v1/runs/{run_id}/remaining": [f"/v1/runs/{RUN}/remaining?total_steps=20"],
     "/v1/runs/{run_id}/batch-shares": [f"/v1/runs/{RUN}/batch-shares?batch=64"],
     "/v1/runs/{run_id}/comparison": [f"/v1/runs/ann-run0/comparison?with={RUN}"],
     "/v1/runs/{run_id}/export": [f"/v1/runs/{RUN}/export"],
-    **{path: [path] for path in ("/v1/audit", "/v1/tokens", "/login")},
+    **{
+        path: [path]
+        for path in (
+            "/v1/audit",
+            "/v1/tokens",
+            "/login",
+            "/login/oidc",
+            "/login/oidc/callback",
+            "/status",
+            "/status.json",
+        )
+    },
     "/v1/sql": ["/v1/sql"],
+    "/v1/events": ["/v1/events?limit=500", "/v1/events?run_id=WHO-run23", "/v1/events?study_id=WHO-study"],
+    "/v1/webhooks": ["/v1/webhooks"],
+    **{f"/v1/webhooks/{{webhook_id}}{part}": [f"/v1/webhooks/WHO{part}"] for part in ("", "/deliveries")},
     "/v1/jobs/{job_id}": [f"/v1/jobs/{JOB}", f"/v1/jobs/{JOB}?system=lab"],
     "/v1/jobs/{job_id}/nodes": [f"/v1/jobs/{JOB}/nodes"],
     "/v1/studies": ["/v1/studies"],
@@ -108,6 +147,11 @@ POSTED: Mapping[str, list[tuple[str, Mapping[str, Any]]]] = {
     "/v1/runs/{run_id}:share": [(f"/v1/runs/{RUN}:share", {"shared": False})],
     "/v1/runs/{run_id}:delete": [("/v1/runs/WHO-run22:delete", {})],
     "/v1/studies/{study_id}:share": [(f"/v1/studies/{STUDY}:share", {"shared": False})],
+    "/v1/cohorts": [("/v1/cohorts", {"name": "one", "run_ids": [RUN]})],
+    "/v1/cohorts/{cohort_id}:share": [("/v1/cohorts/WHO-cohort:share", {"shared": False})],
+    "/v1/cohorts/{cohort_id}:delete": [("/v1/cohorts/WHO-cohort:delete", {})],
+    "/v1/webhooks": [("/v1/webhooks", {"url": "https://ann.example/", "run_id": "WHO-run23"})],
+    **{f"/v1/webhooks/{{webhook_id}}:{act}": [(f"/v1/webhooks/WHO:{act}", {})] for act in ("delete", "enable", "test")},
     "/v1/tokens": [("/v1/tokens", {})],
     "/v1/tokens:link": [("/v1/tokens:link", {})],
     "/v1/tokens/{token_id}:revoke": [("/v1/tokens/WHO:revoke", {})],
@@ -171,7 +215,8 @@ def secret(store: Store) -> re.Pattern[str]:
 
 def addresses(path: str) -> list[str]:
     plain = ASKED.get(path, [])
-    return [*plain, *(f"{path}?{query}" for query in QUERIES.get(path.removesuffix(".json"), ()))]
+    queries = QUERIES.get(path.removesuffix(".json"), ())
+    return [*plain, *(f"{address}?{query}" for address in plain[:1] for query in queries)]
 
 
 def test_every_route_is_tried(app: FastAPI) -> None:

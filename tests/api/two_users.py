@@ -21,6 +21,7 @@ from crosswind.data.schema.metric import with_node_keys
 from crosswind.data.schema.occupancy import Allocation, Placement, Source
 from crosswind.data.schema.report import Report
 from crosswind.data.schema.run import Rank, Run, RunState
+from crosswind.data.schema.saved_cohort import SavedCohort
 from crosswind.data.schema.steps import STEP
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.data.store.store import Store
@@ -86,6 +87,10 @@ def _fill(store: Store, user: str, start_ns: int) -> None:
         session.injections.put(
             Injected(f"{user}-run0", "cpu_hog", 1.0, "x", f"{user}-node0", 0, start_ns, start_ns + 9)
         )
+    run_ids = tuple(f"{user}-run{number}" for number in range(RUNS // 2))
+    cohort = SavedCohort(f"{user}-cohort", f"{user}-selection", start_ns, run_ids, note=f"{user}-note")
+    with store.catalog.seen_by(user_of(user).row_rule).write() as session:
+        session.cohorts.add(cohort)
     store.lake.append(f"steps-{user}", to_table(STEP, step_columns(user, start_ns)))
     _sample(store, user)
     _study(store, user, start_ns)

@@ -15,7 +15,12 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
 
 @pytest.mark.parametrize(
     ("what", "files"),
-    [("agent", ["agent.toml"]), ("slurm", ["prolog.sh", "epilog.sh"]), ("systemd", ["crosswind-agent.service"])],
+    [
+        ("agent", ["agent.toml"]),
+        ("slurm", ["prolog.sh", "epilog.sh"]),
+        ("systemd", ["crosswind-agent.service"]),
+        ("grafana", ["datasource.yaml", "dashboards.yaml"]),
+    ],
 )
 def test_files_are_written_as_they_are_in_the_repository(what: str, files: list[str], ask: Ask, tmp_path: Path) -> None:
     code, said, _ = ask("deploy", what, "--into", str(tmp_path / "out"))
@@ -25,6 +30,12 @@ def test_files_are_written_as_they_are_in_the_repository(what: str, files: list[
         assert (tmp_path / "out" / name).read_text() == original.read_text()
         assert os.access(tmp_path / "out" / name, os.X_OK) == name.endswith(".sh")
         assert f"{tmp_path}/out/{name} /etc/" in said
+
+
+def test_the_dashboard_goes_where_its_provider_looks(ask: Ask) -> None:
+    files = {file["name"]: file for file in json.loads(ask("deploy", "grafana", "--json")[1])}
+    folder = str(Path(files["dashboard.json"]["place"]).parent)
+    assert f"path: {folder}\n" in files["dashboards.yaml"]["content"]
 
 
 def test_what_is_printed_is_the_file_and_nothing_else(ask: Ask) -> None:

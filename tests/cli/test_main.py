@@ -60,7 +60,7 @@ def test_only_the_named_verb_has_arguments() -> None:
         (("runs", "--limit", "many"), "invalid int value: 'many'"),
         (("runs", "--limit", "0"), "--limit 0: expected 1 or more"),
         (("runs", "--state", "asleep"), "invalid choice: 'asleep'"),
-        (("nodes", "stray"), "unrecognized arguments: stray"),
+        (("nodes", "n1", "stray"), "unrecognized arguments: stray"),
         (("run",), "expected a program after --"),
         (("run", "--tag", "novalue", "--", "true"), "--tag 'novalue': expected NAME=VALUE"),
         (("run", "--interval", "0", "--", "true"), "interval 0.0 s: expected 0.01 to 3600.0 s"),

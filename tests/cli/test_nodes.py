@@ -9,6 +9,7 @@ from crosswind.cli.main import main
 from crosswind.dashboards.wording import NONE
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.metric import Scalar, with_node_keys
+from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.ingest.agent.self_metrics import AGENT, PAGE_BYTES
 from crosswind.ingest.agent.sweep import COLLECTOR
@@ -99,3 +100,19 @@ def test_what_is_no_time_is_refused(ask: Ask) -> None:
 def test_no_time_is_too_long(ask: Ask, home: Path) -> None:
     hear(home, "n1", 60)
     assert len(json.loads(ask("nodes", "--json", "--since", "999999999d"))) == 1
+
+
+def test_one_node_is_shown_with_its_history(ask: Ask, home: Path) -> None:
+    hear(home, "n1", 60)
+    now_ns = time.time_ns()
+    with Store.open(home) as store, store.catalog.write() as session:
+        facts = {"nodes": ("n1",), "started_ns": now_ns - 90 * SECOND, "ended_ns": now_ns - 30 * SECOND}
+        session.runs.merge(Run("r1", "gpt", "lab", RunState.COMPLETED, **facts))  # type: ignore[arg-type]
+    lines = ask("nodes", "n1").splitlines()
+    assert lines[0] == "n1 of lab"
+    assert lines[1].startswith("last sample ")
+    assert lines[2] == "now: nothing"
+    assert lines[lines.index("runs") + 2].split()[:3] == ["r1", "gpt", "completed"]
+    answer = json.loads(ask("nodes", "n1", "--since", "2d", "--json"))
+    assert [run["run_id"] for run in answer["history"]["runs"]] == ["r1"]
+    assert "node 'n9': nothing of it is stored" in ask("nodes", "n9", code=2)

@@ -86,3 +86,9 @@ def test_one_run_and_many_runs() -> None:
         "2 runs",
         "1\u202f200 runs",
     ]
+
+
+def test_a_size_is_in_the_largest_unit_that_it_fills() -> None:
+    amounts = (0, 1023, 1024, 461256, 3 * 1024**3 // 2, 1024**5)
+    expected = ["0 B", "1023 B", "1 KiB", "450.4 KiB", "1.5 GiB", "1024 TiB"]
+    assert [wording.size(amount) for amount in amounts] == expected

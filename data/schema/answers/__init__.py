@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from crosswind.data.schema.answers import (
         advice,
         checks,
+        cohorts,
         effects,
         energy,
         explanations,
@@ -16,15 +17,18 @@ if TYPE_CHECKING:
         nodes,
         predictions,
         runs,
+        series,
         sql,
         stragglers,
         studies,
+        systems,
         weather,
     )
 
 __all__ = [
     "advice",
     "checks",
+    "cohorts",
     "effects",
     "energy",
     "explanations",
@@ -33,9 +37,11 @@ __all__ = [
     "nodes",
     "predictions",
     "runs",
+    "series",
     "sql",
     "stragglers",
     "studies",
+    "systems",
     "weather",
 ]
 

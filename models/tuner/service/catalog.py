@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from crosswind.data.catalog.catalog import Catalog, Session
 from crosswind.data.schema.answers.studies import StudySources
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.report import Report
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.run import new_ulid
@@ -54,6 +55,7 @@ class Plan:
         return n_trials == self.n_trials and count <= self.count
 
 
+EVERY = Part(2**31, by="created_ns", descending=True)
 NO_PLAN = Plan(0, 0, (), None)
 
 
@@ -192,10 +194,10 @@ class CatalogStudyService(TrialChanges):
                 _settle(session, request, trial_ids)
             return [session.leases.record(locked.study_id, trial_id) for trial_id in trial_ids]
 
-    def studies(self) -> list[StudyStatus]:
-        """Return how far every study is, the newest first."""
+    def studies(self, part: Part = EVERY) -> list[StudyStatus]:
+        """Return how far every study is, the newest first; or a part of them in its order."""
         with self._catalog.read() as session:
-            return [self._status(session, study, looks_ahead=False) for study in session.studies.all()]
+            return [self._status(session, study, looks_ahead=False) for study in session.studies.part(part)]
 
     def suggest(self, study: str, count: int, lease: Lease, *, request: RequestKey | None = None) -> list[TrialRecord]:
         """Return up to `count` trials for the lease's owner."""
@@ -234,7 +236,7 @@ class CatalogStudyService(TrialChanges):
             if larger != stored:
                 session.studies.change(larger)
             if changed != record:
-                session.leases.change(changed)
+                session.leases.change(record, changed)
             return changed
 
     def report(self, study: str, trial_id: str, reports: Sequence[Report], *, owner: str | None = None) -> str:
@@ -281,7 +283,7 @@ class CatalogStudyService(TrialChanges):
             record = session.leases.record(session.studies.lock(study).study_id, trial_id)
             changed = rule(record)
             if changed != record:
-                session.leases.change(changed)
+                session.leases.change(record, changed)
             return session.leases.record(record.study_id, trial_id)
 
     def _change_study(
@@ -337,7 +339,7 @@ class CatalogStudyService(TrialChanges):
             if len(trial_ids) == wanted.count:
                 break
             leased = rules.leased(record, wanted.lease, self._expiry(wanted.lease), self._limits.losses)
-            session.leases.change(leased)
+            session.leases.change(record, leased)
             if leased.trial.state not in ENDED:
                 trial_ids.append(leased.trial_id)
         configurations = self._configurations(session, study, wanted.count - len(trial_ids), plan)

@@ -55,6 +55,7 @@ VERBS = (
     Verb("sync", "store the spools of many nodes or Slurm's jobs, or ship spools to a server"),
     Verb("compact", "make few files of the many that arrived; a server does so by itself"),
     Verb("nodes", "which nodes' samples arrive, and how their agents fare"),
+    Verb("series", "the course of a metric of nodes, a job or runs over time; without one, the stored metrics"),
     Verb("runs", "list the stored runs"),
     Verb("show", "one run: its outcome, steps and ranks"),
     Verb("jobs", "list the scheduler's jobs: time limit, time used, energy"),
@@ -67,6 +68,7 @@ VERBS = (
     Verb("predict", "how long a run to come or its steps will take, on one scale or many, with intervals"),
     Verb("walltime", "the shortest time limit that is enough, as a line for sbatch"),
     Verb("remaining", "how long a run that is in progress will still take"),
+    Verb("watch", "a run in progress until its end: how far it is, its pace, what is left, whom it waits for"),
     Verb("weather", "how slow a system is now and in the next hours, and when its runs became slower for good"),
     Verb("stragglers", "which ranks, devices, nodes and switches are slower than their peers, over all runs or in one"),
     Verb("regressions", "when workloads became slower or faster for good, and what changed just then"),
@@ -76,20 +78,24 @@ VERBS = (
     Verb("tune", "find a good configuration in a handful of runs: crosswind tune exec STUDY -- CMD {parameter}"),
     Verb("lab", "train on hosts of this machine under known faults: run, faults, export, clean"),
     Verb("share", "let everybody see a run, or take part in a study"),
-    Verb("audit", "who shared, exported, deleted or revealed what, and when"),
+    Verb("audit", "who logged in, shared, exported, deleted or revealed what, and when"),
     Verb("reveal", "whose pseudonym it is; the audit keeps who asked"),
     Verb("serve", "serve pages and API"),
     Verb("mcp", "a door for agents (MCP): explain, compare, predict, walltime, tune, stragglers, jobs, runs, sql"),
     Verb("token", "who may ask a server: create, list and revoke tokens, and links that log a browser in"),
-    Verb("deploy", "the files that install the agent on nodes: settings, Slurm's prolog and epilog, a systemd unit"),
+    Verb("backup", "catalog, lake and models as they are now, also while a server writes"),
+    Verb("restore", "make the store of a backup again, or check a backup"),
+    Verb("deploy", "files that install the agent on nodes, for Slurm and systemd, and a dashboard in Grafana"),
     Verb("doctor", "what works here, what does not, and how to get it"),
     Verb("completion", "print what completes verbs and options in a shell: bash, zsh or fish"),
 )
-WITHOUT_STORE = ("run", "agent", "doctor", "lab", "demo", "deploy", "token", "completion")  # or with one of their own
+WITHOUT_STORE = (  # or with one of their own
+    *("run", "agent", "doctor", "lab", "demo", "deploy", "token", "restore", "completion"),
+)
 NEW_OBJECTS = 50_000  # after which Python searches for garbage, instead of 700: imports make many, but no garbage
 ASKING = (  # verbs that answer from the store or a server, after which nothing remains to be done
     *("nodes", "runs", "show", "jobs", "job", "explain", "compare", "counters", "interference", "predict", "walltime"),
-    *("remaining", "weather", "stragglers", "regressions", "shares", "sql", "tune"),
+    *("remaining", "watch", "weather", "stragglers", "regressions", "shares", "tune", "series", "sql"),
 )
 WRONG_INPUT, BROKEN, TRY_LATER, INTERRUPTED = 2, 1, 75, 130
 

@@ -95,7 +95,7 @@ def progress_line(what: str, amounts: tuple[float, float | None, str], elapsed_s
     done, total, unit = amounts
     parts = [what]
     if total and done:
-        parts = [_bar(done / total), *parts, f"{_amount(min(done, total), unit)} of {_amount(total, unit)}"]
+        parts = [bar(done / total), *parts, f"{_amount(min(done, total), unit)} of {_amount(total, unit)}"]
     elif done:
         parts.append(_amount(done, unit))
     parts += [note] if note else []
@@ -128,7 +128,7 @@ class Parts:
             left = _left(self._done, self._total, elapsed)
             times = f"{elapsed:3.0f} s" + (f", about {left} left" if left else "")
             self._stream.write(
-                f"{CLEAR}{_bar(self._done / self._total)} {self._done}/{self._total} {times}  {what[:60]}"
+                f"{CLEAR}{bar(self._done / self._total)} {self._done}/{self._total} {times}  {what[:60]}"
             )
         else:
             self._stream.write(f"[{self._done + 1}/{self._total} {elapsed:3.0f} s] {what}\n")
@@ -142,7 +142,8 @@ class Parts:
             self._stream.flush()
 
 
-def _bar(share: float) -> str:
+def bar(share: float) -> str:
+    """Return a bar of which a share is filled."""
     filled = int(WIDTH * min(1.0, share))
     return "█" * filled + "░" * (WIDTH - filled)
 

@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from crosswind.data.schema.paths import is_incoming
 from crosswind.settings import Settings
@@ -15,19 +15,31 @@ SERVER = "CROSSWIND_SERVER"
 logger = logging.getLogger("crosswind")
 
 
+class ServerOptions(TypedDict, total=False):
+    """The token, the certificates and the patience with which a server is asked."""
+
+    token: str | None
+    ca_file: str | None
+    deadline_seconds: float
+
+
 def connect(
-    server: str | None = None, *, settings: Settings | None = None, notice: Callable[[str], None] = lambda _: None
+    server: str | None = None,
+    *,
+    settings: Settings | None = None,
+    notice: Callable[[str], None] = lambda _: None,
+    **options: Unpack[ServerOptions],
 ) -> "Client":
     """Return a client of the server at this URL or $CROSSWIND_SERVER; without one, of the store of this machine.
 
-    `notice` hears, in a sentence, of work in this process that takes seconds.
+    `notice` hears, in a sentence, of work in this process that takes seconds. The options are for a server.
     Use it as a context manager, or close it: `with crosswind.connect() as client: client.explain(run_id)`.
     """
     address = server_address(server)
     if address:
         from crosswind.client.remote import Remote  # noqa: PLC0415 - one of the two is needed
 
-        return Remote(address)
+        return Remote(address, **options)
     from crosswind.client.local import Local  # noqa: PLC0415
 
     wanted = settings or Settings.from_environment()

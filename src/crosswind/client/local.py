@@ -3,29 +3,45 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
-from crosswind.client.protocol import HOUR_SECONDS, LISTED
+from crosswind.client.compute import Compute, Explain, compute_anew, explain_anew
+from crosswind.client.fitted import Fitted
+from crosswind.client.protocol import LISTED
 from crosswind.client.run_names import run_named
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS, LikeRun, Price, Question, Scales
-from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.part import Part
+from crosswind.data.schema.question import (
+    HOUR_SECONDS,
+    HOURS_MAX,
+    RANKED_RUNS,
+    REGRESSION_RUNS,
+    LikeRun,
+    Price,
+    Question,
+    Scales,
+)
+from crosswind.data.schema.run import RunState
 from crosswind.data.store.jobs import JobFilter
 from crosswind.data.store.store import Store
 
 if TYPE_CHECKING:  # 100 ms that a verb does not need
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from types import TracebackType
 
+    from crosswind.client.cohorts import LocalCohorts
+    from crosswind.client.fleet import LocalFleet
     from crosswind.client.own_rows import LocalRows
     from crosswind.client.sql import LocalSql
+    from crosswind.client.tables.tables import Tables
     from crosswind.data.schema.access import RowRule
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
     from crosswind.data.schema.answers.checks import SystemChecks
     from crosswind.data.schema.answers.effects import CounterRanking, Interference
+    from crosswind.data.schema.answers.events import Event, EventFilter
     from crosswind.data.schema.answers.explanations import Comparison, Explanation, Waits
     from crosswind.data.schema.answers.jobs import JobReport, ListedJob
     from crosswind.data.schema.answers.nodes import NodeState
@@ -34,117 +50,65 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from crosswind.data.schema.answers.stragglers import PeerRanking, Regressions, RunReplay, RunStragglers
     from crosswind.data.schema.answers.studies import Disturbance
     from crosswind.data.schema.answers.weather import Remaining, SystemWeather
-    from crosswind.data.schema.carbon import CarbonIntensity
     from crosswind.data.sql.process import SqlProcesses
-    from crosswind.models.forecast.weather_service import WeatherService
     from crosswind.models.next_run.model import Batch
-    from crosswind.models.next_run.predictor import RunPredictor
-    from crosswind.models.next_run.seen import PredictionsSeen
     from crosswind.models.shared_work import SharedWork
     from crosswind.models.tuner.service.catalog import CatalogStudyService
     from crosswind.settings import Settings
 
-P = ParamSpec("P")
-T = TypeVar("T")
-Explain = Callable[[Store, Sequence[Run]], "Mapping[str, Explanation]"]
 
-
-class Compute(Protocol):
-    """Computes the answer of a function about a store, or takes it from a cache."""
-
-    def __call__(
-        self, store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Return the answer; the arguments are hashable."""
-        ...
-
-
-def compute_anew(store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Return the answer, without a cache."""
-    return question(store, *args, **kwargs)
-
-
-def explain_anew(store: Store, runs: Sequence[Run]) -> Mapping[str, Explanation]:
-    """Return an explanation of each of the runs by id, without a cache."""
-    from crosswind.models.explain.explain import explain_runs
-
-    return explain_runs(store, runs)
-
-
-@dataclass
 class Local:
     """The `Client` of a store.
 
     `compute` answers questions about the whole store and `explain_runs` explains runs: a server puts a cache there.
-    Models are fitted again after `fresh_seconds` if more was stored. `intensity` is read where energy is predicted.
-    `notice` hears, in a sentence, of work that takes seconds; a server keeps `sql_processes` ready.
+    Clients of one store for several askers share what is `fitted` on it; without it a client fits its own.
+    A server keeps `sql_processes` ready.
     """
 
-    store: Store
-    compute: Compute = compute_anew
-    explain_runs: Explain = explain_anew
-    intensity: Callable[[], CarbonIntensity | None] = field(default=lambda: None)
-    fresh_seconds: float = 0.0
-    weather_fresh_seconds: float = 0.0
-    notice: Callable[[str], None] = field(default=lambda _: None)
-    sql_processes: SqlProcesses | None = None
-    origin: Local | None = None  # that has the fitted models, where this client is for somebody else
+    def __init__(
+        self,
+        store: Store,
+        *,
+        compute: Compute = compute_anew,
+        explain_runs: Explain = explain_anew,
+        fitted: Fitted | None = None,
+        sql_processes: SqlProcesses | None = None,
+    ) -> None:
+        self.store = store
+        self.compute = compute
+        self.explain_runs = explain_runs
+        self.fitted = fitted or Fitted(store)
+        self.sql_processes = sql_processes
 
     @classmethod
     def open(cls, settings: Settings, notice: Callable[[str], None] = lambda _: None) -> Self:
         """Return the client of an installation's store. Raises: UnavailableError, MalformedError."""
         store = Store.open(settings.home, database=settings.database)
-        return cls(store, intensity=lambda: settings.intensity, notice=notice)
+        return cls(store, fitted=Fitted(store, intensity=lambda: settings.intensity, notice=notice))
 
     def with_compute(self, compute: Compute) -> Self:
         """Return a client of the same store and models with another cache."""
-        return replace(self, compute=compute, origin=self.origin or self)
+        return self._like(self.store, compute)
 
     def seen_by(self, rule: RowRule) -> Self:
         """Return a client with the same models whose answers show the rows alone that the rule lets be seen."""
         if rule == self.store.rule:
             return self
-        return replace(self, store=self.store.seen_by(rule), origin=self.origin or self)
+        return self._like(self.store.seen_by(rule), self.compute)
 
-    @cached_property
-    def predictor(self) -> RunPredictor:
-        """The predictor of runs to come, with its fitted models."""
-        if self.origin:
-            return self.origin.predictor
-        from crosswind.models.next_run.registered import run_predictor
-
-        return run_predictor(
-            self.store, fresh_seconds=self.fresh_seconds, intensity=self.intensity(), notice=self.notice
+    def _like(self, store: Store, compute: Compute) -> Self:
+        return type(self)(
+            store,
+            compute=compute,
+            explain_runs=self.explain_runs,
+            fitted=self.fitted,
+            sql_processes=self.sql_processes,
         )
 
     @cached_property
-    def cut(self) -> PredictionsSeen:
-        """The cutting of predictions to the runs that may be seen."""
-        if self.origin:
-            return self.origin.cut
-        from crosswind.models.next_run.seen import PredictionsSeen
-
-        return PredictionsSeen(self.fresh_seconds)
-
-    @cached_property
-    def forecaster(self) -> WeatherService:
-        """The forecaster of systems' weather, with its fitted models."""
-        if self.origin:
-            return self.origin.forecaster
-        from crosswind.models.forecast.weather_service import WeatherService
-
-        return WeatherService(self.store, fresh_seconds=self.weather_fresh_seconds)
-
-    @cached_property
     def studies(self) -> CatalogStudyService:
-        """The studies in the store's catalog; the service keeps their searches."""
-        from crosswind.models.tuner.evidence.stored_prior_studies import StoredPriorStudies
-
-        if self.origin:
-            return self.origin.studies.seen_by(self.store.catalog, StoredPriorStudies(self.store))
-        from crosswind.models.tuner.service.catalog import CatalogStudyService
-
-        return CatalogStudyService(self.store.catalog, find_prior_studies=StoredPriorStudies(self.store))
+        """The studies in the store's catalog."""
+        return self.fitted.studies_of(self.store)
 
     @cached_property
     def _shared(self) -> SharedWork:
@@ -166,6 +130,27 @@ class Local:
         from crosswind.client.sql import LocalSql
 
         return LocalSql(self.store, *([self.sql_processes] if self.sql_processes else []))
+
+    @property
+    def tables(self) -> Tables:
+        """Whole lists as tables."""
+        from crosswind.client.tables.tables import LocalTables
+
+        return LocalTables(self.store, self.studies.trials, self.fleet.series)
+
+    @property
+    def fleet(self) -> LocalFleet:
+        """Systems, their nodes and stored metrics."""
+        from crosswind.client.fleet import LocalFleet
+
+        return LocalFleet(self.store, self.compute)
+
+    @property
+    def cohorts(self) -> LocalCohorts:
+        """Saved selections of runs."""
+        from crosswind.client.cohorts import LocalCohorts
+
+        return LocalCohorts(self.store, self.compute)
 
     def runs(
         self,
@@ -202,7 +187,7 @@ class Local:
         """As `Client.run_report`."""
         from crosswind.models.reports.run_report import run_report
 
-        return run_report(self.store, run_id, self.intensity())
+        return run_report(self.store, run_id, self.fitted.intensity())
 
     def jobs(
         self,
@@ -223,35 +208,38 @@ class Local:
         """As `Client.job`."""
         from crosswind.models.reports.job_report import job_report
 
-        return job_report(self.store, job_id, system, explain=self.explain_runs, intensity=self.intensity())
+        return job_report(self.store, job_id, system, explain=self.explain_runs, intensity=self.fitted.intensity())
 
     def nodes(self, since_seconds: int = HOUR_SECONDS, *, limit: int | None = None) -> tuple[NodeState, ...]:
         """As `Client.nodes`."""
-        from crosswind.data.store.fleet import fleet
+        from crosswind.data.store.fleet import EVERY, fleet
 
-        return fleet(self.store, max(0, time.time_ns() - since_seconds * 1_000_000_000), limit=limit)
+        part = Part(limit or EVERY.limit)
+        return fleet(self.store, max(0, time.time_ns() - since_seconds * 1_000_000_000), part)
 
     def predict(
         self, question: Question | LikeRun, outcome: Outcome | None = None, *, limit_seconds: float | None = None
     ) -> RunPrediction:
         """As `Client.predict`."""
 
-        with self.cut.hints(self.store):
-            answer = self.predictor.answer(self._asked(question), outcome, limit_seconds=limit_seconds)
-        return self.cut(self.store, answer)
+        with self.fitted.cut.hints(self.store):
+            answer = self.fitted.predictor.answer(self._asked(question), outcome, limit_seconds=limit_seconds)
+        return self.fitted.cut(self.store, answer)
 
     def predict_many(self, questions: Sequence[Question], outcome: Outcome | None = None) -> Batch:
         """Return quantiles of many runs of one workload on one system. Raises: InvalidInputError."""
 
-        with self.cut.hints(self.store):
-            return self.predictor.answers(questions, outcome)
+        with self.fitted.cut.hints(self.store):
+            return self.fitted.predictor.answers(questions, outcome)
 
     def predicted(
         self, question: Question, outcome: Outcome | None = None, *, limit_seconds: float | None = None
     ) -> RunPrediction | None:
         """Return the answer of `predict` at once, without reading the store; None where it is not cached."""
         return (
-            self.predictor.cached(question, outcome, limit_seconds=limit_seconds) if self.store.rule.sees_all else None
+            self.fitted.predictor.cached(question, outcome, limit_seconds=limit_seconds)
+            if self.store.rule.sees_all
+            else None
         )
 
     def advise_walltime(
@@ -260,17 +248,19 @@ class Local:
         """As `Client.advise_walltime`."""
         from crosswind.models.advice.advise import walltime_advice
 
-        with self.cut.hints(self.store):
-            advice = walltime_advice(self.predictor, self._asked(question), confidence, startup_seconds=startup_seconds)
-        return replace(advice, answer=self.cut(self.store, advice.answer))
+        with self.fitted.cut.hints(self.store):
+            advice = walltime_advice(
+                self.fitted.predictor, self._asked(question), confidence, startup_seconds=startup_seconds
+            )
+        return replace(advice, answer=self.fitted.cut(self.store, advice.answer))
 
     def advise_scaling(self, question: Question | LikeRun, scales: Scales, price: Price) -> ScalingAdvice:
         """As `Client.advise_scaling`."""
         from crosswind.models.advice.advise import scaling_advice
 
-        with self.cut.hints(self.store):
-            advice = scaling_advice(self.predictor, self._asked(question), scales, price)
-        return replace(advice, answers=tuple(self.cut(self.store, answer) for answer in advice.answers))
+        with self.fitted.cut.hints(self.store):
+            advice = scaling_advice(self.fitted.predictor, self._asked(question), scales, price)
+        return replace(advice, answers=tuple(self.fitted.cut(self.store, answer) for answer in advice.answers))
 
     def remaining(self, run_id: str, *, total_steps: int | None = None) -> Remaining:
         """As `Client.remaining`."""
@@ -356,7 +346,7 @@ class Local:
         """As `Client.weather`."""
         from crosswind.models.forecast.seen import weather_seen
 
-        return weather_seen(self.store, self.forecaster, system, workload, hours=hours)
+        return weather_seen(self.store, self.fitted.forecaster, system, workload, hours=hours)
 
     def counters(self, workload: str | None = None, system: str | None = None) -> CounterRanking:
         """As `Client.counters`."""
@@ -386,6 +376,15 @@ class Local:
         from crosswind.models.tuner.evidence.disturbed import disturbance_in
 
         return disturbance_in(self.store, self.studies.status(study).study, self.studies.trials(study), run_id)
+
+    def events(
+        self, wanted: EventFilter | None = None, *, after: int | None = None, follow: bool = True
+    ) -> Iterator[Event]:
+        """As `Client.events`."""
+        from crosswind.client.events import events_of_store
+        from crosswind.data.schema.answers.events import ANY_EVENT
+
+        return events_of_store(self.store, wanted or ANY_EVENT, after, follow=follow)
 
     def _asked(self, question: Question | LikeRun) -> Question:
         """Return the question, with what it has from a stored run. Raises: NotFoundError, InvalidInputError."""

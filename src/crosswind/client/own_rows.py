@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPException, IncompleteRead
 from pathlib import Path
+from shutil import copyfileobj
 from typing import TYPE_CHECKING, Protocol
 
 from crosswind.client.decoding import decode
@@ -12,9 +14,11 @@ from crosswind.client.http import segment
 from crosswind.data.files import published
 from crosswind.data.schema.access import AuditEntry, this_person
 from crosswind.data.schema.errors import ForbiddenError, NotFoundError, UnavailableError
+from crosswind.data.schema.part import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from http.client import HTTPResponse
     from typing import IO, BinaryIO
 
     from crosswind.client.http import Server
@@ -109,15 +113,14 @@ class LocalRows:
         self, who: str | None = None, act: str | None = None, subject: str | None = None, *, limit: int = AUDIT_LISTED
     ) -> tuple[AuditEntry, ...]:
         """As `OwnRows.audit`."""
-        return self.audit_after(None, {"who": who, "act": act, "subject": subject}, limit=limit)
+        wanted = {"who": who, "act": act, "subject": subject}
+        return self.audit_part(wanted, Part(limit, descending=True))
 
-    def audit_after(
-        self, entry_id: str | None, wanted: Mapping[str, str | None], *, limit: int
-    ) -> tuple[AuditEntry, ...]:
-        """Return entries older than this one, with these values of who, act or subject. Raises: ForbiddenError."""
+    def audit_part(self, wanted: Mapping[str, str | None], part: Part) -> tuple[AuditEntry, ...]:
+        """Return a part of the entries with these values of who, act or subject. Raises: ForbiddenError."""
         self._require_admin()
         with self.store.catalog.read() as session:
-            return tuple(session.audit.find(wanted, before=entry_id, limit=limit))
+            return tuple(session.audit.find(wanted, part))
 
     def _require_admin(self) -> None:
         if not self.store.rule.changes_all:
@@ -144,9 +147,16 @@ class RemoteRows:
 
     def export_run(self, run_id: str, into: Path) -> None:
         """As GET /v1/runs/{run_id}/export."""
-        content = self.server.content(f"/v1/runs/{segment(run_id)}/export")
-        with _created(into) as file:
-            file.write(content)
+        with self.server.stream(f"/v1/runs/{segment(run_id)}/export", {}, {}) as answer, _created(into) as file:
+            self._copy(answer, file)
+
+    def _copy(self, answer: HTTPResponse, file: BinaryIO) -> None:
+        try:
+            copyfileobj(answer, file)
+            if answer.length:
+                raise IncompleteRead(b"", answer.length)
+        except (TimeoutError, ConnectionError, HTTPException) as error:
+            raise UnavailableError(f"{self.server.url}: the answer broke off: {error}") from error
 
     def reveal(self, pseudonym: str) -> str:
         """As POST /v1/pseudonyms/{pseudonym}:reveal."""

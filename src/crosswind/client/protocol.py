@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, Self
 
-from crosswind.data.schema.question import HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS
+from crosswind.data.schema.question import HOUR_SECONDS, HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS
 
 if TYPE_CHECKING:  # 70 ms that a verb does not need
+    from collections.abc import Iterator
     from types import TracebackType
 
+    from crosswind.client.cohorts import Cohorts
+    from crosswind.client.fleet import Fleet
     from crosswind.client.own_rows import OwnRows
     from crosswind.client.sql import Sql
+    from crosswind.client.tables.tables import Tables
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
     from crosswind.data.schema.answers.checks import SystemChecks
     from crosswind.data.schema.answers.effects import CounterRanking, Interference
+    from crosswind.data.schema.answers.events import Event, EventFilter
     from crosswind.data.schema.answers.explanations import Comparison, Explanation, Waits
     from crosswind.data.schema.answers.jobs import JobReport, ListedJob
     from crosswind.data.schema.answers.nodes import NodeState
@@ -27,7 +32,6 @@ if TYPE_CHECKING:  # 70 ms that a verb does not need
     from crosswind.models.tuner.service.service import StudyService
 
 LISTED = 20  # rows of a list, unless more are asked for
-HOUR_SECONDS = 3600
 
 
 class Client(Protocol):
@@ -50,6 +54,21 @@ class Client(Protocol):
     @property
     def sql(self) -> Sql:
         """SQL over the rows that may be seen."""
+        ...
+
+    @property
+    def tables(self) -> Tables:
+        """Whole lists as tables in Arrow or pandas."""
+        ...
+
+    @property
+    def fleet(self) -> Fleet:
+        """The questions about systems, their nodes and stored metrics."""
+        ...
+
+    @property
+    def cohorts(self) -> Cohorts:
+        """Saved selections of runs."""
         ...
 
     def runs(
@@ -183,6 +202,16 @@ class Client(Protocol):
 
     def disturbance(self, study: str, run_id: str) -> Disturbance:
         """The disturbance of a trial's run by external causes."""
+        ...
+
+    def events(
+        self, wanted: EventFilter | None = None, *, after: int | None = None, follow: bool = True
+    ) -> Iterator[Event]:
+        """Events in the order of storing, as they come, without an end, also across breaks of the connection.
+
+        Without `after`, an event's id, from now on. Without `follow` those that are stored: after an id, or all that
+        are kept.
+        """
         ...
 
     def close(self) -> None:

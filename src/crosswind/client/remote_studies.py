@@ -1,7 +1,6 @@
 """The service of a server, over HTTP, by the standard library alone."""
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -18,20 +17,18 @@ from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.service.service import Lease, StudyStatus
 
-AGAIN_SECONDS = (0.1, 0.5)  # between attempts to get any answer at all
-
 
 class RemoteStudyService:
     """A server's studies and trials; errors are those of a local service, UnavailableError when it does not answer."""
 
-    def __init__(self, server: str, *, token: str | None = None) -> None:
-        self._server = Server(server, token, again_seconds=AGAIN_SECONDS)
+    def __init__(self, server: Server) -> None:
+        self._server = server
 
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
         """Stores a new study, under an id of the server's choice."""
         body = {name: value for name, value in study.as_json().items() if value is not None and value != {}}
         del body["study_id"], body["created_ns"]
-        return _study(self._post("/v1/studies", body, request or _new_request()))
+        return _study(self._post("/v1/studies", body, request))
 
     def suggest(
         self,
@@ -44,7 +41,7 @@ class RemoteStudyService:
     ) -> list[TrialRecord]:
         """Up to `count` trials, chosen by `context` if there is one; none once the budget or the space is used up."""
         body = {"count": count, **_lease(lease), **_given(job=lease.job, context=context)}
-        return _trials(self._post(f"{self.path(study)}/trials:suggest", body, request or _new_request()))
+        return _trials(self._post(f"{self.path(study)}/trials:suggest", body, request))
 
     def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:
         """Renews the lease from now."""
@@ -107,50 +104,51 @@ class RemoteStudyService:
 
     def reports(self, study: str) -> dict[str, list[Report]]:
         """Returns the reports of each trial."""
-        said = self._server.get(f"{self.path(study)}/reports")
+        by_trial: dict[str, list[Report]] = {}
         try:
-            return {entry["trial_id"]: [Report.from_json(one) for one in entry["reports"]] for entry in said["trials"]}
+            for one in self._server.rows(f"{self.path(study)}/reports", "reports"):
+                by_trial.setdefault(one["trial_id"], []).append(Report.from_json(one))
         except (KeyError, TypeError, InvalidInputError) as error:
             raise _malformed(error) from error
+        return by_trial
 
     def enqueue(
         self, study: str, configurations: Sequence[Configuration], *, request: RequestKey | None = None
     ) -> list[TrialRecord]:
         """Stores trials that wait for an owner."""
         body = {"configurations": [dict(configuration) for configuration in configurations]}
-        return _trials(self._post(f"{self.path(study)}/trials:enqueue", body, request or _new_request()))
+        return _trials(self._post(f"{self.path(study)}/trials:enqueue", body, request))
 
     def retry(self, study: str, trial_id: str, *, request: RequestKey | None = None) -> TrialRecord:
         """Enqueues the configuration of a trial that ended without an objective."""
-        return _record(self._post(f"{self.path(study, trial_id)}:retry", {}, request or _new_request()))
+        return _record(self._post(f"{self.path(study, trial_id)}:retry", {}, request))
 
     def extend(
         self, study: str, *, trials: int | None = None, hours: float | None = None, request: RequestKey | None = None
     ) -> Study:
         """Adds to the budget."""
         body = _given(trials=trials, hours=hours)
-        return _study(self._post(f"{self.path(study)}:extend", body, request or _new_request()))
+        return _study(self._post(f"{self.path(study)}:extend", body, request))
 
     def rename(self, study: str, name: str, *, force: bool = False, request: RequestKey | None = None) -> Study:
         """Gives the study another name."""
         body = {"name": name, "force": force}
-        return _study(self._post(f"{self.path(study)}:rename", body, request or _new_request()))
+        return _study(self._post(f"{self.path(study)}:rename", body, request))
 
     def delete(self, study: str, *, force: bool = False, request: RequestKey | None = None) -> None:
         """Removes the study with its trials."""
-        self._post(f"{self.path(study)}:delete", {"force": force}, request or _new_request())
+        self._post(f"{self.path(study)}:delete", {"force": force}, request)
 
     def studies(self) -> list[StudyStatus]:
         """Return how far every study is, the newest first."""
-        said = self._server.get("/v1/studies:status")
         try:
-            return [_status(study) for study in said["studies"]]
+            return [_status(study) for study in self._server.rows("/v1/studies:status", "studies")]
         except (KeyError, TypeError) as error:
             raise _malformed(error) from error
 
     def trials(self, study: str) -> list[TrialRecord]:
         """The study's trials, oldest first."""
-        return _trials(self._server.get(f"{self.path(study)}/trials"))
+        return _trials({"trials": [*self._server.rows(f"{self.path(study)}/trials", "trials")]})
 
     def trial(self, study: str, trial_id: str) -> TrialRecord:
         """One trial."""
@@ -172,19 +170,14 @@ class RemoteStudyService:
 
     def _id_of(self, study: str) -> str:
         """The id of a study whose name no path can hold: servers take %2F for the end of a name."""
-        for listed in self._server.get("/v1/studies").get("studies", ()):
+        for listed in self._server.rows("/v1/studies", "studies"):
             if listed.get("name") == study:
                 return str(listed["study_id"])
         raise NotFoundError(f"{self._server.url}: study {study[:60]!r} is not in the catalog")
 
     def _post(self, path: str, body: Mapping[str, Any], request: RequestKey | None = None) -> Mapping[str, Any]:
-        """The server's answer; a request with a key may be sent twice without repeating what it does."""
-        return self._server.post(path, body, {"Idempotency-Key": request.key} if request else {})
-
-
-def _new_request() -> RequestKey:
-    """Return a fresh key; the server hashes the request itself."""
-    return RequestKey(os.urandom(16).hex(), "")
+        """The server's answer, the first one where the request is sent again."""
+        return self._server.post(path, body, key=request.key if request else None)
 
 
 def _lease(lease: Lease) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Tokens of the store here, or of a server."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # heavy
 
 T = TypeVar("T")
 PATH = "/v1/tokens"
-PART = 500  # of a list
 
 
 class TokenService(Protocol):
@@ -50,7 +49,7 @@ class LocalTokens:
     def all(self) -> list[Token]:
         """As GET /v1/tokens."""
         with self._catalog.read() as session:
-            return session.tokens.find(limit=2**31)
+            return session.tokens.find()
 
     def revoke(self, token_id: str) -> Token:
         """As POST /v1/tokens/{token_id}:revoke."""
@@ -68,21 +67,15 @@ class RemoteTokens:
         """As POST /v1/tokens, and :link."""
         facts = {**asdict(principal), "scopes": sorted(principal.scopes), "accounts": sorted(principal.accounts)}
         path = f"{PATH}:link" if use is TokenUse.LINK else PATH
-        return self._decoded(IssuedToken, self._server.post(path, {**facts, "seconds": seconds}))
+        return self._decoded(IssuedToken, self._server.post_once(path, {**facts, "seconds": seconds}))
 
     def all(self) -> list[Token]:
         """As GET /v1/tokens, all parts."""
-        tokens: list[Token] = []
-        cursor: object = None
-        while True:
-            part = self._server.get(PATH, {"limit": PART, "cursor": cursor})
-            tokens += [self._decoded(Token, one) for one in part.get("tokens", ())]
-            if not (cursor := part.get("next")):
-                return tokens
+        return [self._decoded(Token, one) for one in self._server.rows(PATH, "tokens")]
 
     def revoke(self, token_id: str) -> Token:
         """As POST /v1/tokens/{token_id}:revoke."""
-        return self._decoded(Token, self._server.post(f"{PATH}/{segment(token_id)}:revoke", {}))
+        return self._decoded(Token, self._server.post_once(f"{PATH}/{segment(token_id)}:revoke", {}))
 
     def _decoded(self, kind: type[T], value: object) -> T:
         try:
@@ -95,7 +88,8 @@ class RemoteTokens:
 def token_service(server: str | None, settings: Settings) -> Iterator[TokenService]:
     """Yield the tokens of the server at this URL or $CROSSWIND_SERVER; without one, of the store of this machine."""
     if address := server_address(server):
-        yield RemoteTokens(Server(address))
+        with closing(Server(address)) as there:
+            yield RemoteTokens(there)
         return
     from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
 

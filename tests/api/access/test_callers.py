@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from starlette.testclient import TestClient
-from tests.api.access.issuing import ANNA, NOBODY, bearer, expired, issued, revoked, stranger
+from tests.api.access.issuing import ADMIN, ANNA, NOBODY, bearer, expired, issued, revoked, stranger
 
 from crosswind.api.app import create_app
 from crosswind.api.peer import Peer
@@ -172,3 +172,12 @@ def test_a_proxy_that_names_two_users_names_neither(store: Store) -> None:
 def test_a_proxy_that_others_could_pretend_to_be_is_refused(store: Store, text: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         create_app(store, ServerSettings(trusted_proxy=text))
+
+
+@pytest.mark.parametrize("path", ["/runs", "/checks", "/studies"])
+def test_a_page_without_rows_says_that_these_are_all_that_one_may_see(store: Store, path: str) -> None:
+    app = create_app(store)
+    of_anna = stranger(app, bearer(issued(store, ANNA).secret))
+    of_support = stranger(app, bearer(issued(store, ADMIN).secret))
+    assert ["that you may see" in client.get(path).text for client in (of_anna, of_support)] == [True, False]
+    assert "crosswind-damaged-files" not in of_support.get(path).headers

@@ -15,6 +15,7 @@ from crosswind.api.app import create_app
 from crosswind.api.peer import Peer
 from crosswind.api.settings import ServerSettings
 from crosswind.data.schema.access import TokenUse
+from crosswind.data.schema.login import login_name
 from crosswind.data.store.store import Store
 
 HTML = {"Accept": "text/html,*/*;q=0.8"}
@@ -217,4 +218,4 @@ def test_programs_get_a_challenge_and_no_page(app: FastAPI) -> None:
 
 def test_whoever_runs_the_server_needs_no_login(app: FastAPI) -> None:
     page = own_client(app).get("/login", headers=HTML)
-    assert ("You are owner, by the connection" in page.text, "Log out" in page.text) == (True, False)
+    assert (f"You are {login_name()}, by the connection" in page.text, "Log out" in page.text) == (True, False)

@@ -145,3 +145,37 @@ def test_few_are_computed_at_once_and_too_many_are_refused() -> None:
     most = 0
     anyio.run(ask_all, Workers(app, at_once=2), "/healthz", *["/v1/weather"] * 3, *["/v1/studies/a"] * 3)
     assert most == 5
+
+
+async def long_answer(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    for more in (True, False):
+        await send({"type": "http.response.body", "body": b"x", "more_body": more})
+
+
+def test_who_takes_in_a_long_answer_slowly_keeps_nobody_from_computing() -> None:
+    """Check that readers who take in nothing hold no place, and get one again when they do."""
+
+    async def receive() -> Message:
+        raise AssertionError("nothing is read here")
+
+    async def ask() -> None:
+        reads = anyio.Event()
+
+        async def send_slowly(message: Message) -> None:
+            if message.get("more_body"):
+                await reads.wait()
+
+        async def send(_: Message) -> None: ...
+
+        workers = Workers(long_answer, at_once=2)
+        scope = {"type": "http", "method": "GET", "headers": [], "path": "/v1/runs/a/steps"}
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                for _ in range(2):
+                    group.start_soon(workers, dict(scope), receive, send_slowly)
+                await anyio.sleep(0.05)
+                await workers(dict(scope), receive, send)
+                reads.set()
+
+    anyio.run(ask)

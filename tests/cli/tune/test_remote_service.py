@@ -16,6 +16,7 @@ from crosswind.api.app import create_app
 from crosswind.api.dependencies import study_service_of
 from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
+from crosswind.client.http import Server
 from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.data.store.store import Store
 from crosswind.models.tuner.service.catalog import CatalogStudyService
@@ -45,7 +46,7 @@ def service(tmp_path: Path, clock: Clock) -> Iterator[RemoteStudyService]:
         thread.start()
         while not server.started:
             time.sleep(0.01)
-        yield RemoteStudyService(f"http://127.0.0.1:{listening.getsockname()[1]}")
+        yield RemoteStudyService(Server(f"http://127.0.0.1:{listening.getsockname()[1]}"))
         server.should_exit = True
         thread.join(30)
 

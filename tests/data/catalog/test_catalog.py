@@ -198,7 +198,7 @@ def test_a_trial_comes_back_with_its_lease(catalog: Catalog) -> None:
         session.leases.add(TrialRecord(trial, "s1", owner="job 5", lease_expires_ns=50))
         leased = session.leases.record("s1", "t1")
         done = replace(trial, state=TrialState.DONE, objective=0.25)
-        session.leases.change(replace(leased, trial=done, run_id="r1"))
+        session.leases.change(leased, replace(leased, trial=done, run_id="r1"))
         record = session.leases.record("s1", "t1")
         assert session.leases.records("s1") == [record]
     assert (leased.trial, record.trial) == (trial, done)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from sqlalchemy import Connection, Engine, event, text
 
 from crosswind.data.catalog.catalog import Catalog, Session
 from crosswind.data.catalog.runs import ANY_RUN, RunFilter
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.run import Run, RunState
 
 MANY = 400
@@ -20,6 +23,10 @@ FILTERS = {
     "job": RunFilter(job_id="7"),
     "workload and system": RunFilter(workload="w1", system="s1"),
     "workload and state": RunFilter(workload="w1", state=RunState.FAILED),
+    "user": RunFilter(user="u1"),
+    "account": RunFilter(account="a1"),
+    "time": RunFilter(since_ns=20_000, until_ns=90_000),
+    "user and time": RunFilter(user="u1", since_ns=20_000),
 }
 Statement = tuple[str, Any]
 
@@ -82,10 +89,22 @@ def assert_served(plan: str) -> None:
         assert "scan runs using index ix_runs_listed_ns_run_id" in plan or "scan runs" not in plan, plan
 
 
-@pytest.mark.parametrize("name", FILTERS)
-@pytest.mark.parametrize("before", [None, (60_000, "r0200")])
-def test_no_part_of_the_list_is_sorted(filled: Catalog, name: str, before: tuple[int, str] | None) -> None:
-    assert_served(plan_of(filled, lambda session: session.runs.find(FILTERS[name], before=before, limit=5)))
+def test_no_part_of_the_list_is_sorted_in_either_order(filled: Catalog) -> None:
+    for wanted, after in product(FILTERS.values(), (None, (60_000, "r0200"), (None, "r0200"))):
+        for part in (Part(5, after=after), Part(5, after=after, descending=True)):
+            assert_served(plan_of(filled, partial(_part, wanted, part)))
+
+
+def _part(wanted: RunFilter, part: Part, session: Session) -> list[Run]:
+    return session.runs.part(wanted, part)
+
+
+def test_studies_are_listed_by_an_index(filled: Catalog) -> None:
+    for by, after in (("created_ns", (7, "s")), ("name", ("n", "s"))):
+        for part in (Part(5, by), Part(5, by, descending=True, after=after)):
+            plan = plan_of(filled, lambda session, part=part: session.studies.part(part))  # type: ignore[misc]
+            assert "index" in plan
+            assert "temp b-tree" not in plan, plan
 
 
 def test_a_cursor_leads_to_its_place_in_the_index(filled: Catalog) -> None:

@@ -10,6 +10,7 @@ from crosswind.data.catalog.tokens import PREFIX, SECONDS_MAX, digest_of
 from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role, Scope, TokenUse
 from crosswind.data.schema.answers.tokens import IssuedToken, Token
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError
+from crosswind.data.schema.part import Part
 
 ANNA = Principal(PrincipalKind.PERSON, "anna", user="anna", accounts=frozenset({"physics", "chemistry"}))
 HOUR = 3600.0
@@ -99,7 +100,7 @@ def test_a_principal_finds_its_own_tokens_alone(catalog: Catalog) -> None:
     with catalog.read() as session:
         assert session.tokens.find(replace(ANNA, scopes=frozenset(Scope))) == [mine]
         assert session.tokens.find() == [mine, theirs]
-        assert session.tokens.find(after=mine.token_id) == [theirs]
+        assert session.tokens.find(part=Part(9, after=(mine.token_id,))) == [theirs]
 
 
 def test_the_last_use_is_noted(catalog: Catalog) -> None:
@@ -153,14 +154,15 @@ def test_a_principal_covers_what_has_no_more_than_itself() -> None:
     assert OWNER.covers(replace(ANNA, role=Role.ADMIN))
 
 
-def test_making_and_ending_a_token_is_kept_in_the_audit_trail_and_a_login_is_not(catalog: Catalog) -> None:
+def test_making_and_ending_a_token_is_kept_in_the_audit_trail_and_so_is_a_login(catalog: Catalog) -> None:
     token = issued(catalog).token
     with catalog.write() as session:
-        session.tokens.issue(ANNA, HOUR, created_by="person anna", use=TokenUse.SESSION)
+        session_id = session.tokens.issue(ANNA, HOUR, created_by="x", use=TokenUse.SESSION).token.token_id
         session.tokens.revoke(token.token_id, by="person ben")
-        kept = session.audit.find({}, limit=9)
+        kept = session.audit.find({}, Part(9, descending=True))
     assert [(entry.who, entry.act, entry.subject) for entry in kept] == [
         ("person ben", "revoke token", token.token_id),
+        (str(ANNA), "log in", session_id),
         ("owner", "create token", token.token_id),
     ]
     assert kept[1].details["of"] == "person anna"

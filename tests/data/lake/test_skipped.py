@@ -72,6 +72,9 @@ def test_a_server_answers_without_them_and_names_them(store: Store, harm: str) -
         assert client.get(path).status_code == 200, path
     assert len(client.get("/v1/runs/r0/steps", params={"limit": 500}).json()["steps"]) == 16
     assert client.get("/readyz").json()["coverage"] == {"damaged": 1, "files": [name]}
+    assert client.get("/v1/runs").headers["crosswind-damaged-files"] == "1"
+    page = client.get("/runs")
+    assert (page.headers["crosswind-damaged-files"], "1 damaged file of the store" in page.text) == ("1", True)
     assert "crosswind_lake_damaged_files 1" in client.get("/metrics").text.splitlines()
 
 

@@ -12,6 +12,7 @@ from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.answers.nodes import DownSource, NodeState
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet, Sample, Scalar, with_node_keys
+from crosswind.data.schema.part import Part
 from crosswind.data.store.fleet import fleet
 from crosswind.data.store.store import Store
 from crosswind.ingest.agent.loop import Agent
@@ -181,9 +182,9 @@ def test_columns_that_no_agent_reported_are_missing(store: Store) -> None:
 def test_nodes_come_in_parts_by_name(store: Store) -> None:
     for node in ("n3", "n1", "n2"):
         agent_rows(store, node, cpu_seconds_total=[1.0])
-    assert [state.node for state in fleet(store, 0, limit=2)] == ["n1", "n2"]
-    assert [state.node for state in fleet(store, 0, after="n2", limit=2)] == ["n3"]
-    assert fleet(store, 0, after="n3", limit=2) == ()
+    assert [state.node for state in fleet(store, 0, Part(2))] == ["n1", "n2"]
+    assert [state.node for state in fleet(store, 0, Part(2, after=("n2",)))] == ["n3"]
+    assert fleet(store, 0, Part(2, after=("n3",))) == ()
 
 
 def test_a_store_without_samples_has_no_nodes(store: Store) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.schema.job import Job
-from crosswind.data.store.jobs import JobFilter
+from crosswind.data.schema.part import Part
+from crosswind.data.store.jobs import ANY_JOB, JobFilter
 from crosswind.data.store.store import Store
 
 FULL = Job(
@@ -172,6 +173,13 @@ def test_pages_hold_every_job_once_whatever_was_reported(store: Store, seed: int
     assert paged[::-1] == list(store.jobs.all())
     assert len({(job.system, job.job_id) for job in paged}) == len(paged) == store.jobs.count()
     assert [store.jobs.get(job.system, job.job_id) for job in paged] == paged
+    rising, after = [], None
+    while page := store.jobs.part(ANY_JOB, Part(2, after=after)):
+        rising += page
+        after = page[-1].started_ns, page[-1].system, page[-1].job_id
+    assert rising == paged[::-1]
+    bounds = JobFilter(since_ns=1, until_ns=5)
+    assert store.jobs.find(bounds, limit=50) == [job for job in paged if 1 <= (job.started_ns or 0) < 5]
 
 
 def test_jobs_of_a_name_are_put_together_of_all_their_accounts(store: Store) -> None:
@@ -200,6 +208,7 @@ def test_users_stand_in_the_lake_by_pseudonyms(store: Store) -> None:
         (JobFilter(name="train", user="ada"), ["1"]),
         (JobFilter(system="alps"), []),
         (JobFilter(), ["3", "2", "1"]),
+        (JobFilter(job_id="2", since_ns=20, until_ns=21), ["2"]),
     ],
 )
 def test_jobs_are_narrowed_by_what_they_are_now(store: Store, wanted: JobFilter, job_ids: list[str]) -> None:

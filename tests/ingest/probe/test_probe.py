@@ -3,6 +3,7 @@ import pwd
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from crosswind.data.schema.run import RunState
 from crosswind.ingest.kernel.node_facts import node_facts
 from crosswind.ingest.spool.records import rank_of, run_of
 from crosswind.ingest.spool.registration import announced
-from crosswind.ingest.spool.spool import recover
+from crosswind.ingest.spool.spool import recover, sealed_segments
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -66,6 +67,18 @@ def test_the_first_rank_states_the_facts_of_its_node_and_its_software(
     [started, ended] = map(run_of, records(tmp_path, "run"))
     of_software = {"framework": "PyTorch", "framework_version": "2.4.1"}
     assert started.facts == ended.facts == Facts.of({**node_facts(), **of_software})
+
+
+def test_what_is_written_is_sealed_now_and_then_while_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crosswind.ingest.probe.run.SEGMENT_SECONDS", 0.1)
+    with crosswind.run(workload="toy", spool=tmp_path) as run:
+        for _ in run.steps(range(4)):
+            time.sleep(0.6)
+        assert len(sealed_segments(tmp_path)) >= 1
+        assert records(tmp_path, "run")[0]["state"] == RunState.RUNNING
+        assert list(tmp_path.glob("*-rank0.open"))  # which says, if we are killed, that nobody ended the run
 
 
 def test_a_rank_is_announced_while_its_run_lasts(tmp_path: Path) -> None:

@@ -39,7 +39,9 @@ def python(code: str) -> tuple[str, ...]:
 def runs(spool: Path) -> list[Run]:
     frames = [frame for path in sealed_segments(spool) for frame in read_frames(path)]
     values = [frame.value for frame in frames if isinstance(frame, RecordFrame) and frame.record == "run"]
-    return [run_of({name: item for name, item in value.items() if item is not None}) for value in values]
+    begun, *later = values
+    once = [begun, *later[later[:1] == [begun] :]]  # its begin is in a sealed segment, and in the next one
+    return [run_of({name: item for name, item in value.items() if item is not None}) for value in once]
 
 
 def sampled_sets(spool: Path) -> set[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from crosswind.cli.text.energy import forecast_words
 from crosswind.cli.text.output import colour, printable, table
 from crosswind.dashboards.wording import number, percent, seconds
+from crosswind.data.schema.answers.advice import WalltimeAdvice
 from crosswind.data.schema.answers.predictions import Accuracy, MemoryNeed, Quantile, QuestionKind, RunPrediction
 
 ROOM = 80  # columns of a terminal
@@ -41,6 +42,14 @@ def answer_text(answer: RunPrediction) -> str:
     if answer.energy is not None:
         lines.append(line(ENERGY_OF[answer.outcome], forecast_words(answer.energy)))
     return "\n".join([*lines, *basis_lines(answer), *_memory(answer.memory), *_evidence(answer)])
+
+
+def walltime_text(answer: WalltimeAdvice) -> str:
+    """Return the line for sbatch, what is taken for granted, and what the advice rests on."""
+    limit, begun = answer.limit, answer.startup_seconds
+    before = f", after {seconds(begun)} of starting up" if begun else ""
+    taken = f"with {percent(limit.confidence)}: the run takes at most {seconds(limit.quantile_seconds)}{before}"
+    return "\n".join([limit.directive, line("enough", taken), *basis_lines(answer.answer)])
 
 
 def band(quantiles: Sequence[Quantile]) -> str:

@@ -1,4 +1,4 @@
-"""`crosswind deploy WHAT`: the files that install the agent on the nodes of a cluster."""
+"""`crosswind deploy WHAT`: the files that install the agent on the nodes of a cluster, and a dashboard in Grafana."""
 
 import argparse
 from collections.abc import Mapping
@@ -37,6 +37,11 @@ class File:
 
 FILES: Mapping[str, tuple[File, ...]] = {
     "agent": (File("agent.toml", "/etc/crosswind/agent.toml"),),
+    "grafana": (
+        File("grafana/datasource.yaml", "/etc/grafana/provisioning/datasources/crosswind.yaml"),
+        File("grafana/dashboards.yaml", "/etc/grafana/provisioning/dashboards/crosswind.yaml"),
+        File("grafana/dashboard.json", "/var/lib/grafana/dashboards/crosswind/dashboard.json"),
+    ),
     "slurm": (
         File("slurm/prolog.sh", "/etc/slurm/crosswind-prolog.sh", EXECUTABLE),
         File("slurm/epilog.sh", "/etc/slurm/crosswind-epilog.sh", EXECUTABLE),
@@ -48,11 +53,13 @@ FILES: Mapping[str, tuple[File, ...]] = {
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
     parser.add_argument(
-        "what", choices=sorted(FILES), help="agent: its settings; slurm: prolog and epilog; systemd: the agent's unit"
+        "what",
+        choices=sorted(FILES),
+        help="agent: its settings; slurm: prolog and epilog; systemd: the agent's unit; grafana: a dashboard",
     )
     parser.add_argument("--print", action="store_true", help="print the files (default: say where they go)")
     parser.add_argument("--into", type=Path, metavar="DIR", help="write them into this folder")
-    parser.epilog = "What each of them is for, and what the agent needs: docs/agent-install.md."
+    parser.epilog = "What each of them is for, and what the agent needs: docs/agent-install.md; docs/grafana.md."
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:  # noqa: ARG001 - as every verb

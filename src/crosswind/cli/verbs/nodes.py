@@ -1,4 +1,4 @@
-"""`crosswind nodes`: nodes that send samples, newest first, and the state of their agents."""
+"""`crosswind nodes`: nodes that send samples, newest first, and the state of their agents; or one and its history."""
 
 import argparse
 import time
@@ -12,6 +12,7 @@ from crosswind.cli.text.output import say, say_json, table
 from crosswind.client.connection import connect
 from crosswind.dashboards.wording import NONE, number, percent, seconds
 from crosswind.data.schema.answers.nodes import NodeState
+from crosswind.data.schema.node_question import HistoryQuestion
 from crosswind.settings import Settings
 
 HEADINGS = ("node", "last sweep", "sweeps", "late p99", "missed", "lost", "core", "memory", "clock", "up", "down")
@@ -23,15 +24,19 @@ REASON = 100  # letters of why
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
-    help_text = "how far to look back: 90s, 5m, 1h, 2d, or a date such as 2026-11-01 (default 1h)"
-    parser.add_argument("--since", default="1h", metavar="TIME", help=help_text)
+    parser.add_argument("node", nargs="?", help="one node: its jobs, runs, checks, place among stragglers, and gaps")
+    help_text = "how far to look back: 90s, 5m, 1h, 2d, or a date such as 2026-11-01 (default 1h; of one node 7d)"
+    parser.add_argument("--since", metavar="TIME", help=help_text)
     configure_server(parser)
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Lists them."""
     now_ns = time.time_ns()
-    since_seconds = max(1, int(now_ns / 1e9) - moment_of(arguments.since, now_ns / 1e9))
+    if arguments.node:
+        return _show_node(arguments, settings, now_ns)
+    since = arguments.since or "1h"
+    since_seconds = max(1, int(now_ns / 1e9) - moment_of(since, now_ns / 1e9))
     with connect(arguments.server, settings=settings) as client:
         states = sorted(client.nodes(since_seconds), key=lambda state: state.last_sweep_ns, reverse=True)
         has_samples = bool(states or client.nodes(EVER_SECONDS, limit=1))
@@ -41,9 +46,22 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         say(table(HEADINGS, [_line(state, now_ns) for state in states]))
         _print_down(states)
     elif has_samples:
-        say(f"No samples with --since {arguments.since}: --since 30d looks further back.")
+        say(f"No samples with --since {since}: --since 30d looks further back.")
     else:
         say("No samples yet: run crosswind agent, then crosswind ingest or crosswind sync.")
+    return 0
+
+
+def _show_node(arguments: argparse.Namespace, settings: Settings, now_ns: int) -> int:
+    from crosswind.cli.text.node import node_text  # noqa: PLC0415 - of one node alone
+
+    question = HistoryQuestion(moment_of(arguments.since or "7d", now_ns / 1e9) * 1_000_000_000, now_ns)
+    with connect(arguments.server, settings=settings) as client:
+        report, history = client.fleet.node(arguments.node), client.fleet.node_history(arguments.node, question)
+    if arguments.json:
+        say_json({"now": report, "history": history})
+    else:
+        say(node_text(report, history))
     return 0
 
 

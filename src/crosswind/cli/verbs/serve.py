@@ -41,6 +41,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="in which field (default: %(default)s)",
     )
+    parser.add_argument(
+        "--oidc", type=Path, metavar="FILE", help="where people log in, an OpenID Connect provider: docs/access.md"
+    )
     parser.add_argument("--root-path", default="", help="prefix under which a proxy shows the pages")
     parser.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME", help="a further name of this server"
@@ -51,6 +54,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=NUMBER",
         help="a limit on what clients may hold, such as connections=500: docs/operations.md",
+    )
+    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="of log lines (default: text)")
+    parser.add_argument(
+        "--log-level",
+        choices=("error", "warning", "info"),
+        default="warning",
+        help="info also logs every request (default: warning)",
+    )
+    parser.add_argument(
+        "--webhook-network",
+        action="append",
+        default=[],
+        metavar="NETWORK",
+        help="such as 10.1.0.0/16: webhooks may be sent to it besides public addresses",
     )
     parser.add_argument("--check", action="store_true", help="check settings, store and address, and serve nothing")
 
@@ -65,29 +82,33 @@ def _mode(text: str) -> int:
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Serve until stopped."""
     from crosswind.api.edge.limits import Limits  # noqa: PLC0415 - heavy
-    from crosswind.api.settings import ServerSettings  # noqa: PLC0415
+    from crosswind.api.observe.logs import LogFormat, LogLevel, configure_logs  # noqa: PLC0415
+    from crosswind.api.oidc_settings import OidcSettings  # noqa: PLC0415 - heavy
+    from crosswind.api.settings import ServerSettings, networks_of  # noqa: PLC0415
 
+    oidc = None if arguments.oidc is None else OidcSettings.load(arguments.oidc)
     wanted = ServerSettings(
         host=arguments.host,
         port=arguments.port,
         token=settings.token,
         root_path=arguments.root_path,
-        hosts=tuple(arguments.allow_host),
+        hosts=(*arguments.allow_host, *(() if oidc is None else (oidc.host,))),
         uds=arguments.uds,
         uds_mode=arguments.uds_mode,
         require_token=arguments.require_token,
         trusted_proxy=arguments.trusted_proxy,
         user_header=arguments.user_header,
+        oidc=oidc,
         intensity=settings.intensity,
         quota_bytes=settings.quota_bytes,
         audit_days=settings.audit_kept_days,
         limits=Limits.of(arguments.limit),
+        webhook_networks=networks_of(arguments.webhook_network),
     )
-    return (
-        check(settings, wanted, as_json=arguments.json)
-        if arguments.check
-        else serve(settings, wanted, as_json=arguments.json)
-    )
+    if arguments.check:
+        return check(settings, wanted, as_json=arguments.json)
+    configure_logs(LogFormat(arguments.log_format), LogLevel(arguments.log_level))
+    return serve(settings, wanted, as_json=arguments.json)
 
 
 def serve(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False) -> int:
@@ -115,12 +136,15 @@ def check(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False
 
     Raises: UnavailableError, ConflictError, MalformedError naming what is wrong.
     """
-    from crosswind.api.readiness import check_store  # noqa: PLC0415 - heavy
+    from crosswind.api.access.oidc.provider import Provider  # noqa: PLC0415 - heavy
+    from crosswind.api.readiness import check_store  # noqa: PLC0415
     from crosswind.api.server import listen, url_of  # noqa: PLC0415
     from crosswind.data.store.store import Store  # noqa: PLC0415
 
     with Store.open(settings.home, database=settings.database) as store, listen(wanted) as listening:
         check_store(store)
+        if wanted.oidc is not None:
+            Provider(wanted.oidc).metadata()
         url, limits = url_of(listening, wanted), asdict(wanted.limits.within_files())
     if wanted.uds is not None:
         wanted.uds.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from crosswind.cli.progress import Progress
 from crosswind.cli.quantities import above_zero, whole
 from crosswind.cli.text.output import printable, say, say_answer, say_json, table
 from crosswind.cli.text.replay import replay_text
+from crosswind.cli.text.waiting import steps_words, waiting_words, who
 from crosswind.client.connection import connect
 from crosswind.client.protocol import Client
 from crosswind.client.run_names import RUN_HELP, run_named
@@ -138,7 +139,7 @@ def _row(candidate: RankedPeer) -> tuple[str, ...]:
 
 def live_text(answer: RunStragglers) -> str:
     """Return the rank that the run waits for now, then all that it waited for."""
-    lines = [f"{printable(answer.run_id)} ({answer.state}, {count(answer.ranks, 'rank')}): {_now(answer)}"]
+    lines = [f"{printable(answer.run_id)} ({answer.state}, {count(answer.ranks, 'rank')}): {waiting_words(answer)}"]
     if answer.episodes:
         lines += ["", table(EPISODE_HEADINGS, [_episode(episode) for episode in answer.episodes]), ""]
     lines += _what_if(answer.slowdown)
@@ -154,38 +155,11 @@ def _what_if(slowdown: Slowdown | None) -> list[str]:
     return [f"what if: with equal ranks it would be {times(slowdown.whole)} faster, {mended}"]
 
 
-def _now(answer: RunStragglers) -> str:
-    if not answer.steps:
-        return "no steps yet"
-    is_running = answer.state == "running"
-    among = answer.now if is_running else answer.episodes
-    if not among:
-        return "waits for no rank" if is_running else "waited for no rank"
-    episode = max(among, key=lambda one: one.lag_seconds * (1 if is_running else _length(answer, one)))
-    part = "" if episode.rank is None else f" in {episode.phase}"
-    when = f"since step {episode.first_step}" if is_running else f"in steps {_steps(episode)}"
-    waits = "waits" if is_running else "waited most"
-    return f"{waits} for {_who(episode)}{part}, {seconds(episode.lag_seconds)} a step {when}"
-
-
-def _length(answer: RunStragglers, episode: Episode) -> int:
-    last = answer.newest_step if episode.last_step is None else episode.last_step
-    return (last or 0) - episode.first_step + 1
-
-
-def _steps(episode: Episode) -> str:
-    return f"{episode.first_step} to {'the end' if episode.last_step is None else episode.last_step}"
-
-
-def _who(episode: Episode) -> str:
-    return "the fabric" if episode.rank is None else f"rank {episode.rank}"
-
-
 def _episode(episode: Episode) -> tuple[str, ...]:
     return (
-        _who(episode),
+        who(episode),
         episode.phase,
-        _steps(episode),
+        steps_words(episode),
         seconds(episode.noticed_after_seconds),
         seconds(episode.lag_seconds),
         percent(episode.lag_ratio),

@@ -64,7 +64,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.since is not None:
         raise InvalidInputError("--since is for `crosswind sync slurm` and `crosswind sync prometheus URL`")
     paths = [Path(path) for path in arguments.paths] or [settings.spool]
-    take = _shipping(arguments.to) if arguments.to else _storing(settings)
+    take = _shipping(arguments.to) if arguments.to else storing(settings)
     if arguments.every is None:
         done = take_all(paths, take, settings.home)
         _print(done, as_json=arguments.json)
@@ -113,7 +113,8 @@ def spools_below(path: Path, home: Path, problems: list[str]) -> Iterator[Path]:
             yield Path(folder)
 
 
-def _storing(settings: Settings) -> Take:
+def storing(settings: Settings) -> Take:
+    """Return what stores a spool."""
     from crosswind.data.store.store import Store  # noqa: PLC0415 - sending spools needs no store
     from crosswind.ingest.load.load import load_spool  # noqa: PLC0415
 

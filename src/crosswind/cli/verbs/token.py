@@ -10,7 +10,7 @@ from crosswind.cli.verbs.serve import PORT
 from crosswind.client.connection import server_address
 from crosswind.client.tokens import TokenService, token_service
 from crosswind.dashboards.wording import NONE, utc
-from crosswind.data.schema.access import OWNER, Principal, PrincipalKind, Role, Scope, TokenUse
+from crosswind.data.schema.access import Principal, PrincipalKind, Role, Scope, TokenUse, owner
 from crosswind.data.schema.answers.tokens import Token
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.settings import Settings
@@ -53,7 +53,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
             case ["revoke", token_id]:
                 _print_revoked(tokens.revoke(token_id), as_json=arguments.json)
             case ["link", *names] if len(names) <= 1:
-                _link(tokens, _principal(arguments, names[0], PrincipalKind.PERSON) if names else OWNER, arguments)
+                _link(tokens, _principal(arguments, names[0], PrincipalKind.PERSON) if names else owner(), arguments)
             case words:
                 raise InvalidInputError(f"token {' '.join(words)[:80]}: expected {USAGE}")
     return 0

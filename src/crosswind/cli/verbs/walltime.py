@@ -6,10 +6,8 @@ from crosswind.cli.arguments import configure_run, question_of
 from crosswind.cli.progress import Progress
 from crosswind.cli.quantities import above_zero, zero_or_more
 from crosswind.cli.text.output import notice, say, say_json
-from crosswind.cli.text.prediction import basis_lines, line
+from crosswind.cli.text.prediction import walltime_text
 from crosswind.client.connection import connect
-from crosswind.dashboards.wording import percent, seconds
-from crosswind.data.schema.answers.advice import WalltimeAdvice
 from crosswind.settings import Settings
 
 CONFIDENCE = 0.95
@@ -40,12 +38,5 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     elif arguments.directive:
         say(answer.limit.directive)
     else:
-        say(_text(answer))
+        say(walltime_text(answer))
     return 0
-
-
-def _text(answer: WalltimeAdvice) -> str:
-    limit, begun = answer.limit, answer.startup_seconds
-    before = f", after {seconds(begun)} of starting up" if begun else ""
-    taken = f"with {percent(limit.confidence)}: the run takes at most {seconds(limit.quantile_seconds)}{before}"
-    return "\n".join([limit.directive, line("enough", taken), *basis_lines(answer.answer)])

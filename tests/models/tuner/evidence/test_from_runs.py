@@ -125,7 +125,7 @@ def test_a_trials_configuration_and_outcomes_are_surer_than_its_runs(store: Stor
     with store.catalog.write() as session:
         session.studies.merge(History(other, (trial,)))
         record = session.leases.record(other.study_id, "t1")
-        session.leases.change(replace(record, run_id="wrapped", outcomes={"joules": 40.0}))
+        session.leases.change(record, replace(record, run_id="wrapped", outcomes={"joules": 40.0}))
     [tried] = evidence_of(store, QUERY).trials
     assert tried.configuration == trial.configuration
     own = evidence_of(store, replace(QUERY, study_id=other.study_id))

@@ -166,7 +166,7 @@ def test_trials_whose_runs_count_do_not_count_twice_and_others_do(store: Store, 
     runs = [add_run(f"run-{record.trial_id}", dict(record.trial.configuration)) for record in records]
     with store.catalog.write() as session:
         for record, run in zip(records, runs, strict=True):
-            session.leases.change(replace(record, run_id=run.run_id))
+            session.leases.change(record, replace(record, run_id=run.run_id))
     of_program = StoredPriorStudies(store)(replace(DESCRIBED, objective="loss"))
     assert [source.name for source in of_program.sources] == ["study earlier"]
     of_steps = StoredPriorStudies(store)(DESCRIBED)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from crosswind.cli.verbs.tune.where import service_at
+from crosswind.cli.verbs.tune.where import remote_service, service_at
 from crosswind.data.schema.context import NUMBERS_MAX, Numbers, context_from_json
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.trial import TrialRecord
@@ -55,9 +55,8 @@ def suggesting(context: Numbers, place: tuple[str, str], settings: Settings) -> 
     def suggest(study: str, count: int, lease: Lease) -> list[TrialRecord]:
         kind, address = place
         if kind == "server":
-            from crosswind.client.remote_studies import RemoteStudyService  # noqa: PLC0415 - as in `service_at`
-
-            return RemoteStudyService(address).suggest(study, count, lease, context=context)
+            with remote_service(address) as remote:
+                return remote.suggest(study, count, lease, context=context)
         with service_at(place, settings) as service:
             make_tuner = tuner_for_context(context, service.trials(study))
         with service_at(place, settings, make_tuner=make_tuner) as service:

@@ -3,7 +3,7 @@
 import argparse
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from crosswind.models.tuner.service.service import StudyService
 from crosswind.settings import Settings
 
 if TYPE_CHECKING:
+    from crosswind.client.remote_studies import RemoteStudyService
     from crosswind.models.tuner.search.search import MakeTuner, PriorStudies  # heavy
 
 FOLDER = "CROSSWIND_TUNE_FOLDER"
@@ -72,9 +73,8 @@ def service_at(
     """The service of that place; a server's needs the standard library alone and chooses its tuner itself."""
     kind, address = place
     if kind == "server":
-        from crosswind.client.remote_studies import RemoteStudyService  # noqa: PLC0415 - HTTP, which no folder needs
-
-        yield RemoteStudyService(address)
+        with remote_service(address) as service:
+            yield service
     elif kind == "folder":
         from crosswind.models.tuner.service.folder import FolderStudyService  # noqa: PLC0415 - heavy
 
@@ -82,6 +82,16 @@ def service_at(
     else:
         with store_service(settings, make_tuner) as service:
             yield service
+
+
+@contextmanager
+def remote_service(address: str) -> "Iterator[RemoteStudyService]":
+    """The service of a server."""
+    from crosswind.client.http import Server  # noqa: PLC0415 - HTTP, which no folder needs
+    from crosswind.client.remote_studies import RemoteStudyService  # noqa: PLC0415
+
+    with closing(Server(address)) as server:
+        yield RemoteStudyService(server)
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Login of people at an OpenID Connect provider: authorization code with PKCE."""

@@ -1,0 +1,1 @@
+"""Events as they are stored: to streams of clients, and to webhooks."""

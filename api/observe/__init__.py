@@ -1,0 +1,1 @@
+"""Observation of requests: logs, ids and traces."""

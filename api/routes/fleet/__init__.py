@@ -1,0 +1,1 @@
+"""Routes of systems, their nodes and what was measured there, and of saved cohorts."""

@@ -1,0 +1,1 @@
+"""State of the server, as its administrators see it."""

@@ -1,0 +1,1 @@
+"""Backup and restore of a store, also while servers write to it."""

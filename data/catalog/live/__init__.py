@@ -1,0 +1,1 @@
+"""Events of the catalog, and the webhooks that are sent them."""

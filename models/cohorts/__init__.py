@@ -1,0 +1,1 @@
+"""Saved cohorts: how the runs of a selection differ from the others."""
