@@ -1,9 +1,10 @@
 """Examples of every operation: requests with their answers, as JSON files by resource.
 
 A file holds, for each operation (METHOD PATH), examples by name: `summary`; of the request `path`, `query`, `headers`
-and `body`, or `file` for a body that is not JSON; `status` and `answer`, or nothing where the answer is not JSON. They
-are of the sample data. `gives` names values of the answer by JSON pointers: a later example that has such a name in its
-path continues this one, which makes it a link in the description. Lists in answers are cut short.
+and `body`, or `file` for a body that is not JSON; `status` and `answer`, or nothing where the answer is bytes; `media`
+where the answer is a text of that type. They are of the sample data. `gives` names values of the answer by JSON
+pointers: a later example that has such a name in its path continues this one, which makes it a link in the description.
+Lists in answers are cut short.
 """
 
 import json
@@ -16,7 +17,8 @@ from typing import Any
 from crosswind.api.openapi.operation import Operation
 
 RESOURCES = (  # in the order in which examples can be executed
-    *("health", "runs", "rankings", "jobs", "predictions", "sql", "studies", "models", "ingest", "tokens", "access"),
+    *("health", "runs", "rankings", "jobs", "systems", "series", "cohorts", "predictions", "sql", "studies", "models"),
+    *("ingest", "events", "webhooks", "tokens", "access"),
 )
 JSON = "application/json"
 
@@ -34,6 +36,7 @@ class Example:
     body: Any = None
     file: str | None = None
     status: int = 200
+    media: str = JSON
     answer: Any = None
     gives: Mapping[str, str] = field(default_factory=dict)
 
@@ -75,7 +78,7 @@ def _add(operation: Operation, example: Example, root_path: str) -> None:
     elif example.body is not None:
         _show(sent, example, {"value": example.body}, JSON)
     if example.answer is not None:
-        _show(received, example, {"value": example.answer}, JSON)
+        _show(received, example, {"value": example.answer}, example.media)
 
 
 def _show(message: Mapping[str, Any], example: Example, shown: Mapping[str, Any], media: str | None = None) -> None:

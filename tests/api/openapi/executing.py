@@ -5,25 +5,28 @@ python -m tests.api.openapi.executing    # executes the examples on a new sample
 
 import json
 import re
-import socket
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from getpass import getuser
 from pathlib import Path
 from typing import Any
 
 import httpx2
-from tests.api.openapi.sample_store import fill
+from anyio import CancelScope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from tests.api.openapi.sample_store import NODE, fill
 from tests.serving import own_client
 
 from crosswind.api.app import create_app
-from crosswind.api.openapi.examples import RESOURCES, Example, examples, folder
+from crosswind.api.openapi.examples import JSON, RESOURCES, Example, examples, folder
 from crosswind.data.store.store import Store
 
 SHOWN = 2  # rows of a list in a written answer
-SECRET = re.compile(r"\bcw_[\w-]+")
+ME = re.compile(rf"(?<=^person ){getuser()}$|^{getuser()}$")
+SECRET = re.compile(r"\b(cw_|whsec_)[\w/+-]+=*")
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,10 @@ class Executed:
 
     @property
     def answer(self) -> Any:
-        """The answer's JSON; None where it is none."""
-        is_json = self.response.headers.get("content-type", "").startswith("application/json")
-        return self.response.json() if is_json else None
+        """The answer's JSON, or the text that was asked for; None where it is bytes."""
+        if self.response.headers.get("content-type", "").startswith(JSON):
+            return self.response.json()
+        return self.response.text if self.example.media != JSON else None
 
 
 def execute(client: httpx2.Client, names: Mapping[str, str]) -> Iterator[Executed]:
@@ -59,7 +63,8 @@ def _sent(client: httpx2.Client, example: Example, values: Mapping[str, str]) ->
     method, _, path = example.operation.partition(" ")
     for name, value in example.path.items():
         path = path.replace(f"{{{name}}}", values.get(str(value), str(value)))
-    sent: dict[str, Any] = {"params": example.query, "headers": dict(example.headers)}
+    accept = {"Accept": example.media} if example.media != JSON else {}
+    sent: dict[str, Any] = {"params": example.query, "headers": accept | example.headers}
     if example.file:
         document = client.get("/openapi.json").json()
         content = document["paths"][example.operation.partition(" ")[2]][method.lower()]["requestBody"]["content"]
@@ -92,10 +97,32 @@ def shape(value: Any) -> Any:
 @contextmanager
 def sample_client(home: Path) -> Iterator[tuple[httpx2.Client, dict[str, str]]]:
     """Yield a client of a server on a sample store, and the values that examples have in capitals."""
-    with Store.open(home) as store, own_client(create_app(store)) as client:
+    with Store.open(home) as store:
+        app = create_app(store)
+        app.add_middleware(Leaving)
         with store.catalog.write() as session:
             names = {"PSEUDONYM": session.people.pseudonym("anna") or ""}
-        yield client, names
+        with own_client(app) as client:
+            yield client, names
+
+
+class Leaving:
+    """Leaves a stream after its first event, as it would never end."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        with CancelScope() as stay:
+
+            async def send_some(message: Message) -> None:
+                is_event = b"\ndata: " in message.get("body", b"")
+                await send(message | {"more_body": False} if is_event else message)
+                if is_event:
+                    stay.cancel()
+
+            await self.app(scope, receive, send_some)
 
 
 def _shortened(value: Any) -> Any:
@@ -106,7 +133,8 @@ def _shortened(value: Any) -> Any:
             kept = value if all(isinstance(part, int | float) for part in value) else value[:SHOWN]
             return [_shortened(part) for part in kept]
         case str():
-            return SECRET.sub("cw_SECRET", value).replace(socket.gethostname(), "n1")
+            value = ME.sub("anna", value)
+            return SECRET.sub(r"\1SECRET", value).replace(NODE, "n1")
         case _:
             return value
 

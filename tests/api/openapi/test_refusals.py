@@ -28,6 +28,7 @@ from crosswind.api.problems import (
     UNAUTHORIZED,
     Kind,
 )
+from crosswind.data.catalog.live.webhooks import OWN_MAX
 from crosswind.data.schema.access import Scope
 from crosswind.data.store.store import Store
 
@@ -36,6 +37,10 @@ NONE = "none-such"
 ASKED = (MALFORMED, UNAUTHORIZED, FORBIDDEN, OUT_OF_SCOPE, NOT_FOUND, TOO_LARGE, MEDIA_TYPE, INVALID)
 OPERATIONS = {name: Operation(name, {"responses": {}}) for name in EXAMPLES}
 PAIRS = [(name, kind) for name, one in OPERATIONS.items() for kind in kinds_of(one) if kind in ASKED]
+MISSING: Mapping[str, Any] = {  # questions that name what is not stored
+    "POST /v1/scaling-advice": {"like": NONE, "node_counts": [1]},
+    "POST /v1/cohorts": {"name": "c", "run_ids": [NONE]},
+}
 Answer = Any
 
 
@@ -99,15 +104,8 @@ def out_of_scope(client: TestClient, example: Example) -> Answer:
 
 
 def not_found(client: TestClient, example: Example) -> Answer:
-    return sent(
-        client,
-        example,
-        **(
-            {}
-            if example.path
-            else {"json": {"like": NONE, "node_counts": [1]} if "scaling" in example.operation else {"like": NONE}}
-        ),
-    )
+    question = {} if example.path else {"json": MISSING.get(example.operation, {"like": NONE})}
+    return sent(client, example, **(question if example.operation.startswith("POST") else {}))
 
 
 def too_large(client: TestClient, example: Example) -> Answer:
@@ -179,6 +177,8 @@ def test_what_is_stored_conflicts_where_the_description_says_so(client: TestClie
     configurations = [{"x": number} for number in (1, 2, 3)]
     answers += [client.post("/v1/studies/s:delete")]
     answers += [client.post("/v1/studies/s/trials:enqueue", json={"configurations": configurations})]
+    asked |= {"POST /v1/webhooks"}
+    answers += [[client.post("/v1/webhooks", json={"url": "https://192.0.2.1/"}) for _ in range(OWN_MAX + 1)][-1]]
     assert {(answer.status_code, answer.json()["type"]) for answer in answers} == {(409, f"/problems/{CONFLICT.name}")}
     assert len(answers) == len(asked)
     assert asked | BY_LUCK | OF_MODELS == CONFLICTS
