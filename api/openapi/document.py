@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from crosswind.api.access.credentials import COOKIE
 from crosswind.api.access.scopes import NEEDS
 from crosswind.api.delivery.deprecation import DEPRECATED
-from crosswind.api.delivery.repeats import EXPECTED, HEADER, KEY, takes_key
+from crosswind.api.delivery.repeats import EXPECTED, HEADER, KEY, REPLAYED, takes_key
 from crosswind.api.openapi.examples import add_examples
 from crosswind.api.openapi.operation import Operation, operations
 from crosswind.api.openapi.refusals import ALL_NEEDS, PROBLEM_SCHEMAS, add_refusals
@@ -50,6 +50,7 @@ IDEMPOTENCY_KEY = {
     "schema": {"type": "string", "pattern": f"^{KEY.pattern}$"},
     "description": f"A name of this request; sent again with it, it changes nothing again: {EXPECTED}.",
 }
+FIRST_ANSWER = {"description": "`true`: this is the first answer, once more.", "schema": {"type": "string"}}
 ETAG = {"description": "A name of this content.", "schema": {"type": "string"}}
 OF_FASTAPI = frozenset({"HTTPValidationError", "ValidationError"})  # schemas that no answer has here
 WORDS_OF_FASTAPI = frozenset({"Successful Response", "OK"})
@@ -122,6 +123,8 @@ def _name_key(operation: Operation) -> None:
     if operation.method == "POST" and takes_key(ALL_NEEDS, operation.path):
         others = [one for one in operation.parameters if one["name"] != HEADER]
         operation.facts["parameters"] = [*others, {**IDEMPOTENCY_KEY}]
+        for answer in operation.answers.values():
+            answer.setdefault("headers", {})[REPLAYED[0]] = FIRST_ANSWER
 
 
 def _name_end(operation: Operation) -> None:

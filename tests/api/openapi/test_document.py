@@ -6,7 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from crosswind.api.access.scopes import Needs
 from crosswind.api.app import create_app
+from crosswind.api.delivery.repeats import HEADER, REPLAYED, takes_key
+from crosswind.api.openapi import document as described
 from crosswind.api.openapi.operation import operations
 from crosswind.api.openapi.tags import TAGS
 from crosswind.api.settings import ServerSettings
@@ -31,6 +36,25 @@ def test_every_operation_has_words_and_a_tag_that_is_described(document: Mapping
         assert set(operation.facts["tags"]) <= set(tags)
         assert all(answer["description"] for answer in operation.answers.values())
     assert document["info"]["license"]["identifier"] == "Apache-2.0"
+
+
+def test_what_changes_something_can_be_sent_again_and_a_list_leads_to_its_next_part(
+    document: Mapping[str, Any],
+) -> None:
+    for operation in operations(document):
+        named = [one["name"] for one in operation.parameters]
+        is_keyed = operation.method == "POST" and takes_key(Needs(), operation.path)
+        assert named.count(HEADER) == is_keyed, operation.name
+        headers = {name for answer in operation.answers.values() for name in answer.get("headers", {})}
+        assert (REPLAYED[0] in headers) == is_keyed
+        assert ("Link" in headers) == ("fields" in named)
+
+
+def test_an_operation_that_will_end_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(described, "DEPRECATED", {"GET /v1/weather": object()})
+    with Store.open(tmp_path) as store:
+        document = create_app(store).openapi()
+    assert [one.name for one in operations(document) if one.facts.get("deprecated")] == ["GET /v1/weather"]
 
 
 def test_below_a_prefix_addresses_begin_with_it(tmp_path: Path) -> None:
