@@ -95,7 +95,7 @@ def test_an_empty_environment_has_probe_and_command_line(empty_environment: Path
     ran = said_by([crosswind, "run", "--", "sh", "-c", "echo out; exit 3"], tmp_path)
     assert (ran.returncode, ran.stdout) == (3, "out\n")
     assert "crosswind: failed: the program failed: exit code 3" in ran.stderr
-    assert len(list((tmp_path / ".local/share/crosswind/incoming").glob("*.segment"))) == 3  # probe, wrapper, agent
+    assert len(list((tmp_path / ".local/share/crosswind/incoming").glob("*.segment"))) == 4  # probe, wrapper, agent
 
 
 @pytest.mark.parametrize("verb", ["ingest", "runs", "show", "explain", "predict", "tune", "serve", "demo"])

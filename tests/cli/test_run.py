@@ -215,7 +215,7 @@ def test_a_spool_that_somebody_collects_is_left_to_them(home: Path, capsys: pyte
     with collecting(spool):
         assert run("true") == 0
     assert f"collected from {spool}" in capsys.readouterr().err
-    assert len(sealed_segments(spool)) == 1
+    assert len(sealed_segments(spool)) == 2  # its begin, which is sealed at once, and its end
     assert not (home / "incoming").exists()
 
 
@@ -225,8 +225,8 @@ def test_a_folder_that_takes_nothing_leaves_the_record_in_the_spool(
     home.mkdir()
     (home / "incoming").write_text("in the way")
     assert run("true") == 0
-    assert f"1 files stay in {home / 'spool'}" in capsys.readouterr().err
-    assert len(sealed_segments(home / "spool")) == 1
+    assert f"2 files stay in {home / 'spool'}" in capsys.readouterr().err
+    assert len(sealed_segments(home / "spool")) == 2
 
 
 @pytest.mark.host

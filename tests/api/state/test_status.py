@@ -111,7 +111,7 @@ def test_a_real_server_shows_its_threads_to_its_administrators_alone(tmp_path: P
     with serving(tmp_path / "store") as (url, _):
         threads = httpx2.get(f"{url}status.json", timeout=30).json()["threads"]
         assert {thread["name"]: thread["is_alive"] for thread in threads} == dict.fromkeys(
-            ("housekeeping", "background", "verdicts"), True
+            ("housekeeping", "background", "verdicts", "webhooks"), True
         )
         assert "Status of the server" in httpx2.get(f"{url}login", timeout=30).text
 

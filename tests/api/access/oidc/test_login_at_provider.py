@@ -32,6 +32,7 @@ from crosswind.cli.main import main
 from crosswind.data.schema.access import Principal, PrincipalKind, Role, Scope
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.login import login_name
+from crosswind.data.schema.part import Part
 from crosswind.data.store.store import Store
 
 HTML = {"Accept": "text/html"}
@@ -98,7 +99,7 @@ def failure(browser: TestClient, brought: Mapping[str, str]) -> str:
 
 def audited(store: Store) -> list[tuple[str, str, object]]:
     with store.catalog.read() as session:
-        entries = session.audit.find({}, limit=100)
+        entries = session.audit.find({}, Part(100, descending=True))
     return [(entry.who, entry.act, entry.details.get("by")) for entry in entries]
 
 

@@ -12,6 +12,7 @@ from crosswind.data.schema.access import OWNER, Principal, PrincipalKind
 from crosswind.data.schema.answers.events import EventFilter, EventKind
 from crosswind.data.schema.answers.webhooks import Delivery, WebhookState
 from crosswind.data.schema.errors import ConflictError, NotFoundError
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.run import new_ulid
 
 ANN = Principal(PrincipalKind.PERSON, "ann", user="ann", accounts=frozenset({"chem"}))
@@ -45,7 +46,7 @@ def test_a_webhook_is_its_owners_and_administrators(catalog: Catalog) -> None:
     other = Principal(PrincipalKind.PERSON, "ben", user="ben")
     with catalog.read() as session:
         assert session.webhooks.get(webhook_id, OWNER).webhook.webhook_id == webhook_id
-        assert session.webhooks.find(other, limit=10) == []
+        assert session.webhooks.find(other, Part(10)) == []
         with pytest.raises(NotFoundError):
             session.webhooks.get(webhook_id, other)
 
@@ -111,11 +112,13 @@ def test_the_newest_attempts_are_kept(catalog: Catalog, monkeypatch: pytest.Monk
             session.webhooks.note(made)
         time.sleep(0.002)  # ids of one millisecond have no order
     with catalog.write() as session:
-        kept = session.webhooks.deliveries(webhook_id, limit=10)
+        kept = session.webhooks.deliveries(webhook_id, Part(10, descending=True))
         assert [one.event_id for one in kept] == [5, 4, 3]
-        assert session.webhooks.deliveries(webhook_id, before=kept[1].delivery_id, limit=10) == kept[2:]
+        assert (
+            session.webhooks.deliveries(webhook_id, Part(10, descending=True, after=(kept[1].delivery_id,))) == kept[2:]
+        )
         session.webhooks.remove(webhook_id, ANN)
-        assert session.webhooks.deliveries(webhook_id, limit=10) == []
+        assert session.webhooks.deliveries(webhook_id, Part(10, descending=True)) == []
 
 
 def test_one_owner_has_so_many(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
