@@ -9,6 +9,7 @@ import pytest
 
 from crosswind.data.schema.access import RowRule
 from crosswind.data.schema.answers.cohorts import FeatureKind
+from crosswind.data.schema.part import Part
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.saved_cohort import RunConditions, SavedCohort
 from crosswind.data.store.store import Store
@@ -94,12 +95,12 @@ def test_drift_is_taken_out_on_request(store: Store) -> None:
 def test_a_cohort_of_conditions_takes_in_runs_that_come_later(store: Store) -> None:
     cohort = SavedCohort("c2", "late", 1, conditions=RunConditions(workload="gpt", from_ns=1_040_000 * SECOND))
     with store.catalog.read() as session:
-        assert len(session.cohorts.members(cohort, limit=100)) == 20
+        assert len(session.cohorts.members(cohort, Part(100, descending=True))) == 20
     later = replace(runs()[0], run_id="later", started_ns=2_000_000 * SECOND, ended_ns=2_000_100 * SECOND)
     with store.catalog.write() as session:
         session.runs.put_all([later])
     with store.catalog.read() as session:
-        assert session.cohorts.members(cohort, limit=100)[0].run_id == "later"
+        assert session.cohorts.members(cohort, Part(100, descending=True))[0].run_id == "later"
         assert later not in session.cohorts.others(cohort, [later], limit=100)
 
 
@@ -116,10 +117,10 @@ def test_others_see_a_shared_cohort_by_their_own_runs(store: Store) -> None:
     with mine.catalog.write() as session:
         session.cohorts.add(chosen())
     with bob.catalog.read() as session:
-        assert session.cohorts.find(limit=9) == []
+        assert session.cohorts.find(Part(9, descending=True)) == []
     with mine.catalog.write() as session:
         session.cohorts.share("c1", shared=True)
     with bob.catalog.read() as session:
-        assert [one.cohort_id for one in session.cohorts.find(limit=9)] == ["c1"]
+        assert [one.cohort_id for one in session.cohorts.find(Part(9, descending=True))] == ["c1"]
         assert session.cohorts.members(session.cohorts.get("c1"), limit=9) == []
     assert compare_cohort(bob, chosen()).cohort_runs == 0
