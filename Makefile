@@ -75,9 +75,9 @@ debian:
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
 	else echo "Some tests will skip: install" $$missing "(apt-get install --no-install-recommends ...)"; fi
 
-# Programs that only npm has: a certified OpenID Connect provider.
+# Programs that only npm has: a certified OpenID Connect provider, a linter of the API's description, a checker of accessibility.
 NODE := .node
-NODE_PACKAGES := oidc-provider@8.8.1
+NODE_PACKAGES := oidc-provider@8.8.1 @stoplight/spectral-cli@6.16.3 axe-core@4.14.1
 node:
 	@npm install --prefix $(NODE) --no-save --no-audit --no-fund --ignore-scripts --loglevel=error $(NODE_PACKAGES) >/dev/null \
 	  || echo "Some tests will skip: npm did not install" $(NODE_PACKAGES)

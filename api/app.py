@@ -30,7 +30,7 @@ from crosswind.api.late_pages import add_pages_later
 from crosswind.api.live.feed import Feed
 from crosswind.api.observe.correlation import Correlating
 from crosswind.api.observe.traces import Traces
-from crosswind.api.openapi import describe_access
+from crosswind.api.openapi.document import TITLE_FACTS, describe
 from crosswind.api.prefix import Prefix
 from crosswind.api.readiness import Readiness
 from crosswind.api.routes import (
@@ -39,6 +39,7 @@ from crosswind.api.routes import (
     checks,
     counters,
     disturbances,
+    docs,
     events,
     health,
     interference,
@@ -90,7 +91,7 @@ ROUTERS = (  # matched one after the other: the most frequent requests first
     *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations, own_rows),
     *(counters, interference, metric_series, systems, node_history, cohorts, sql),
     *(stragglers, studies, disturbances, series, checks, tokens, problems, login, oidc, status),
-    *(events, webhooks),
+    *(events, webhooks, docs),
 )
 LOOPBACK = ServerSettings()
 TESTS_AT_ONCE = 4  # of webhooks
@@ -110,11 +111,13 @@ def create_app(
     Requests and queries are recorded in `traces`.
     """
     app = FastAPI(
-        title="Crosswind",
-        summary="Why a distributed training run was slow, how long the next one will take, and which to run.",
+        **TITLE_FACTS,
         version=version("crosswind"),
+        openapi_url=None,  # routes/docs.py
         docs_url=None,  # its script would come from another site
         redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,  # the names of functions in clients
+        root_path_in_servers=False,
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # telemetry.py counts
     )
@@ -138,6 +141,7 @@ def create_app(
     app.state.tests_at_once = CapacityLimiter(TESTS_AT_ONCE)
     app.state.prediction_places = CapacityLimiter(AT_ONCE)
     app.state.request_counts = RequestCounts()
+    app.state.description = None
     app.state.intake = Intake(store, settings)
     app.state.series_intake = SeriesIntake(store, settings)
     app.state.tokens = TokenCache(store.catalog)
@@ -160,7 +164,7 @@ def create_app(
     for module in ROUTERS:
         app.include_router(module.router)
     add_pages_later(app)
-    describe_access(app)
+    describe(app, settings.root_path)
     problems.add_handlers(app)
     app.add_exception_handler(NotModifiedError, not_modified)
     # The last one added sees a request first.

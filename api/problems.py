@@ -97,11 +97,16 @@ def problem(
     further: Mapping[str, object] = NO_HEADERS,
 ) -> Response:
     """Return the refusal as a response; `further` members are added to those of RFC 9457."""
-    facts = {"type": f"{root_path}/problems/{kind.name}", "title": kind.title, "status": kind.status, "detail": detail}
+    facts = content_of(kind, detail, root_path)
     retry = {} if kind.retry_seconds is None else {"Retry-After": str(kind.retry_seconds)}
     return JSONResponse(
         {**facts, **further}, kind.status, headers={**retry, **headers}, media_type="application/problem+json"
     )
+
+
+def content_of(kind: Kind, detail: str, root_path: str) -> dict[str, str | int]:
+    """Return the members that every problem has."""
+    return {"type": f"{root_path}/problems/{kind.name}", "title": kind.title, "status": kind.status, "detail": detail}
 
 
 def add_handlers(app: FastAPI) -> None:

@@ -22,6 +22,7 @@ from crosswind.ingest.series.receive import Received, Receiver
 from crosswind.ingest.series.sizes import TooLargeError
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
+SNAPPY = ("snappy",)
 REMOTE_WRITE, OTLP = "/v1/ingest/prometheus", "/v1/ingest/otlp/v1/metrics"
 JSON_BYTES = 1 << 23  # unpacked; in memory it takes up to thirty times as much
 UNPACKED_AT_ONCE = 2
@@ -45,7 +46,7 @@ class SeriesIntake:
 
     async def remote_write(self, body: bytes, coding: str) -> Received:
         """Return the fate of a WriteRequest. Raises: UnavailableError, HTTPException for a bad body."""
-        _check_coding(coding, ("snappy",))
+        _check_coding(coding, SNAPPY)
         return await run_sync(
             self._received, lambda: self._receiver.remote_write(self._unsnapped(body)), limiter=self._workers
         )

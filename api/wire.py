@@ -21,6 +21,13 @@ Value = (
     | Annotated[StrictStr, StringConstraints(max_length=1000)]
 )
 Values = Annotated[dict[Name, Value], Field(max_length=200)]
+BINARY: Mapping[str, Any] = {"schema": {"type": "string", "format": "binary"}}  # content, in the description
+
+
+def content_encoding(coded: tuple[str, ...]) -> dict[str, Any]:
+    """Return the header field that names the coding of a body, one of these, in the description."""
+    about = "Coding of the body."
+    return {"name": "Content-Encoding", "in": "header", "description": about, "schema": {"enum": list(coded)}}
 
 
 class RequestBody(BaseModel):

@@ -24,6 +24,7 @@ CHEAP = (
     "/problems/",
     "/static/",
     "/openapi.json",
+    "/docs",
     "/status",
     "/v1/ingest/",
     "/v1/operations/",

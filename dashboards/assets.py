@@ -1,20 +1,26 @@
-"""The files that pages load: ours, and Plotly.js out of the installed package."""
+"""The files that pages load: ours, Plotly.js out of its package, and the build of Swagger UI that is kept here."""
 
 import gzip
 import hashlib
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from crosswind.data.schema.errors import NotFoundError
 
 JAVASCRIPT = "text/javascript; charset=utf-8"
+CSS = "text/css; charset=utf-8"
 MEDIA_TYPES = {
-    "crosswind.css": "text/css; charset=utf-8",
+    "crosswind.css": CSS,
     "crosswind.js": JAVASCRIPT,
     "theme.js": JAVASCRIPT,
     "icon.svg": "image/svg+xml",
+    "docs.css": CSS,
+    "docs.js": JAVASCRIPT,
     "plotly.min.js": JAVASCRIPT,
+    "swagger-ui.css": CSS,
+    "swagger-ui-bundle.js": JAVASCRIPT,
 }
 
 
@@ -41,5 +47,11 @@ def asset(name: str) -> Asset:
     """A file that pages may load; read once. Raises: NotFoundError."""
     if name not in MEDIA_TYPES:
         raise NotFoundError(f"static file {name[:60]!r}: expected one of {', '.join(MEDIA_TYPES)}")
-    folder = files("plotly") / "package_data" if name == "plotly.min.js" else files("crosswind.dashboards") / "static"
-    return Asset((folder / name).read_bytes(), MEDIA_TYPES[name])
+    return Asset((_folder(name) / name).read_bytes(), MEDIA_TYPES[name])
+
+
+def _folder(name: str) -> Traversable:
+    if name == "plotly.min.js":
+        return files("plotly") / "package_data"
+    own = files("crosswind.dashboards") / "static"
+    return own / "swagger-ui" if name.startswith("swagger-ui") else own

@@ -32,11 +32,12 @@ GROUPS = {
     "slurm": ("*on_real_slurm.py",),
     "server": ("tests/cli/test_predict.py", "tests/cli/test_remaining.py", "tests/cli/test_walltime.py"),
     "adapters": ("tests/ingest/probe/adapters/*",),
+    "openapi": ("tests/api/openapi/*",),
     "injected": ("tests/ingest/injected/*",),
     "lab": ("tests/ingest/lab/*", "tests/cli/test_lab.py"),  # one laboratory at a time has the machine
 }
 # What takes longest begins first, so that no core is idle at the end.
-FIRST = ("slurm", "tests/end_to_end/test_demo.py", "adapters", "injected", "lab", "server")
+FIRST = ("slurm", "tests/end_to_end/test_demo.py", "adapters", "injected", "lab", "openapi", "server")
 
 OPTIONS = "-c fsync=off -c listen_addresses=127.0.0.1"
 

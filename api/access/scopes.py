@@ -37,7 +37,7 @@ NEEDS: Mapping[str, Need | None] = {
     "GET /metrics": READ_ALL,
     **dict.fromkeys(("GET /status", "GET /status.json"), ADMIN),
     "GET /readyz": READ,
-    "GET /openapi.json": READ,
+    **dict.fromkeys(("GET /openapi.json", "GET /docs", "GET /docs/examples/{name}"), READ),
     "GET /": READ,
     **{f"GET /{page}": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
     **{f"GET /{page}.json": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},

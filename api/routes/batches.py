@@ -6,7 +6,8 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 from pydantic import Field, StringConstraints
 
 from crosswind.api.intake import MEDIA, IntakeOf
-from crosswind.api.wire import View, refuse_unknown_query
+from crosswind.api.unpack import codings
+from crosswind.api.wire import BINARY, View, content_encoding, refuse_unknown_query
 from crosswind.ingest.load.receive import Fate
 
 PATH = "/v1/ingest/batches"
@@ -14,8 +15,9 @@ BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "description": "One sealed segment; Content-Encoding is zstd, gzip or identity.",
-        "content": {MEDIA: {"schema": {"type": "string", "format": "binary"}}},
-    }
+        "content": {MEDIA: BINARY},
+    },
+    "parameters": [content_encoding(codings())],
 }
 BatchId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
@@ -32,7 +34,7 @@ class BatchView(View):
 
 
 @router.post(PATH, status_code=201, responses={200: {"model": BatchView}}, openapi_extra=BODY)
-async def take_batch(
+async def ingest_batch(
     request: Request,
     response: Response,
     intake: IntakeOf,

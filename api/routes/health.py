@@ -36,13 +36,13 @@ class Ready(Health):
 
 
 @router.get("/healthz")
-async def health() -> Health:
+async def get_health() -> Health:
     """Answer while the server runs."""
     return Health(status="ok")
 
 
 @router.get("/readyz")
-def readiness(request: Request, store: WholeStoreOf) -> Ready:
+def get_readiness(request: Request, store: WholeStoreOf) -> Ready:
     """Answer while the store can be read and written."""
     ready: Readiness = request.app.state.readiness
     ready.check()
@@ -51,7 +51,7 @@ def readiness(request: Request, store: WholeStoreOf) -> Ready:
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
-def metrics(request: Request, store: StoreOf) -> PlainTextResponse:
+def get_metrics(request: Request, store: StoreOf) -> PlainTextResponse:
     """Return the server's metrics, in Prometheus' text format 0.0.4."""
     counts: RequestCounts = request.app.state.request_counts
     families = [*counts.families(), *edge_families(request.app.state.edge), *stored_families(store)]

@@ -78,7 +78,7 @@ ALLOCATIONS = Listing(AllocationPage, "nodes", ("system",), ("system", "node", "
 
 
 @router.get("/{job_id}/nodes", **ALLOCATIONS.route)
-def list_nodes(job_id: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> Response:
+def list_job_nodes(job_id: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return the nodes and times of a job as its nodes recorded them, and the share that was sampled."""
     asked = ALLOCATIONS.asked(query, request)
     allocations = allocations_seen(store, job_id, asked.part)

@@ -149,20 +149,20 @@ def get_version(name: Id, version: Number, store: StoreOf) -> VersionView:
 
 
 @router.post("/{name}/versions/{version}:promote")
-def promote(name: Id, version: Number, runner: RunnerOf, body: PromoteRequest | None = None) -> VersionView:
+def promote_version(name: Id, version: Number, runner: RunnerOf, body: PromoteRequest | None = None) -> VersionView:
     """Promote this version, if it beat every baseline, and retire the one that answered."""
     forced_because = body.forced_because if body else None
     return VersionView.of(runner.registry.promote(name, version, forced_because=forced_because))
 
 
 @router.post("/{name}:rollback")
-def rollback(name: Id, body: RollbackRequest, runner: RunnerOf) -> VersionView:
+def roll_back_model(name: Id, body: RollbackRequest, runner: RunnerOf) -> VersionView:
     """Take the promoted version back; return the one that was promoted before, which is so again."""
     return VersionView.of(runner.registry.rollback(name, body.reason, version=body.version))
 
 
 @router.post("/{name}:train", status_code=status.HTTP_202_ACCEPTED)
-def train(name: Id, response: Response, runner: RunnerOf, request: RequestKeyOf) -> OperationView:
+def train_model(name: Id, response: Response, runner: RunnerOf, request: RequestKeyOf) -> OperationView:
     """Return the operation that trains a new version: a new one, or the one that waits or runs already."""
     operation = runner.ask(name, request=request)
     response.headers["Location"] = f"/v1/operations/{operation.operation_id}"

@@ -12,11 +12,12 @@ from crosswind.api.delivery.validators import UNLESS_CATALOG_IS_UNCHANGED
 from crosswind.api.dependencies import PrincipalOf, StoreOf
 from crosswind.api.paging import ListQuery, Page
 from crosswind.api.tables.listing import Listing
-from crosswind.api.wire import Id, Name, RequestBody, View, refuse_unknown_query
+from crosswind.api.wire import BINARY, Id, Name, RequestBody, View, refuse_unknown_query
 from crosswind.client.own_rows import LocalRows
 from crosswind.data.schema.answers.fields import rfc3339
 
 PIECE_BYTES = 1 << 20
+ZIP = "application/zip"
 IN_MEMORY_BYTES = 8 << 20  # of an export; a larger one is in a file meanwhile
 
 router = APIRouter(prefix="/v1", tags=["access"], dependencies=[Depends(refuse_unknown_query)])
@@ -94,15 +95,21 @@ def delete_run(run_id: Id, own: OwnRowsOf) -> DeletedRunView:
     return DeletedRunView(deleted=run_id, rows=own.delete_run(run_id))
 
 
-@router.get("/runs/{run_id}/export", response_class=StreamingResponse)
-def export_run(run_id: Id, own: OwnRowsOf) -> StreamingResponse:
+class ZipResponse(StreamingResponse):
+    """An answer of a ZIP file."""
+
+    media_type = ZIP
+
+
+@router.get("/runs/{run_id}/export", response_class=ZipResponse, responses={200: {"content": {ZIP: BINARY}}})
+def export_run(run_id: Id, own: OwnRowsOf) -> ZipResponse:
     """Return a ZIP file of everything that is stored of a run: `run.json`, and its rows of each set as Parquet."""
     with ExitStack() as closing:
         packed = closing.enter_context(tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES))
         own.pack_run(run_id, packed)
         packed.seek(0)
         closing.pop_all()  # `_pieces` closes it
-    return StreamingResponse(_pieces(packed), media_type="application/zip")
+    return ZipResponse(_pieces(packed))
 
 
 @router.post("/studies/{study_id}:share")
@@ -112,7 +119,7 @@ def share_study(study_id: Id, own: OwnRowsOf, body: ShareRequest | None = None) 
 
 
 @router.post("/pseudonyms/{pseudonym}:reveal")
-def reveal(pseudonym: Id, own: OwnRowsOf) -> NameView:
+def reveal_pseudonym(pseudonym: Id, own: OwnRowsOf) -> NameView:
     """Return whose pseudonym it is; that somebody asked is kept in the audit trail."""
     return NameView(pseudonym=pseudonym, name=own.reveal(pseudonym))
 

@@ -11,6 +11,7 @@ from crosswind.api.background_answers import PendingError
 from crosswind.api.dependencies import ClientOf, PageClientOf
 from crosswind.api.paging import cursor_of, place_of
 from crosswind.api.problems import OF_ERROR
+from crosswind.api.routes.docs import file_answer
 from crosswind.client.local import Local
 from crosswind.dashboards.assets import asset
 from crosswind.dashboards.pages.listed import FIRST, LISTED
@@ -72,14 +73,8 @@ def home() -> RedirectResponse:
 def static(name: str, request: Request) -> Response:
     """Return a file that pages load; its address changes with its content, so browsers may keep it."""
     file = asset(name)
-    tag = f'"{file.version}"'
     is_named = request.query_params.get("v") == file.version
-    headers = {"ETag": tag, "Vary": "Accept-Encoding", "Cache-Control": FOR_A_YEAR if is_named else "no-cache"}
-    if tag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
-    if "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(file.packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=file.media_type)
-    return Response(file.body, headers=headers, media_type=file.media_type)
+    return file_answer(file, request, FOR_A_YEAR if is_named else "no-cache")
 
 
 def root_of(request: Request) -> str:

@@ -23,7 +23,7 @@ class DefineRequest(RequestBody):
 
 
 @router.post("/trials/{trial_id}:define")
-def define(study_id: Id, trial_id: Id, body: DefineRequest, service: StudyServiceOf) -> TrialView:
+def define_trial(study_id: Id, trial_id: Id, body: DefineRequest, service: StudyServiceOf) -> TrialView:
     """Stores what the trial's program asked for; the parameters are part of the study from then on."""
     parameters = {name: domain.model_dump(exclude_none=True) for name, domain in body.parameters.items()}
     return TrialView.of(service.define(study_id, trial_id, body.configuration, parameters, owner=body.owner))

@@ -57,7 +57,7 @@ class PredictionRequest(RunRequest):
     limit_seconds: Annotated[float | None, Field(gt=0, description="how likely is it to take longer?")] = None
 
 
-class BatchView(View):
+class PredictionBatch(View):
     """Quantiles of many runs: `seconds[i][j]` at `levels[j]`, and what each rests on."""
 
     outcome: str
@@ -107,7 +107,7 @@ async def predict(body: PredictionRequest, request: Request) -> Response:
     return plain_json(answer)
 
 
-@router.post(":batch", response_model=BatchView)
+@router.post(":batch", response_model=PredictionBatch)
 def predict_many(body: BatchRequest, client: ClientOf) -> Response:
     """Predict how long many runs to come will take, in columns; stores nothing."""
     return plain_json(client.predict_many(body.questions, body.outcome))

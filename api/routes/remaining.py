@@ -20,6 +20,6 @@ class RemainingQuery(BaseModel):
 
 
 @router.get("/{run_id}/remaining")
-def get_remaining(run_id: Id, query: Annotated[RemainingQuery, Query()], client: ClientOf) -> Remaining:
+def get_run_remaining(run_id: Id, query: Annotated[RemainingQuery, Query()], client: ClientOf) -> Remaining:
     """Return what is left of the run, from its steps so far and from how earlier runs went on."""
     return client.remaining(run_id, total_steps=query.total_steps)

@@ -26,7 +26,7 @@ OUTCOMES = Listing(OutcomePage, "runs", BY_START, ("run_id",))
 
 
 @router.get("", **OUTCOMES.route, dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
-def list_outcomes(query: Annotated[RunQuery, Query()], request: Request, store: StoreOf) -> Response:
+def list_run_outcomes(query: Annotated[RunQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return runs with the times of their steps, newest first."""
     asked = OUTCOMES.asked(query, request)
     return asked.answer(outcomes(store, part_of(query, asked, store)))

@@ -88,13 +88,13 @@ def get_run(run_id: Id, client: ClientOf) -> MeasuredRun:
 
 
 @router.get("/{run_id}/report")
-def get_report(run_id: Id, client: ClientOf) -> RunReport:
+def get_run_report(run_id: Id, client: ClientOf) -> RunReport:
     """Return one run with the outcome of its steps, its ranks, who came last to collectives, and its energy."""
     return client.run_report(run_id)
 
 
 @router.get("/{run_id}/steps", **STEPS.route, dependencies=[UNLESS_RUN_IS_UNCHANGED])
-def list_steps(run_id: Id, query: Annotated[StepsQuery, Query()], request: Request, store: StoreOf) -> Response:
+def list_run_steps(run_id: Id, query: Annotated[StepsQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return every step of every rank, or of one rank, in order."""
     asked = STEPS.asked(query, request)
     with store.catalog.read() as session:
@@ -103,12 +103,12 @@ def list_steps(run_id: Id, query: Annotated[StepsQuery, Query()], request: Reque
 
 
 @router.get("/{run_id}/comparison")
-def get_comparison(run_id: Id, other: Annotated[Id, Query(alias="with")], client: ClientOf) -> Comparison:
+def compare_runs(run_id: Id, other: Annotated[Id, Query(alias="with")], client: ClientOf) -> Comparison:
     """Return the causes by which one run took longer a step than the other."""
     return client.compare(run_id, other)
 
 
 @router.get("/{run_id}/explanation")
-def get_explanation(run_id: Id, client: ClientOf) -> Explanation:
+def explain_run(run_id: Id, client: ClientOf) -> Explanation:
     """Return the causes of the run's excess over its cohort."""
     return client.explain(run_id)

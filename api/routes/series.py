@@ -7,28 +7,31 @@ from fastapi import APIRouter, Depends, Request, Response
 from starlette.exceptions import HTTPException
 
 from crosswind.api.problems import INVALID, MEDIA_TYPE, problem
-from crosswind.api.series_intake import JSON, OTLP, PROTOBUF, REMOTE_WRITE, SeriesIntakeOf
-from crosswind.api.wire import refuse_unknown_query
+from crosswind.api.series_intake import JSON, OTLP, PROTOBUF, REMOTE_WRITE, SNAPPY, SeriesIntakeOf
+from crosswind.api.unpack import codings
+from crosswind.api.wire import BINARY, content_encoding, refuse_unknown_query
 from crosswind.ingest.series.otlp_answer import answer_json, answer_octets
 from crosswind.ingest.series.receive import Received
 
 WRITE_REQUEST = "prometheus.WriteRequest"
-BINARY: Mapping[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+OTLP_ANSWERED = "An ExportMetricsServiceResponse, in the format of the request."
+ANY_OBJECT: Mapping[str, Any] = {"schema": {"type": "object"}}
 
 router = APIRouter(tags=["ingest"], dependencies=[Depends(refuse_unknown_query)])
 
 
-def _body(description: str, content: Mapping[str, Any]) -> dict[str, Any]:
-    return {"requestBody": {"required": True, "description": description, "content": dict(content)}}
+def _body(description: str, content: Mapping[str, Any], coded: tuple[str, ...]) -> dict[str, Any]:
+    body = {"required": True, "description": description, "content": dict(content)}
+    return {"requestBody": body, "parameters": [content_encoding(coded)]}
 
 
 @router.post(
     REMOTE_WRITE,
     status_code=204,
     response_class=Response,
-    openapi_extra=_body("A prometheus.WriteRequest in snappy's block format.", {PROTOBUF: BINARY}),
+    openapi_extra=_body("A prometheus.WriteRequest in snappy's block format.", {PROTOBUF: BINARY}, SNAPPY),
 )
-async def take_remote_write(request: Request, intake: SeriesIntakeOf) -> Response:
+async def ingest_prometheus(request: Request, intake: SeriesIntakeOf) -> Response:
     """Stores the samples of a request of Prometheus; 204 when they are on the disk, 422 when some were refused."""
     _check_version(request.headers.get("content-type", ""))
     received = await intake.remote_write(await request.body(), _coding(request, "snappy"))
@@ -40,9 +43,11 @@ async def take_remote_write(request: Request, intake: SeriesIntakeOf) -> Respons
 
 @router.post(
     OTLP,
-    openapi_extra=_body("An ExportMetricsServiceRequest.", {PROTOBUF: BINARY, JSON: {"schema": {"type": "object"}}}),
+    response_class=Response,
+    responses={200: {"content": {PROTOBUF: BINARY, JSON: ANY_OBJECT}, "description": OTLP_ANSWERED}},
+    openapi_extra=_body("An ExportMetricsServiceRequest.", {PROTOBUF: BINARY, JSON: ANY_OBJECT}, codings()),
 )
-async def take_otlp(request: Request, intake: SeriesIntakeOf) -> Response:
+async def ingest_otlp(request: Request, intake: SeriesIntakeOf) -> Response:
     """Stores the data points of a request of OpenTelemetry; its partial_success tells of those that were refused."""
     is_json = request.headers.get("content-type", "").lower().startswith(JSON)
     received = await intake.otlp(await request.body(), _coding(request, "identity"), is_json=is_json)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from crosswind.api.dependencies import ClientOf
 from crosswind.api.paging import Format
-from crosswind.api.wire import Name, RequestBody, Value, plain_json, refuse_unknown_query
+from crosswind.api.wire import BINARY, Name, RequestBody, Value, plain_json, refuse_unknown_query
 from crosswind.data.schema.answers.sql import SqlAnswer, SqlTables
 from crosswind.data.sql.limits import PARAMETERS_MAX, QUERY_MAX, ROWS, ROWS_MAX
 from crosswind.data.sql.statement import SqlRows, Statement
@@ -40,20 +40,20 @@ class SqlRequest(RequestBody):
 
 OTHER_FORMS = {
     200: {
-        "content": {"text/csv": {}, "application/vnd.apache.arrow.stream": {}},
+        "content": {"text/csv": {"schema": {"type": "string"}}, "application/vnd.apache.arrow.stream": BINARY},
         "headers": {COMPLETE: {"description": "`false`: there are more rows", "schema": {"type": "string"}}},
     }
 }
 
 
 @router.get("")
-def list_tables(client: ClientOf) -> SqlTables:
+def list_sql_tables(client: ClientOf) -> SqlTables:
     """Return the tables that a statement may name, with columns and units."""
     return client.sql.tables()
 
 
 @router.post("", response_model=SqlAnswer, responses=OTHER_FORMS)  # type: ignore[arg-type]
-async def ask(body: SqlRequest, client: ClientOf) -> Response:
+async def ask_sql(body: SqlRequest, client: ClientOf) -> Response:
     """Return the first rows of a SELECT over the rows that you may see; stores nothing, and ends when you leave."""
     stop = Stop()
     try:

@@ -46,7 +46,7 @@ def get_run_stragglers(run_id: Id, client: ClientOf) -> RunStragglers:
 
 
 @router.get("/runs/{run_id}/replay", dependencies=[UNLESS_RUN_IS_UNCHANGED])
-def get_replay(run_id: Id, client: ClientOf) -> RunReplay:
+def get_run_replay(run_id: Id, client: ClientOf) -> RunReplay:
     """Return a run's slowdown over itself with equal ranks, and which ranks and pipeline stages make it."""
     return client.replay(run_id)
 

@@ -228,7 +228,7 @@ def list_studies(query: Annotated[ListQuery, Query()], request: Request, store: 
 
 
 @router.get(":status", **STATUSES.route)
-def list_status(query: Annotated[ListQuery, Query()], request: Request, service: StudyServiceOf) -> Response:
+def list_study_status(query: Annotated[ListQuery, Query()], request: Request, service: StudyServiceOf) -> Response:
     """Return studies and how far they are, newest first."""
     asked = STATUSES.asked(query, request)
     return asked.answer([StudyStatusView.of_status(status) for status in service.studies(asked.part)])

@@ -175,7 +175,7 @@ def list_trials(study_id: Id, query: Annotated[ListQuery, Query()], request: Req
 
 
 @router.post("/trials:suggest")
-def suggest(study_id: Id, body: SuggestRequest, service: StudyServiceOf, request: RequestKeyOf) -> TrialList:
+def suggest_trials(study_id: Id, body: SuggestRequest, service: StudyServiceOf, request: RequestKeyOf) -> TrialList:
     """Trials to evaluate next, leased to the owner; an empty list once the space is used up.
 
     With a context, earlier trials of the study that recorded theirs, as outcomes `context.NAME`, decide.
@@ -193,13 +193,13 @@ def get_trial(study_id: Id, trial_id: Id, service: StudyServiceOf) -> TrialView:
 
 
 @router.post("/trials/{trial_id}:heartbeat")
-def heartbeat(study_id: Id, trial_id: Id, body: HeartbeatRequest, service: StudyServiceOf) -> TrialView:
+def heartbeat_trial(study_id: Id, trial_id: Id, body: HeartbeatRequest, service: StudyServiceOf) -> TrialView:
     """Renews the lease from now, on the server's clock."""
     return TrialView.of(service.heartbeat(study_id, trial_id, Lease(body.owner, body.lease_seconds)))
 
 
 @router.post("/trials/{trial_id}:report")
-def report(study_id: Id, trial_id: Id, body: ReportRequest, service: StudyServiceOf) -> VerdictView:
+def report_values(study_id: Id, trial_id: Id, body: ReportRequest, service: StudyServiceOf) -> VerdictView:
     """Takes intermediate values of a running trial, and says whether it should stop."""
     reports = [Report(one.step, one.value) for one in body.reports]
     reason = service.report(study_id, trial_id, reports, owner=body.owner)
@@ -215,7 +215,7 @@ def list_reports(study_id: Id, query: Annotated[ListQuery, Query()], request: Re
 
 
 @router.post("/trials/{trial_id}:complete")
-def complete(study_id: Id, trial_id: Id, body: CompleteRequest, service: StudyServiceOf) -> TrialView:
+def complete_trial(study_id: Id, trial_id: Id, body: CompleteRequest, service: StudyServiceOf) -> TrialView:
     """Takes the measured objective; the same value again gets the same answer, another one 409."""
     record = service.complete(
         study_id, trial_id, body.objective, owner=body.owner, run_id=body.run_id, outcomes=body.outcomes
@@ -224,7 +224,7 @@ def complete(study_id: Id, trial_id: Id, body: CompleteRequest, service: StudySe
 
 
 @router.post("/trials/{trial_id}:fail")
-def fail(study_id: Id, trial_id: Id, body: FailRequest, service: StudyServiceOf) -> TrialView:
+def fail_trial(study_id: Id, trial_id: Id, body: FailRequest, service: StudyServiceOf) -> TrialView:
     """Ends the trial without an objective."""
     state = TrialState(body.state)
     record = service.fail(study_id, trial_id, body.reason, state=state, owner=body.owner, charged=body.charged)
@@ -232,19 +232,19 @@ def fail(study_id: Id, trial_id: Id, body: FailRequest, service: StudyServiceOf)
 
 
 @router.post("/trials:enqueue")
-def enqueue(study_id: Id, body: EnqueueRequest, service: StudyServiceOf, request: RequestKeyOf) -> TrialList:
+def enqueue_trials(study_id: Id, body: EnqueueRequest, service: StudyServiceOf, request: RequestKeyOf) -> TrialList:
     """New trials of these configurations, which wait for the next who asks; those that wait already are kept."""
     return TrialList.of(service.enqueue(study_id, body.configurations, request=request))
 
 
 @router.post("/trials/{trial_id}:retry")
-def retry(study_id: Id, trial_id: Id, service: StudyServiceOf, request: RequestKeyOf) -> TrialView:
+def retry_trial(study_id: Id, trial_id: Id, service: StudyServiceOf, request: RequestKeyOf) -> TrialView:
     """A new trial of the same configuration, where this one ended without an objective."""
     return TrialView.of(service.retry(study_id, trial_id, request=request))
 
 
 @router.post("/trials/{trial_id}:release")
-def release(study_id: Id, trial_id: Id, service: StudyServiceOf, body: ReleaseRequest | None = None) -> TrialView:
+def release_trial(study_id: Id, trial_id: Id, service: StudyServiceOf, body: ReleaseRequest | None = None) -> TrialView:
     """Gives the trial back unmeasured; the next who asks gets it, with the checkpoint."""
     given = body or ReleaseRequest()
     return TrialView.of(service.release(study_id, trial_id, owner=given.owner, checkpoint=given.checkpoint))

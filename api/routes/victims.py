@@ -11,6 +11,6 @@ router = APIRouter(prefix="/v1/runs", tags=["explain"], dependencies=[Depends(re
 
 
 @router.get("/{run_id}/waits", dependencies=[UNLESS_RUN_IS_UNCHANGED])
-def get_waits(run_id: Id, client: ClientOf) -> Waits:
+def get_run_waits(run_id: Id, client: ClientOf) -> Waits:
     """Return which ranks waited how long for which, and how a pipeline's stages compare."""
     return client.waits(run_id)

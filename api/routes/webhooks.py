@@ -96,7 +96,7 @@ def get_webhook(webhook_id: Id, store: StoreOf, caller: CallerOf) -> Webhook:
 
 
 @router.get("/{webhook_id}/deliveries", **DELIVERIES.route)
-def list_deliveries(
+def list_webhook_deliveries(
     webhook_id: Id, query: Annotated[ListQuery, Query()], request: Request, *, store: StoreOf, caller: CallerOf
 ) -> Response:
     """Return what came of attempts to send to a webhook."""
@@ -124,7 +124,7 @@ def enable_webhook(webhook_id: Id, store: StoreOf, caller: CallerOf) -> Webhook:
 
 
 @router.post("/{webhook_id}:test")
-async def send_test(webhook_id: Id, request: Request, store: StoreOf, caller: CallerOf) -> Delivery:
+async def test_webhook(webhook_id: Id, request: Request, store: StoreOf, caller: CallerOf) -> Delivery:
     """Send an event of kind `test` now, and return what came of it."""
     settings: ServerSettings = request.app.state.settings
     stored = await run_sync(_stored, store, webhook_id, caller)

@@ -4,6 +4,8 @@ from typing import Any
 
 from crosswind.api.tables.listing import ROWS_MARK, SORTS_MARK
 
+NEXT = {"description": '`<ADDRESS>; rel="next"`: the next part, where there is one.', "schema": {"type": "string"}}
+
 
 def describe_lists(document: dict[str, Any]) -> None:
     """Let every list of an OpenAPI document say what `sort` and `fields` may be, and how rows look with `fields`."""
@@ -14,6 +16,7 @@ def describe_lists(document: dict[str, Any]) -> None:
 
 
 def _describe(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
+    operation["responses"]["200"].setdefault("headers", {})["Link"] = NEXT
     content = operation["responses"]["200"]["content"]["application/json"]
     page = schemas[_name(content["schema"])]
     rows, sorts = operation[ROWS_MARK], operation[SORTS_MARK]

@@ -104,6 +104,11 @@ def render_login(login: Login, *, root: str = "./") -> str:
     return _environment().get_template("login.html").render(login=login, root=root, page=None)
 
 
+def render_docs(*, root: str = "./") -> str:
+    """Return the page that shows the API's description."""
+    return _environment().get_template("docs.html").render(root=root, page=None)
+
+
 def render_status(status: ServerStatus, *, root: str = "./") -> str:
     """Return the page on the state of the server."""
     return _environment().get_template("status.html").render(status=status, root=root, page=None)

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from crosswind.api.openapi.examples import examples, folder
 from crosswind.api.telemetry import Family, Point, RequestCounts, exposition
 from crosswind.data.store.store import Store
 
@@ -92,9 +93,32 @@ def test_the_api_describes_itself_as_openapi_3_1(client: TestClient) -> None:
     described = client.get("/openapi.json").json()
     assert described["openapi"].startswith("3.1")
     assert {"/v1/runs", "/v1/runs/{run_id}/steps", "/v1/studies/{study_id}/trials:suggest"} <= set(described["paths"])
-    names = [parameter["name"] for parameter in described["paths"]["/v1/runs"]["get"]["parameters"]]
+    parameters = described["paths"]["/v1/runs"]["get"]["parameters"]
+    names = [parameter["name"] for parameter in parameters if parameter["in"] == "query"]
     of_list = ["cursor", "fields", "format", "limit", "since", "sort", "until"]
     assert sorted(names) == sorted([*of_list, "account", "id_end", "job_id", "state", "system", "user", "workload"])
+
+
+def test_the_description_is_written_and_packed_once(client: TestClient) -> None:
+    answers = [client.get("/openapi.json", headers={"Accept-Encoding": coding}) for coding in ("gzip", "identity")]
+    assert answers[0].json() == answers[1].json() == client.app.openapi()  # type: ignore[attr-defined]
+    assert [answer.headers.get("content-encoding") for answer in answers] == ["gzip", None]
+    assert (
+        client.get(
+            "/openapi.json", headers={"If-None-Match": answers[1].headers["etag"], "Accept-Encoding": "identity"}
+        ).status_code
+        == 304
+    )
+    kept = client.app.state.description  # type: ignore[attr-defined]
+    client.get("/openapi.json")
+    assert client.app.state.description is kept  # type: ignore[attr-defined]
+
+
+def test_a_body_of_an_example_is_served_and_no_other_file(client: TestClient) -> None:
+    [name] = [example.file for example in examples() if (example.file or "").endswith(".segment")]
+    assert client.get(f"/docs/examples/{name}").content == (folder() / name).read_bytes()
+    refused = client.get("/docs/examples/runs.json")
+    assert (refused.status_code, refused.json()["type"]) == (404, "/problems/not-found")
 
 
 def test_the_guide_names_every_resource_and_metric(client: TestClient) -> None:

@@ -127,6 +127,7 @@ ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is trie
     "/v1/operations/{operation_id}": ["/v1/operations/none"],
     **{path: [path] for path in ("/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/static/crosswind.css")},
     "/problems/{name}": ["/problems/not-found"],
+    **{path: [path.replace("{name}", "write-request.snappy")] for path in ("/docs", "/docs/examples/{name}")},
 }
 POSTED: Mapping[str, list[tuple[str, Mapping[str, Any]]]] = {
     "/v1/predictions": [("/v1/predictions", body) for body in (QUESTION, STRANGE, UNKNOWN, NAMELESS, LIKE)],

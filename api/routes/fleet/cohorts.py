@@ -118,7 +118,7 @@ def get_cohort(cohort_id: Id, client: ClientOf) -> ListedCohort:
 
 
 @router.get("/{cohort_id}/runs", **MEMBERS.route)
-def list_members(cohort_id: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> Response:
+def list_cohort_runs(cohort_id: Id, query: Annotated[ListQuery, Query()], request: Request, store: StoreOf) -> Response:
     """Return its members as far as they are stored now, newest first."""
     asked = MEMBERS.asked(query, request)
     with store.catalog.read() as session:
@@ -127,7 +127,7 @@ def list_members(cohort_id: Id, query: Annotated[ListQuery, Query()], request: R
 
 
 @router.get("/{cohort_id}/comparison")
-def get_comparison(cohort_id: Id, query: Annotated[ComparisonQuery, Query()], client: ClientOf) -> CohortComparison:
+def compare_cohort(cohort_id: Id, query: Annotated[ComparisonQuery, Query()], client: ClientOf) -> CohortComparison:
     """Return every stored feature by how surely the cohort's runs differ in it from the others."""
     return client.cohorts.compare(cohort_id, drift=query.drift)
 

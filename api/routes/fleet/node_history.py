@@ -32,7 +32,7 @@ def get_node(node: Id, client: ClientOf) -> NodeReport:
 
 
 @router.get("/{node}/history")
-def get_history(node: Id, query: Annotated[HistoryQuery, Query()], client: ClientOf) -> NodeHistory:
+def get_node_history(node: Id, query: Annotated[HistoryQuery, Query()], client: ClientOf) -> NodeHistory:
     """Return a node's jobs, runs, checks, place among stragglers, gaps in its samples, and its agent's state."""
     now_ns = time.time_ns()
     from_ns = None if query.from_ is None else moment_ns(query.from_, now_ns, field="from")

@@ -133,7 +133,7 @@ POINT_FORMATS: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/series/points", response_model=SeriesTable, responses=POINT_FORMATS)
-def list_points(query: Annotated[PointsQuery, Query()], request: Request, client: ClientOf) -> Response:
+def list_series_points(query: Annotated[PointsQuery, Query()], request: Request, client: ClientOf) -> Response:
     """Return the same as the rows of one table, a row for each step and series, in JSON, CSV or Arrow."""
     form = format_of(query.format, request.headers.get("accept", ""))
     answer = client.fleet.series(query.question())

@@ -51,6 +51,8 @@ READ = """
 GET /
 GET /readyz
 GET /openapi.json
+GET /docs
+GET /docs/examples/{name}
 GET /runs
 GET /runs.json
 GET /runs/{run_id}
