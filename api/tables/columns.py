@@ -2,16 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from enum import Enum
 from functools import cache
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 from pydantic import BaseModel
 
+from crosswind.data.lake.row_columns import SCALARS, bare, is_of_words
 from crosswind.data.schema.errors import InvalidInputError
-
-SCALARS = (bool, int, float, str)
 
 
 @cache
@@ -23,21 +20,6 @@ def columns_of(row: type) -> Mapping[str, Any]:
     if issubclass(row, BaseModel):
         return {name: bare(field.annotation) for name, field in row.model_fields.items()}
     raise TypeError(f"{row}: expected a dataclass or a model")
-
-
-def bare(hint: Any) -> Any:
-    """Return a type without its remarks, and without None."""
-    if get_origin(hint) is Annotated:
-        return bare(get_args(hint)[0])
-    if get_origin(hint) in (UnionType, Union):
-        kinds = [kind for kind in get_args(hint) if kind is not NoneType]
-        return bare(kinds[0]) if len(kinds) == 1 else hint
-    return hint
-
-
-def is_of_words(kind: Any) -> bool:
-    """Return whether a type's values are a few words."""
-    return get_origin(kind) is Literal or (isinstance(kind, type) and issubclass(kind, str) and issubclass(kind, Enum))
 
 
 def sortable(kind: Any) -> type:

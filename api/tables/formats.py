@@ -9,11 +9,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any
 
 from crosswind.api.delivery.negotiation import preferences
 from crosswind.api.paging import Format
-from crosswind.api.tables.columns import SCALARS, bare, columns_of, is_of_words
+from crosswind.api.tables.columns import columns_of
+from crosswind.data.lake.row_columns import arrow_type, scalar_type
 
 if TYPE_CHECKING:  # heavy
     import pyarrow as pa
@@ -27,7 +28,6 @@ MEDIA_TYPES: Mapping[Format, str] = MappingProxyType(
     }
 )
 FORMULA = r"^[=+\-@\t\r\n]"
-REPEATED = frozenset({"workload", "system", "node", "user", "account", "partition", "study_id", "owner", "cohort"})
 
 
 def format_of(wanted: Format | None, accept: str) -> Format:
@@ -55,33 +55,12 @@ def schema_of(row: type, names: Sequence[str], form: Format) -> "pa.Schema":
     import pyarrow as pa  # noqa: PLC0415 - heavy
 
     columns = columns_of(row)
-    of_kind = _csv_type if form is Format.CSV else _arrow_type
+    of_kind = _csv_type if form is Format.CSV else arrow_type
     return pa.schema([pa.field(name, of_kind(name, columns[name])) for name in names])
 
 
 def _csv_type(_: str, kind: Any) -> "pa.DataType":
-    import pyarrow as pa  # noqa: PLC0415 - heavy
-
-    return {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}.get(kind, pa.string())
-
-
-def _arrow_type(name: str, kind: Any) -> "pa.DataType":
-    import pyarrow as pa  # noqa: PLC0415 - heavy
-
-    if is_of_words(kind) or (kind is str and name in REPEATED):
-        return pa.dictionary(pa.int32(), pa.string())
-    if kind is str and name.endswith("_at"):
-        return pa.timestamp("ns", tz="UTC")
-    if (item := _item(kind)) in SCALARS:
-        return pa.list_(_csv_type(name, item))
-    return _csv_type(name, kind)
-
-
-def _item(kind: Any) -> Any:
-    """Return the type of a sequence's items; None where it is no sequence of one type."""
-    arguments = [part for part in get_args(kind) if part is not Ellipsis]
-    is_sequence = isinstance(origin := get_origin(kind), type) and issubclass(origin, Sequence | frozenset)
-    return bare(arguments[0]) if is_sequence and len(arguments) == 1 else None
+    return scalar_type(kind)
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], schema: "pa.Schema") -> "pa.Table":

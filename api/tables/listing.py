@@ -14,9 +14,10 @@ from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
 
 from crosswind.api.paging import Format, ListQuery, Page, cursor_of, next_url, place_of
-from crosswind.api.tables.columns import bare, chosen, columns_of, narrowed, sortable, value_of
+from crosswind.api.tables.columns import chosen, columns_of, narrowed, sortable, value_of
 from crosswind.api.tables.formats import MEDIA_TYPES, format_of, schema_of, table_of, written
 from crosswind.api.wire import as_json, as_plain
+from crosswind.data.lake.row_columns import bare
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.part import Key, Part
 

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from enum import Enum
 from functools import cache
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import pyarrow as pa
+
+from crosswind.data.lake.row_columns import arrow_type, bare
 
 if TYPE_CHECKING:
     from crosswind.data.schema.metric import MetricSet
 
-SCALARS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
 OF_DTYPE = {
     "int64": pa.int64(),
     "uint64": pa.int64(),
@@ -23,8 +23,6 @@ OF_DTYPE = {
     "string": pa.string(),
     "bool": pa.bool_(),
 }
-WORDS = pa.dictionary(pa.int32(), pa.string())  # of which there are few
-REPEATED = frozenset({"workload", "system", "node", "user", "account", "partition", "study_id", "owner", "cohort"})
 
 
 @cache
@@ -34,7 +32,7 @@ def schema_of(kind: type) -> pa.Schema:
     Moments as text are timestamps, words of which there are few a dictionary, sequences lists, and objects JSON.
     """
     hints = get_type_hints(kind)
-    return pa.schema([(field.name, _type(field.name, _bare(hints[field.name]))) for field in fields(kind)])
+    return pa.schema([(field.name, arrow_type(field.name, bare(hints[field.name]))) for field in fields(kind)])
 
 
 def schema_of_set(metric_set: MetricSet) -> pa.Schema:
@@ -74,22 +72,3 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return _plain(asdict(value))
     return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def _type(name: str, kind: Any) -> pa.DataType:
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return WORDS
-    if kind is str and name.endswith("_at"):
-        return pa.timestamp("ns", tz="UTC")
-    if kind is str and name in REPEATED:
-        return WORDS
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin in (tuple, list, frozenset) and arguments[0] in SCALARS:
-        return pa.list_(SCALARS[arguments[0]])
-    return SCALARS.get(kind, pa.string())
-
-
-def _bare(hint: Any) -> Any:
-    """Return a type without None."""
-    kinds = [kind for kind in get_args(hint) if kind is not NoneType] if get_origin(hint) is UnionType else []
-    return kinds[0] if len(kinds) == 1 else hint
