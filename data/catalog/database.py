@@ -18,6 +18,7 @@ MIGRATION_LOCK = 0x43524F5357494E44  # "CROSWIND", for PostgreSQL's advisory loc
 DRIVERS = {"sqlite": ("", "pysqlite"), "postgresql": ("", "pg8000")}
 BUSY_MILLISECONDS = 30_000
 NO_ANSWER = (OperationalError, InterfaceError)  # what the drivers raise when the database is not there
+REVISION = "version_num varchar(32) not null constraint alembic_version_pkc primary key"  # as Alembic makes the column
 # SQLSTATE: it starts or ends, has no connection left, has no room, or the connection broke (PostgreSQL, appendix A)
 AWAY = ("57P", "533", "531", "08")
 DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
@@ -118,7 +119,12 @@ def _migrate(connection: Connection) -> None:
     if current == HEAD:
         return
     _check_age(connection, current)
-    from alembic import command  # noqa: PLC0415 - half a second that an up-to-date catalog does not pay
+    if current is None:
+        metadata.create_all(connection, checkfirst=False)
+        connection.execute(text(f"create table alembic_version ({REVISION})"))
+        connection.execute(text("insert into alembic_version values (:head)"), {"head": HEAD})
+        return
+    from alembic import command  # noqa: PLC0415 - half a second that a new or up-to-date catalog does not pay
     from alembic.config import Config  # noqa: PLC0415
 
     config = Config()

@@ -55,7 +55,7 @@ runs = Table(
     Column("user", String(200)),
     Column("account", String(200)),
     Column("shared", Boolean, nullable=False, server_default=false()),
-    Column("listed_ns", BigInteger, Computed("coalesce(started_ns, 0)")),  # by which runs are listed
+    Column("listed_ns", BigInteger, Computed("coalesce(started_ns, 0)", persisted=True)),  # by which runs are listed
     Column("cohort", String(32), nullable=False, server_default=""),
     Column("reversed_id", REVERSED, nullable=False, server_default=""),
     *(Index(None, *names, "listed_ns", "run_id") for names in ((), *zip(LISTED_BY, strict=True))),

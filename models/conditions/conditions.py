@@ -6,13 +6,14 @@ from collections.abc import Sequence
 import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.lake.parts import ALWAYS
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import EVERY_RUN, all_runs, summaries
 from crosswind.data.store.store import Store
 from crosswind.models.conditions.moment import Moment, places_of, starts_of
 from crosswind.models.conditions.neighbours import COLUMNS as NEIGHBOURS
-from crosswind.models.conditions.neighbours import neighbours
+from crosswind.models.conditions.neighbours import LONGEST_NS, neighbours
 from crosswind.models.conditions.node_history import COLUMNS as NODE_HISTORY
 from crosswind.models.conditions.node_history import history_before, node_history
 from crosswind.models.conditions.sampled import NAMES as SAMPLED
@@ -58,12 +59,19 @@ def _conditions(store: Store, moments: Sequence[Moment], names: Sequence[str], l
     wanted = {name.removeprefix(PREFIX) for name in names}
     parts = [sampled(store.lake, places_of(moments), len(moments), names=wanted & set(SAMPLED))]
     systems = sorted({moment.system for moment in moments}) if wanted - set(SAMPLED) else []
-    runs = [run for system in systems for run in all_runs(store, RunFilter(system=system), limit=limit)]
+    since_ns = None if wanted & set(NODE_HISTORY) else _since_ns(moments)
+    runs = [
+        run for system in systems for run in all_runs(store, RunFilter(system=system, since_ns=since_ns), limit=limit)
+    ]
     if wanted & set(NEIGHBOURS):
         parts.append(neighbours(runs, moments))
     if wanted & set(NODE_HISTORY):
         parts.append(history_before(node_history(_ended(store, runs)), moments))
     return pd.concat(parts, axis=1).add_prefix(PREFIX)[list(names)]
+
+
+def _since_ns(moments: Sequence[Moment]) -> int:
+    return min((moment.at_ns for moment in moments), default=0) - 2 * LONGEST_NS  # ended a week ago, after a week
 
 
 def _ended(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
@@ -74,7 +82,6 @@ def _ended(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def _system_of(store: Store, nodes: Sequence[str]) -> str:
-    wanted = set(nodes)
     with store.catalog.read() as session:
-        runs = session.runs.find(limit=EVERY_RUN)
-    return next((run.system for run in runs if wanted & set(run.nodes)), "")
+        newest = session.runs.on_nodes(nodes, ALWAYS, looked_at=LIVE_RUNS, limit=1)
+    return newest[0].system if newest else ""

@@ -17,6 +17,7 @@ COLUMNS = ("neighbour_runs", "neighbour_ranks", "system_runs", "idle_seconds", "
 NEVER_NS = np.iinfo(np.int64).max
 HOUR_NS = 3_600_000_000_000
 WEEK_HOURS = 168
+LONGEST_NS = 7 * 24 * HOUR_NS  # a run that began longer ago is no neighbour, and idle time beyond it is unknown
 MONDAY_HOURS = 72  # 1970-01-01 was a Thursday: the week before it began as many hours earlier
 
 
@@ -50,9 +51,11 @@ class _Sweep:
     left_ns: dict[str, int] = field(default_factory=dict)
     _beginning: deque[int] = field(init=False)
     _ending: deque[int] = field(init=False)
+    _ageing: deque[int] = field(init=False)
 
     def __post_init__(self) -> None:
         self._beginning = deque(np.argsort(self.spans.started_ns, kind="stable").tolist())
+        self._ageing = self._beginning.copy()
         self._ending = deque(np.argsort(self.spans.ended_ns, kind="stable").tolist())
 
     def go_to(self, at_ns: int) -> None:
@@ -61,6 +64,8 @@ class _Sweep:
             self._begin(self._beginning.popleft(), at_ns)
         while self._ending and self.spans.ended_ns[self._ending[0]] < at_ns:
             self._end(self._ending.popleft())
+        while self._ageing and self.spans.started_ns[self._ageing[0]] < at_ns - LONGEST_NS:
+            self._forget(self._ageing.popleft())
 
     def _begin(self, place: int, at_ns: int) -> None:
         if self.spans.ended_ns[place] < at_ns:  # it began and ended since the last time
@@ -70,10 +75,15 @@ class _Sweep:
             self.on_node[node].add(place)
 
     def _end(self, place: int) -> None:
+        self._forget(place)
+        began, ended = int(self.spans.started_ns[place]), int(self.spans.ended_ns[place])
+        if ended - began <= LONGEST_NS:
+            self.left_ns |= dict.fromkeys(self.spans.runs[place].nodes, ended)
+
+    def _forget(self, place: int) -> None:
         self.in_progress.discard(place)
         for node in self.spans.runs[place].nodes:
             self.on_node[node].discard(place)
-            self.left_ns[node] = int(self.spans.ended_ns[place])
 
     def around(self, moment: Moment, own: int | None) -> tuple[float, float, float, float]:
         """Return the columns of a moment without its hour; `own` is the place of the run that begins then."""
@@ -84,14 +94,16 @@ class _Sweep:
 
     def _idle_seconds(self, moment: Moment) -> float:
         left = [self.left_ns[node] for node in moment.nodes if node in self.left_ns]
-        return float(moment.at_ns - max(left)) * 1e-9 if left else float(np.nan)
+        idle = moment.at_ns - max(left, default=-NEVER_NS)
+        return float(idle) * 1e-9 if idle <= LONGEST_NS else float(np.nan)
 
 
 def neighbours(runs: Sequence[Run], moments: Sequence[Moment]) -> pd.DataFrame:
     """One row a moment: other runs in progress then, and the hour of the week (UTC, 0 is Monday's first).
 
     `neighbour_runs` and `neighbour_ranks` share a node with it, `system_runs` its system; `idle_seconds` is the time
-    since the last run on its nodes ended, 0 while one is in progress and NaN before the first.
+    since the last run on its nodes ended, 0 while one is in progress and NaN beyond a week. A run is a neighbour for a
+    week from its start, so that cost does not grow with the store.
     """
     rows = np.full((len(moments), len(COLUMNS)), np.nan)
     for system in {moment.system for moment in moments}:

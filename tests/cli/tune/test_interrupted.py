@@ -69,10 +69,10 @@ def test_a_signal_from_before_the_program_reaches_it() -> None:
 
 def test_the_first_signal_is_noted_and_the_second_acts() -> None:
     with noted_signals() as numbers:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         assert numbers == [signal.SIGINT]
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic import command
@@ -283,12 +284,43 @@ def in_threads(work: Callable[[], None], count: int) -> None:
         thread.join(timeout=60)
 
 
-def test_the_migrations_make_the_tables_of_this_version(tmp_path: Path, postgres_url: str) -> None:
-    for url in (sqlite_url(tmp_path / "catalog.sqlite"), postgres_url):
-        engine = open_database(url)
-        with engine.connect() as connection:
-            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
-        engine.dispose()
+def test_the_migrations_make_the_tables_of_a_new_catalog(
+    tmp_path: Path, postgres_url: str, lasting_postgres_url: str
+) -> None:
+    for new, migrated in (
+        (sqlite_url(tmp_path / "new.sqlite"), sqlite_url(tmp_path / "migrated.sqlite")),
+        (postgres_url, lasting_postgres_url),
+    ):
+        at_revision(migrated, "head", {})
+        assert tables_of(migrated) == tables_of(new)
+
+
+def tables_of(url: str) -> dict[str, list[list[str]]]:
+    """Return the columns, keys, indexes and constraints of every table of a catalog; the order of columns is free."""
+    engine = open_database(url)
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        looked, tables = inspect(connection), {}
+        for name in looked.get_table_names():
+            columns = [
+                column | {"computed": "computed" in column} for column in looked.get_columns(name)
+            ]  # no stored one is added in SQLite
+            read = looked.get_indexes, looked.get_unique_constraints, looked.get_foreign_keys
+            parts = [
+                columns,
+                *(get(name) for get in read),
+                looked.get_check_constraints(name),
+                [looked.get_pk_constraint(name)],
+            ]
+            tables[name] = [sorted(map(in_words, part)) for part in parts]
+    engine.dispose()
+    return tables
+
+
+def in_words(part: Mapping[str, Any]) -> str:
+    """Return what a database says of a column, an index or a constraint, with the text of its conditions."""
+    options = {name: str(option) for name, option in part.get("dialect_options", {}).items()}
+    return str({name: str(value) for name, value in sorted({**part, "dialect_options": options}.items())})
 
 
 def at_revision(url: str, revision: str, rows: Mapping[str, list[dict[str, object]]]) -> None:

@@ -16,6 +16,7 @@ from crosswind.ingest.collectors.memory import MEMORY
 from crosswind.ingest.collectors.process import PROCESS
 from crosswind.ingest.collectors.qdisc import QDISC
 from crosswind.models.conditions import conditions_at_start, conditions_now
+from crosswind.models.conditions.conditions import NAMES
 from crosswind.models.conditions.reading import OTHERS, READINGS
 
 SECOND = 10**9
@@ -139,6 +140,26 @@ def test_idle_time_is_counted_from_the_last_end_on_these_nodes(store: Store, kee
     assert asked(store)["idle_seconds"] == pytest.approx(40.0)
 
 
+DAY = 24 * 3600
+NEIGHBOURS = ["condition.neighbour_runs", "condition.system_runs", "condition.idle_seconds"]
+
+
+@pytest.mark.parametrize(
+    ("began_days", "ended_days", "neighbours", "idle_days"),
+    [(6.9, -1, 1, 0), (7.1, -1, 0, None), (13.8, 6.9, 0, 6.9), (14.0, 6.9, 0, None), (7.2, 7.1, 0, None)],
+)
+@pytest.mark.parametrize("names", [NEIGHBOURS, NAMES], ids=["alone", "among all"])
+def test_a_run_that_began_more_than_a_week_ago_is_no_neighbour(
+    store: Store, keep: Put, names: list[str], began_days: float, ended_days: float, neighbours: int, idle_days: float
+) -> None:
+    now = 30 * DAY
+    keep(earlier("other", int(now - began_days * DAY), int(now - ended_days * DAY)))
+    late = replace(RUN, started_ns=now * SECOND, ended_ns=(now + 60) * SECOND)
+    conditions = conditions_at_start(store, [late], names=names)[NEIGHBOURS].to_numpy()[0]
+    idle = np.nan if idle_days is None else idle_days * DAY
+    np.testing.assert_allclose(conditions, [neighbours, neighbours, idle], rtol=1e-6)
+
+
 def test_the_newest_runs_tell_how_far_they_lay_from_their_cohorts_medians(store: Store, keep: Put) -> None:
     keep(*(earlier(f"e{number}", 20 * number, 20 * number + 10) for number in range(1, 5)))
     keep(earlier("slow", 900, 920))
@@ -169,8 +190,7 @@ def test_conditions_now_are_those_of_a_run_that_would_begin_then(store: Store, k
     now = conditions_now(store, ["n1"], at_ns=START * SECOND)
     pd.testing.assert_frame_equal(now, conditions_at_start(store, [RUN]))
     live = conditions_now(store, ["n1"]).iloc[0]
-    assert live["condition.idle_seconds"] > 1e9  # 1970 is long ago
-    assert np.isnan(live["condition.available_bytes"])
+    assert np.isnan(live[["condition.idle_seconds", "condition.available_bytes"]]).all()  # 1970 is long ago
 
 
 def test_rows_stand_in_the_order_of_the_runs_asked_about(store: Store, sample: Put) -> None:
