@@ -11,7 +11,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pandas as pd
+from duckdb import DuckDBPyConnection
 
+from crosswind.data.lake.steps_summary import time_of
+from crosswind.data.schema.run import Run
+from crosswind.data.schema.steps import COLLECTIVE
 from crosswind.data.store.store import Store
 
 SYNCHRONOUS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")  # nobody leaves before all came
@@ -58,7 +62,9 @@ def last_to_arrive(store: Store, run_id: str) -> pd.DataFrame:
     """
     offsets = clock_offsets(store, run_id)
     frame = pd.DataFrame({"rank": list(offsets), "offset_ns": list(offsets.values())}, dtype="int64")
-    with store.lake.connect() as connection:
+    with store.catalog.read() as session:
+        run = session.runs.get(run_id)
+    with _collectives_of(store, run) as connection:
         connection.register("offsets", frame)
         arrivals: pd.DataFrame = connection.execute(_ORDERED + _LAST, {"run_id": run_id}).df()
     return arrivals
@@ -74,7 +80,7 @@ def clock_offsets(store: Store, run_id: str) -> Mapping[int, int]:
     stored = {rank.rank: rank.clock_offset_ns for rank in ranks if rank.clock_offset_ns is not None}
     if run.ended_ns is not None and ranks and len(stored) == len(ranks):
         return stored
-    offsets = _estimated(store, run_id)
+    offsets = _estimated(store, run)
     if run.ended_ns is not None and offsets:
         with store.catalog.write() as session:
             for rank in ranks:
@@ -83,9 +89,13 @@ def clock_offsets(store: Store, run_id: str) -> Mapping[int, int]:
     return offsets
 
 
-def _estimated(store: Store, run_id: str) -> dict[int, int]:
-    wanted = {"run_id": run_id, "operations": list(SYNCHRONOUS), "most": MOST_STEPS}
-    with store.lake.connect() as connection:
+def _collectives_of(store: Store, run: Run) -> DuckDBPyConnection:
+    return store.lake.connect({COLLECTIVE.name}, within=time_of([run]))
+
+
+def _estimated(store: Store, run: Run) -> dict[int, int]:
+    wanted = {"run_id": run.run_id, "operations": list(SYNCHRONOUS), "most": MOST_STEPS}
+    with _collectives_of(store, run) as connection:
         apart = connection.execute(_ORDERED + _APART, wanted).df()
     links: dict[int, list[tuple[int, int]]] = {}
     for row in apart.itertuples(index=False):

@@ -53,7 +53,7 @@ def _span(place: int, allocation: Allocation, now_ns: int) -> tuple[int, str, in
 def _covered(store: Store, spans: Sequence[tuple[int, str, int, int]]) -> dict[int, float | None]:
     import pandas as pd  # noqa: PLC0415 - heavy
 
-    with store.lake.connect({SWEEPS}) as connection:
+    limits = min(span[2] for span in spans), max(span[3] for span in spans)
+    with store.lake.connect({SWEEPS}, within=limits) as connection:
         connection.register("spans", pd.DataFrame(spans, columns=["place", "node", "begin_ns", "end_ns"]))
-        limits = min(span[2] for span in spans), max(span[3] for span in spans)
         return dict(connection.execute(_COVERAGE, [*limits, PATIENCE]).fetchall())

@@ -12,6 +12,7 @@ import pandas as pd
 
 from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.lake.parts import ALWAYS
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.occupancy import Allocation, Placement
@@ -91,7 +92,11 @@ def _rows(store: Store, metric_set: str, occupied: _Occupied, here: Sequence[Str
     if metric_set not in store.lake.sets():
         raise NotFoundError(f"metric set {metric_set!r:.80} holds no rows: expected one of {store.lake.sets()}")
     columns = store.lake.columns(metric_set)
-    with store.lake.connect({metric_set}) as connection:
+    span = (
+        min((stretch.begin_ns for stretch in here), default=0),
+        max((stretch.end_ns for stretch in here), default=0),
+    )
+    with store.lake.connect({metric_set}, within=ALWAYS if "run_id" in columns else span) as connection:
         if "run_id" in columns:
             frame: pd.DataFrame = connection.execute(_OF_RUNS.format(name=metric_set), [occupied.run_ids]).df()
             return frame
@@ -100,10 +105,6 @@ def _rows(store: Store, metric_set: str, occupied: _Occupied, here: Sequence[Str
         devices = occupied.devices(metric_set)
         connection.register("stretches", _frame(Stretch, here))
         connection.register("devices", _frame(Device, devices).astype({"start_ticks": "Int64"}))
-        span = (
-            min((stretch.begin_ns for stretch in here), default=0),
-            max((stretch.end_ns for stretch in here), default=0),
-        )
         joined: pd.DataFrame = connection.execute(_sql(metric_set, columns), list(span)).df()
     return joined
 
