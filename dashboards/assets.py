@@ -1,4 +1,4 @@
-"""The files that pages load: ours, Plotly.js out of its package, and the build of Swagger UI that is kept here."""
+"""The files that pages load: ours, and the builds of Plotly.js and Swagger UI that are kept here."""
 
 import gzip
 import hashlib
@@ -18,10 +18,11 @@ MEDIA_TYPES = {
     "icon.svg": "image/svg+xml",
     "docs.css": CSS,
     "docs.js": JAVASCRIPT,
-    "plotly.min.js": JAVASCRIPT,
+    "plotly-cartesian.min.js": JAVASCRIPT,
     "swagger-ui.css": CSS,
     "swagger-ui-bundle.js": JAVASCRIPT,
 }
+BUILDS = ("plotly", "swagger-ui")  # folders of what others made
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,6 @@ def asset(name: str) -> Asset:
 
 
 def _folder(name: str) -> Traversable:
-    if name == "plotly.min.js":
-        return files("plotly") / "package_data"
     own = files("crosswind.dashboards") / "static"
-    return own / "swagger-ui" if name.startswith("swagger-ui") else own
+    kept = next((build for build in BUILDS if name.startswith(build)), None)
+    return own / kept if kept else own

@@ -1,5 +1,6 @@
 """The parts of every page."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -9,6 +10,9 @@ from crosswind.dashboards.figures.chart import Chart
 from crosswind.data.schema.errors import InvalidInputError
 
 Place = tuple[int, str]  # of a run in the list: started_ns or 0, and run_id
+PERIODS = {"1d": 1, "7d": 7, "30d": 30, "90d": 90, "365d": 365}  # days up to now
+SCOPE = ("system", "workload", "period")  # parameters that a reader keeps from page to page
+DAY_NS = 86_400_000_000_000
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,12 @@ class PageQuery:
         if value is not None and value not in expected:
             raise InvalidInputError(f"query parameter {name}={value[:60]!r}: expected one of {', '.join(expected)}")
         return value
+
+    @property
+    def since_ns(self) -> int | None:
+        """Return the beginning of the period; None without one. Raises: InvalidInputError."""
+        period = self.choice("period", tuple(PERIODS))
+        return None if period is None else time.time_ns() - PERIODS[period] * DAY_NS
 
     def amount(self, name: str, default: int, *, most: int) -> int:
         """Return a whole number from 1 to `most`. Raises: InvalidInputError."""
@@ -59,13 +69,16 @@ class View(Protocol):
         ...
 
 
+RUNS, CAUSES, FLEET, TUNING, SQL = "Runs", "Causes", "Fleet", "Tuning", "SQL"  # groups, the entries of the rail
+
+
 @dataclass(frozen=True)
 class Page:
-    """One page: its address, its place in the rail (none without a label), its template, and its view."""
+    """One page: its address, its template, its view, and its group, among whose tabs it is if it has a label."""
 
     name: str
     path: str
     template: str
     view: Callable[[Local, PageQuery], View]
+    group: str
     label: str | None = None
-    section: str = ""  # name of the page in the rail that it belongs to

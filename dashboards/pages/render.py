@@ -16,8 +16,8 @@ from crosswind.dashboards import wording
 from crosswind.dashboards.assets import asset
 from crosswind.dashboards.figures.chart import TITLE_PIXELS, Chart
 from crosswind.dashboards.figures.verdicts import LOOKS
-from crosswind.dashboards.pages.listed import LISTED
-from crosswind.dashboards.pages.page import Page, View
+from crosswind.dashboards.pages.listed import rail
+from crosswind.dashboards.pages.page import PERIODS, SCOPE, Page, View
 from crosswind.dashboards.palette import VARIABLES
 from crosswind.data.schema.answers.explanations import Interval
 from crosswind.data.schema.answers.sql import cell
@@ -46,6 +46,12 @@ class Address:
         """Return this page's own address without the cursor, some parameters changed or (None) removed."""
         words = {**{name: value for name, value in self.query.items() if name != "cursor"}, **changes}
         return self._here(words)
+
+    def to(self, path: str) -> str:
+        """Return the address of another page, about the same system, workload and period."""
+        kept = urlencode({name: self.query[name] for name in SCOPE if self.query.get(name)})
+        there = self.root + path.lstrip("/")
+        return f"{there}?{kept}" if kept else there
 
     @property
     def next_url(self) -> str:
@@ -171,9 +177,13 @@ def _environment() -> Environment:
         is_number=is_number,
         drawn=drawn,
     )
-    rail = [page for page in LISTED if page.label]
     environment.globals.update(
-        rail=rail, looks=LOOKS, count=wording.count, variables=VARIABLES, version=lambda name: asset(name).version
+        rail=rail(),
+        looks=LOOKS,
+        count=wording.count,
+        periods=PERIODS,
+        variables=VARIABLES,
+        version=lambda name: asset(name).version,
     )
     return environment
 

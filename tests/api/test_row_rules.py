@@ -270,7 +270,7 @@ def test_counts_are_of_anns_rows(ann: TestClient, owner: TestClient) -> None:
     runs = 2 + RUNS
     assert len(ann.get("/v1/runs?limit=100").json()["runs"]) == runs
     assert len(owner.get("/v1/runs?limit=100").json()["runs"]) == 2 * runs
-    assert ann.get("/runs.json").json()["stored"] == runs
+    assert ann.get("/runs.json").json()["asked"]["scope"]["stored"] == runs
     assert ann.get("/v1/jobs?limit=100").json()["jobs"] != []
     assert len(ann.get("/v1/jobs?limit=100").json()["jobs"]) == RUNS
     assert len(owner.get("/v1/jobs?limit=100").json()["jobs"]) == 2 * RUNS

@@ -15,7 +15,7 @@ import crosswind
 from crosswind.client.local import Local
 from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.render import Address, render
-from crosswind.dashboards.pages.run import PAGE
+from crosswind.dashboards.pages.runs.run import PAGE
 from crosswind.data.schema.answers.explanations import UNKNOWN, Expectation, Explanation, Verdict
 from crosswind.settings import Settings
 

@@ -16,8 +16,10 @@ from tests.serving import own_client
 from crosswind.api.app import create_app
 from crosswind.api.background_answers import BackgroundAnswers
 from crosswind.client.local import Local
-from crosswind.dashboards.pages import checks, counters, interference, models, regressions, stragglers
+from crosswind.dashboards.pages.causes import counters, interference, regressions
+from crosswind.dashboards.pages.fleet import checks, stragglers
 from crosswind.dashboards.pages.page import PageQuery
+from crosswind.dashboards.pages.tuning import models
 from crosswind.data.schema.answers.stragglers import PeerKind
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.run import Run, RunState

@@ -2,7 +2,7 @@ import pytest
 
 from crosswind.client.local import Local
 from crosswind.dashboards.pages.page import PageQuery
-from crosswind.dashboards.pages.run import Coverage, RunPageView, view
+from crosswind.dashboards.pages.runs.run import Coverage, RunPageView, view
 from crosswind.dashboards.queries import NodeSource
 from crosswind.data.schema.answers.explanations import Verdict
 from crosswind.data.schema.errors import NotFoundError

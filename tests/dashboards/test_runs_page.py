@@ -7,10 +7,10 @@ from dataclasses import asdict, replace
 import pytest
 
 from crosswind.client.local import Local
-from crosswind.dashboards.pages import runs
 from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.render import Address, render
-from crosswind.dashboards.pages.runs import RunsView, view
+from crosswind.dashboards.pages.runs import runs
+from crosswind.dashboards.pages.runs.runs import RunsView, view
 from crosswind.data.catalog.verdicts import StoredFeatures
 from crosswind.data.schema.answers.explanations import Explanation, Interval, Verdict
 from crosswind.data.schema.errors import InvalidInputError
@@ -155,7 +155,7 @@ def test_no_more_runs_are_explained_than_are_shown(store: Store) -> None:
     crowd(store, 300)
     asked: list[int] = []
     shown = view(Local(store, explain_runs=counting(asked)), PageQuery({}))
-    assert (asked, len(shown.rows), shown.stored) == ([50], 50, 300)
+    assert (asked, len(shown.rows), shown.asked.scope.stored) == ([50], 50, 300)
 
 
 def test_fifty_runs_are_a_page_in_less_than_three_tenths_of_a_second(store: Store, record: Record) -> None:

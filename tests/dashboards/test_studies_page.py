@@ -9,8 +9,8 @@ from crosswind.api.app import create_app
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.trials import TrialValues
 from crosswind.dashboards.figures.weights import SourceWeights, source_weights
-from crosswind.dashboards.pages import studies
 from crosswind.dashboards.pages.page import PageQuery
+from crosswind.dashboards.pages.tuning import studies
 from crosswind.dashboards.wording import NONE
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState

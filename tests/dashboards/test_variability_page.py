@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from crosswind.client.local import Local
+from crosswind.dashboards.pages.causes.variability import VariabilityView, view
 from crosswind.dashboards.pages.page import PageQuery
-from crosswind.dashboards.pages.variability import VariabilityView, view
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.store.store import Store
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.checks import checked_values, place_of
-from crosswind.dashboards.pages.page import Page, PageQuery, Place
+from crosswind.dashboards.pages.page import FLEET, Page, PageQuery, Place
 from crosswind.dashboards.wording import count
 from crosswind.data.schema.errors import MalformedError, NotFoundError
 from crosswind.data.schema.hostlist import compress
@@ -95,7 +95,7 @@ def view(client: Local, query: PageQuery) -> ChecksView:
     )
 
 
-PAGE = Page("checks", "/checks", "checks.html", view, label="Checks", section="checks")
+PAGE = Page("checks", "/checks", "checks.html", view, FLEET, label="Checks")
 
 
 def _selected(checks: Sequence[PastCheck], wanted: str | None) -> PastCheck | None:

@@ -10,7 +10,8 @@ import pandas as pd
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.runs import runs_over_time
-from crosswind.dashboards.pages.page import Page, PageQuery, Place
+from crosswind.dashboards.pages.page import RUNS, Page, PageQuery, Place
+from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, seconds, short_configuration
 from crosswind.data.catalog.judged_runs import NEWEST, OF_VERDICT, ORDERS, Judged, RunPlace
 from crosswind.data.catalog.runs import RunFilter
@@ -26,7 +27,6 @@ from crosswind.models.explain.stored import stored_explanations
 
 SHOWN, MOST_SHOWN = 50, 200
 MOST_SEARCHED = 5000  # runs looked through for one page of search results
-WORKLOADS_OF = 200  # newest runs whose workloads the filter offers
 TRUTH = "injected"  # the tag that names the disturbance injected into a run
 BLOCK = 200
 DIRECTIONS = tuple(sign + name for name in ORDERS for sign in ("", "-"))
@@ -59,7 +59,8 @@ class RunRow:
 class RunsQuery:
     """The filters, the order and the size of the page; None is no filter."""
 
-    workload: str | None
+    scope: Scope
+    since_ns: int | None
     state: str | None
     verdict: str | None
     q: str | None
@@ -69,12 +70,15 @@ class RunsQuery:
     @property
     def is_narrowed(self) -> bool:
         """Return whether any filter is set."""
-        return any((self.workload, self.state, self.verdict, self.q))
+        scope = self.scope
+        return any((scope.system, scope.workload, scope.period, self.state, self.verdict, self.q))
 
     @property
     def of_runs(self) -> RunFilter:
         """The conditions on what was stored of the runs."""
-        return RunFilter(workload=self.workload, state=RunState(self.state) if self.state else None)
+        state = RunState(self.state) if self.state else None
+        scope = self.scope
+        return RunFilter(workload=scope.workload, system=scope.system, state=state, since_ns=self.since_ns)
 
     @property
     def verdicts(self) -> tuple[str, ...]:
@@ -96,8 +100,6 @@ class RunsView:
     asked: RunsQuery
     rows: tuple[RunRow, ...]
     matching: int | None  # runs that the filters leave; None where their text is searched
-    stored: int
-    workloads: tuple[str, ...]
     states: tuple[str, ...]
     verdicts: tuple[str, ...]
     charts: tuple[Chart, ...]
@@ -113,10 +115,7 @@ class RunsView:
 
 def view(client: Local, query: PageQuery) -> RunsView:
     """Return the runs that match, in the order asked for. Raises: InvalidInputError."""
-    asked = _asked(query)
-    with client.store.catalog.read() as session:
-        stored = session.runs.count()
-        workloads = sorted({run.workload for run in session.runs.find(limit=WORKLOADS_OF)})
+    asked = _asked(client, query)
     if asked.is_by_verdict:
         _judge_newest(client, asked)
     runs, next_place = _searched(client, asked, query.before) if asked.q else _part(client, asked, query.before)
@@ -131,8 +130,6 @@ def view(client: Local, query: PageQuery) -> RunsView:
         asked=asked,
         rows=tuple(rows),
         matching=None if asked.q else sum(one.runs for one in counts),
-        stored=stored,
-        workloads=tuple(workloads),
         states=tuple(RunState),
         verdicts=tuple(Verdict),
         charts=() if chart is None else (chart,),
@@ -140,12 +137,13 @@ def view(client: Local, query: PageQuery) -> RunsView:
     )
 
 
-PAGE = Page("runs", "/runs", "runs.html", view, label="Runs", section="runs")
+PAGE = Page("runs", "/runs", "runs.html", view, RUNS, label="Runs")
 
 
-def _asked(query: PageQuery) -> RunsQuery:
+def _asked(client: Local, query: PageQuery) -> RunsQuery:
     return RunsQuery(
-        workload=query.word("workload"),
+        scope=scope_of(client, query),
+        since_ns=query.since_ns,
         state=query.choice("state", tuple(RunState)),
         verdict=query.choice("verdict", tuple(Verdict)),
         q=query.word("q"),

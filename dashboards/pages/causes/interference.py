@@ -7,7 +7,7 @@ from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.dose import DoseLine, dose_plot
 from crosswind.dashboards.figures.effects import Effect, effects_plot
-from crosswind.dashboards.pages.page import Page, PageQuery, Place
+from crosswind.dashboards.pages.page import CAUSES, Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, times
 from crosswind.data.schema.answers.effects import Interference, Neighbour, NeighbourEffect, NeighbourScope
@@ -83,7 +83,7 @@ def view(client: Local, query: PageQuery) -> InterferenceView:
     )
 
 
-PAGE = Page("interference", "/interference", "interference.html", view, label="Neighbours", section="interference")
+PAGE = Page("interference", "/interference", "interference.html", view, CAUSES, label="Neighbours")
 
 
 def _nothing(scope: Scope, sentence: str = "", *warnings: str) -> InterferenceView:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.effects import Effect, effects_plot
-from crosswind.dashboards.pages.page import Page, PageQuery, Place
+from crosswind.dashboards.pages.page import CAUSES, Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, percent, times
 from crosswind.data.schema.answers.effects import CounterEffect, CounterRanking
@@ -87,7 +87,7 @@ def view(client: Local, query: PageQuery) -> CountersView:
     )
 
 
-PAGE = Page("counters", "/counters", "counters.html", view, label="Counters", section="counters")
+PAGE = Page("counters", "/counters", "counters.html", view, CAUSES, label="Counters")
 
 
 def _nothing(scope: Scope, show: str, sentence: str = "", *warnings: str) -> CountersView:

@@ -8,7 +8,7 @@ import pandas as pd
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.coverage import coverage_plot, leaderboard
-from crosswind.dashboards.pages.page import Page, PageQuery, Place
+from crosswind.dashboards.pages.page import TUNING, Page, PageQuery, Place
 from crosswind.dashboards.wording import count, percent
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.model import Change, ModelRecord, ModelState
@@ -96,7 +96,7 @@ def view(client: Local, query: PageQuery) -> ModelsView:
     )
 
 
-PAGE = Page("models", "/models", "models.html", view, label="Models", section="models")
+PAGE = Page("models", "/models", "models.html", view, TUNING, label="Models")
 
 
 def _record(groups: dict[str, list[ModelRecord]], name: str, query: PageQuery) -> ModelRecord:

@@ -8,7 +8,7 @@ from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.trials import trial_values
 from crosswind.dashboards.figures.weights import source_weights
-from crosswind.dashboards.pages.page import Page, PageQuery, Place
+from crosswind.dashboards.pages.page import TUNING, Page, PageQuery, Place
 from crosswind.dashboards.wording import configuration_words, count, quantity
 from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import NotFoundError
@@ -96,7 +96,7 @@ def view(client: Local, query: PageQuery) -> StudiesView:
     )
 
 
-PAGE = Page("studies", "/studies", "studies.html", view, label="Studies", section="studies")
+PAGE = Page("studies", "/studies", "studies.html", view, TUNING, label="Studies")
 
 
 def _selected(newest: Sequence[Study], wanted: str | None, client: Local) -> Study | None:

@@ -9,8 +9,9 @@ from crosswind.client.local import Local
 from crosswind.dashboards.figures.causes import cause_totals
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.variability import cohort_distributions, cohort_over_time
-from crosswind.dashboards.pages.page import Page, PageQuery, Place
-from crosswind.dashboards.pages.run import cohort_id
+from crosswind.dashboards.pages.page import CAUSES, Page, PageQuery, Place
+from crosswind.dashboards.pages.runs.run import cohort_id
+from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, percent, scalar, seconds
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.explanations import Explanation, Verdict
@@ -64,8 +65,7 @@ class VariabilityView:
     """The page's contents."""
 
     sentence: str
-    workload: str | None
-    workloads: tuple[str, ...]
+    scope: Scope
     cohorts: tuple[CohortRow, ...]
     looked_at: int
     in_small_cohorts: int
@@ -80,10 +80,9 @@ class VariabilityView:
 
 def view(client: Local, query: PageQuery) -> VariabilityView:
     """Return the cohorts among the newest runs, and one of them in detail. Raises: NotFoundError."""
-    workload = query.word("workload")
-    with client.store.catalog.read() as session:
-        workloads = sorted({run.workload for run in session.runs.find(limit=NEWEST)})
-    runs = all_runs(client.store, RunFilter(workload=workload), limit=NEWEST)
+    scope = scope_of(client, query)
+    wanted = RunFilter(workload=scope.workload, system=scope.system, since_ns=query.since_ns)
+    runs = all_runs(client.store, wanted, limit=NEWEST)
     by_id = {run.run_id: run for run in runs}
     outcome = summaries(client.store, runs)
     cohorts = _cohorts(outcome, by_id)
@@ -92,8 +91,7 @@ def view(client: Local, query: PageQuery) -> VariabilityView:
     explanations = _explained(client, members, by_id)
     return VariabilityView(
         sentence=_sentence(cohorts, len(runs)),
-        workload=workload,
-        workloads=tuple(workloads),
+        scope=scope,
         cohorts=cohorts,
         looked_at=len(runs),
         in_small_cohorts=len(runs) - sum(cohort.runs for cohort in cohorts),
@@ -104,7 +102,7 @@ def view(client: Local, query: PageQuery) -> VariabilityView:
     )
 
 
-PAGE = Page("variability", "/variability", "variability.html", view, label="Variability", section="variability")
+PAGE = Page("variability", "/variability", "variability.html", view, CAUSES, label="Variability")
 
 
 def _cohorts(outcome: pd.DataFrame, by_id: Mapping[str, Run]) -> tuple[CohortRow, ...]:

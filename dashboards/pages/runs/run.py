@@ -12,7 +12,7 @@ from crosswind.dashboards.figures.phases import phase_stack
 from crosswind.dashboards.figures.ranks import rank_heat_map
 from crosswind.dashboards.figures.steps import step_ribbon
 from crosswind.dashboards.figures.waterfall import waterfall
-from crosswind.dashboards.pages.page import Page, PageQuery, Place
+from crosswind.dashboards.pages.page import RUNS, Page, PageQuery, Place
 from crosswind.dashboards.queries import NodeSource, cohort_band, node_samples, peers_of
 from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation
 from crosswind.data.schema.run import Rank, Run, cohort_key
@@ -97,7 +97,7 @@ def view(client: Local, query: PageQuery) -> RunPageView:
     )
 
 
-PAGE = Page("run", "/runs/{run_id}", "run.html", view, section="runs")
+PAGE = Page("run", "/runs/{run_id}", "run.html", view, RUNS)
 
 
 def cohort_id(cohort: str) -> str:

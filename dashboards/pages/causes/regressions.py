@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.levels import levels_plot
-from crosswind.dashboards.pages.page import Page, PageQuery, Place
+from crosswind.dashboards.pages.page import CAUSES, Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, times, utc
 from crosswind.data.schema.answers.stragglers import ChangedFact, Regression, Regressions
@@ -59,7 +59,7 @@ def view(client: Local, query: PageQuery) -> RegressionsView:
     )
 
 
-PAGE = Page("regressions", "/regressions", "regressions.html", view, label="Regressions", section="regressions")
+PAGE = Page("regressions", "/regressions", "regressions.html", view, CAUSES, label="Regressions")
 
 
 def _drawn(answer: Regressions, scope: Scope) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.fleet import fleet_plot
-from crosswind.dashboards.pages.page import Page, PageQuery, Place
+from crosswind.dashboards.pages.page import FLEET, Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, times
 from crosswind.data.schema.answers.stragglers import PeerKind, RankedPeer
@@ -72,7 +72,7 @@ def view(client: Local, query: PageQuery) -> StragglersView:
     )
 
 
-PAGE = Page("stragglers", "/stragglers", "stragglers.html", view, label="Stragglers", section="stragglers")
+PAGE = Page("stragglers", "/stragglers", "stragglers.html", view, FLEET, label="Stragglers")
 
 
 def _is_of(entry: RankedPeer, node: str) -> bool:

@@ -1,0 +1,1 @@
+"""Pages of what makes runs slow or variable."""

@@ -1,0 +1,1 @@
+"""Pages of nodes, and of what was measured on them."""
