@@ -16,7 +16,7 @@ from crosswind.data.schema.access import NOBODY, Principal
 
 AT_ONCE = max(2, min(4, len(os.sched_getaffinity(0)) - 1))  # computations of each kind; more are no faster in sum
 WAITING_MAX = 200  # of each kind
-SWITCH_SECONDS = 0.0005  # after which a thread that computes gives the interpreter to one that waits for it
+SWITCH_SECONDS = 0.0002  # after which a thread that computes gives the interpreter to one that waits for it
 CHEAP = (
     "/healthz",
     "/readyz",
@@ -32,11 +32,11 @@ CHEAP = (
 )
 CHEAP_PATHS = frozenset(
     (
-        *("/", "/login", "/login/oidc", "/login/oidc/callback", "/logout", "/v1/runs", "/v1/events"),
+        *("/", "/login", "/login/oidc", "/login/oidc/callback", "/logout", "/v1/events"),
         "/v1/predictions",  # it bounds itself: most of its answers are cached
     )
 )
-STUDIES, ANSWERS, SQL = "/v1/studies", "answers", "sql"
+STUDIES, RUNS, ANSWERS, SQL = "/v1/studies", "/v1/runs", "answers", "sql"
 SQL_PATHS = frozenset({"/v1/sql", "/sql", "/sql.json"})
 SQL_AT_ONCE = 2  # statements, of two callers, each with a process of its own
 
@@ -45,15 +45,15 @@ Places = Mapping[str, CapacityLimiter]
 
 def places_of(at_once: int = AT_ONCE) -> Places:
     """Return the places of each kind of computation."""
-    return {STUDIES: CapacityLimiter(at_once), ANSWERS: CapacityLimiter(at_once), SQL: CapacityLimiter(SQL_AT_ONCE)}
+    return {kind: CapacityLimiter(at_once) for kind in (STUDIES, RUNS, ANSWERS)} | {SQL: CapacityLimiter(SQL_AT_ONCE)}
 
 
 class Workers:
     """Lets few computations begin at once; the others wait in order, and too many are refused.
 
-    Every path is taken for costly that is not listed as cheap. Studies and SQL have their own places, so that jobs that
-    wait for a trial do not wait for explanations, and nobody for statements, of which a caller has one at a time. A
-    client that leaves gives up its place.
+    Every path is taken for costly that is not listed as cheap. Studies, lists of runs and SQL have their own places, so
+    that jobs that wait for a trial do not wait for explanations, and nobody for statements, of which a caller has one
+    at a time. A client that leaves gives up its place.
     """
 
     def __init__(
@@ -91,6 +91,8 @@ class Workers:
             return None
         if path in SQL_PATHS:
             return self._limiters[SQL]
+        if path == RUNS and not wants_table(scope):
+            return self._limiters[RUNS]
         return self._limiters[STUDIES if path.startswith(STUDIES) else ANSWERS]
 
 

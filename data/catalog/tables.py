@@ -66,6 +66,8 @@ runs = Table(
 )
 
 IS_DUE = text("due > 0")
+LONG_NS = 604_800_000_000_000  # a week, beyond which a run is found by an index of its own
+IS_LONG = text(f"last_ns - begin_ns > {LONG_NS}")
 run_verdicts = Table(
     "run_verdicts",
     metadata,
@@ -85,6 +87,7 @@ run_verdicts = Table(
     Index(None, "last_ns"),
     *(Index(None, name, "run_id") for name in ("verdict", "cause", "excess_seconds")),
     Index("ix_run_verdicts_due", "due", "run_id", sqlite_where=IS_DUE, postgresql_where=IS_DUE),
+    Index("ix_run_verdicts_long", "last_ns", sqlite_where=IS_LONG, postgresql_where=IS_LONG),
 )
 
 run_features = Table(  # beside the verdicts, whose rows change often: SQLite writes a row whole

@@ -77,12 +77,13 @@ class Verdicts:
         self.want_again(of_runs)
 
     def _on_nodes(self, landing: Landing) -> Iterable[str]:
-        runs = tables.runs
-        meanwhile = and_(TABLE.c.last_ns >= landing.first_ns, TABLE.c.begin_ns <= landing.last_ns)
+        runs, last_ns = tables.runs, TABLE.c.last_ns
+        meanwhile = and_(last_ns >= landing.first_ns, TABLE.c.begin_ns <= landing.last_ns)
         query = select(TABLE.c.run_id, runs.c.nodes).join(runs, runs.c.run_id == TABLE.c.run_id).where(meanwhile)
-        for run_id, nodes in self._connection.execute(query):
-            if not landing.nodes.isdisjoint(nodes):
-                yield run_id
+        for which in (last_ns <= landing.last_ns + tables.LONG_NS, tables.IS_LONG):  # each by an index
+            for run_id, nodes in self._connection.execute(query.where(which)):
+                if not landing.nodes.isdisjoint(nodes):
+                    yield run_id
 
     def due_features(self, limit: int) -> list[str]:
         """Return runs whose features are to be computed, the newest ids first."""

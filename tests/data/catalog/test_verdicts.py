@@ -13,6 +13,7 @@ from crosswind.data.schema.run_verdict import RunVerdict
 
 RUN = Run("r1", "toy", "lab", RunState.COMPLETED, 2, nodes=("a", "b"), started_ns=100, ended_ns=200)
 FORM = "form"
+DAY_NS = 86_400_000_000_000
 
 
 def features_of(run_id: str, revision: int, content: bytes | None = b"x") -> StoredFeatures:
@@ -101,6 +102,17 @@ def test_features_of_an_older_state_are_not_taken(judged: Catalog) -> None:
         session.verdicts.put_features([features_of("r1", 1, b"old")], {"r1": []})
         assert session.verdicts.features(["r1"], FORM) == {}
     assert due(judged) == ["r1"]
+
+
+@pytest.mark.parametrize("days", [6.9, 7.1, 40.0])
+def test_samples_in_the_middle_of_a_run_make_it_due_however_long_it_took(catalog: Catalog, days: float) -> None:
+    end_ns = round(days * DAY_NS)
+    with catalog.write() as session:
+        session.runs.put_all([replace(RUN, started_ns=0, ended_ns=end_ns), replace(RUN, run_id="r2", started_ns=5000)])
+    make(catalog, "r1", "r2")
+    with catalog.write() as session:
+        session.verdicts.landed([Landing(1000, 2000, nodes=frozenset({"a"}))])
+    assert due(catalog) == ["r1"]
 
 
 def test_changes_of_the_cohort_count_up_to_what_is_allowed(judged: Catalog) -> None:
