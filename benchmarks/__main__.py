@@ -21,6 +21,7 @@ SPEED = (
     "explain",
     "stragglers",
     "api",
+    "pages",
 )
 ACCURACY = ("tuner", "predict", "explain", "transfer", "energy", "interference", "stragglers")
 LONG = ("tuner_live",)  # accuracy that wants a quiet machine for half an hour: only by name

@@ -4,17 +4,13 @@
 `GET /healthz` of the same server: what a request costs that asks for nothing. CPU seconds are the server's.
 """
 
-import gc
 import json
 import os
 import platform
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from http.client import HTTPConnection
 from itertools import cycle, islice
 from pathlib import Path
@@ -25,9 +21,7 @@ import numpy as np
 from benchmarks.ingest import cpu_seconds, peak_bytes
 from benchmarks.many_runs import computed, fill, run_id_of, run_of
 from benchmarks.saturated import answers_per_second, request
-from crosswind.api.app import create_app
-from crosswind.api.server import listen, server_of, url_of
-from crosswind.api.settings import ServerSettings
+from benchmarks.served import served
 from crosswind.data.store.store import Store
 
 RUNS = int(os.environ.get("CROSSWIND_BENCH_RUNS", "20000"))
@@ -50,35 +44,11 @@ def main() -> None:
                 fill(store, RUNS)
             _forget(store)
         figures: dict[str, float] = {"fill_cpu_seconds": round(time.process_time() - began, 1)} if is_new else {}
-        with _server(home) as (url, pid):
+        with served(home) as (url, pid):
             figures |= _requests(url, pid) | _predictions(urlsplit(url).port or 0, pid) | _an_hour(url, pid)
     for figure, value in figures.items():
         print(f"{figure:<52} {value}")
     print(json.dumps(figures | {"runs": RUNS, "machine": f"{platform.machine()}, Python {platform.python_version()}"}))
-
-
-@contextmanager
-def _server(home: Path) -> Iterator[tuple[str, int]]:
-    """The application of `crosswind serve` in a process of its own; where it answers, and its pid.
-
-    Without what it does in the background: training would be in every figure for minutes.
-    """
-    command = [sys.executable, "-m", "benchmarks.api", str(home)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        try:
-            yield process.stdout.readline().strip(), process.pid
-        finally:
-            process.terminate()
-
-
-def _serve(home: Path) -> None:
-    settings = ServerSettings(port=0)
-    with Store.open(home) as store, listen(settings) as listening:
-        app = create_app(store, settings)
-        print(url_of(listening, settings), flush=True)
-        gc.freeze()
-        server_of(app).run(sockets=[listening])
 
 
 def _forget(store: Store) -> None:
@@ -204,7 +174,3 @@ def _get(connection: HTTPConnection, path: str) -> bytes:
     if answer.status != 200:
         raise SystemExit(f"{path}: {answer.status} {content[:300]!r}")
     return content
-
-
-if __name__ == "__main__":
-    _serve(Path(sys.argv[1]))

@@ -1,0 +1,140 @@
+"""Cost of every page in a large store: server, bytes, and a browser's time until it shows and has drawn it.
+
+`CROSSWIND_BENCH_RUNS` runs (20 000 unless it is set) with steps and verdicts, in SQLite; `CROSSWIND_BENCH_STORE` is a
+folder that is filled once and used again. Beside the pages stands `GET /healthz` of the same server. "After a batch" is
+the first request after a run was stored; CPU seconds are the server's; bytes are as sent, compressed.
+"""
+
+import gzip
+import json
+import os
+import platform
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from benchmarks.ingest import cpu_seconds
+from benchmarks.many_runs import fill, run_id_of, run_of
+from benchmarks.served import served
+from crosswind.dashboards.pages.listed import LISTED
+from crosswind.data.store.store import Store
+
+RUNS = int(os.environ.get("CROSSWIND_BENCH_RUNS", "20000"))
+ASKED = 10
+PENDING_SECONDS = 60.0
+PAINTED = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
+INTERACTIVE = "performance.getEntriesByType('navigation')[0].domInteractive"
+ALL_DRAWN = "() => !document.querySelector('[data-figure]:not(.drawn)')"
+SCRIPT_BYTES = """
+performance.getEntriesByType('resource').filter((one) => one.initiatorType === 'script')
+  .reduce((sum, one) => sum + one.transferSize, 0)
+"""
+Figures = dict[str, float]
+
+
+def main() -> None:
+    kept = os.environ.get("CROSSWIND_BENCH_STORE")
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(kept or Path(folder) / "home")
+        if not (home / "catalog.sqlite").exists():
+            with Store.open(home) as store:
+                fill(store, RUNS)
+        with served(home) as (url, pid):
+            rows = {name: _asked(url, pid, home, path) for name, path in _addresses()}
+            for name, seen in _in_browser(url):
+                rows[name] |= seen
+    _print(rows)
+    figures = {f"{name}_{figure}": value for name, row in rows.items() for figure, value in row.items()}
+    print(json.dumps(figures | {"runs": RUNS, "machine": f"{platform.machine()}, Python {platform.python_version()}"}))
+
+
+def _addresses() -> Iterator[tuple[str, str]]:
+    yield "healthz", "/healthz"
+    for page in LISTED:
+        yield page.name, page.path.replace("{run_id}", run_id_of(RUNS - 1))
+
+
+def _asked(url: str, pid: int, home: Path, path: str) -> Figures:
+    connection = HTTPConnection(urlsplit(url).netloc)
+    _whole(connection, path)  # what is imported for the first one
+    _store_a_run(home)
+    cold, _ = _whole(connection, path)
+    busy, seconds = cpu_seconds(pid), []
+    for _ in range(ASKED):
+        taken, content = _whole(connection, path)
+        seconds.append(taken)
+    busy = cpu_seconds(pid) - busy
+    connection.close()
+    return {
+        "after_a_batch_milliseconds": round(cold * 1e3, 1),
+        "p50_milliseconds": round(statistics.median(seconds) * 1e3, 1),
+        "cpu_milliseconds": round(busy / ASKED * 1e3, 1),
+        "kilobytes": round(len(gzip.compress(content, 6)) / 1e3, 1),
+    }
+
+
+def _whole(connection: HTTPConnection, path: str) -> tuple[float, bytes]:
+    """Return the seconds until a page is there and not only announced, and its content."""
+    began = time.perf_counter()
+    while time.perf_counter() - began < PENDING_SECONDS:
+        connection.request("GET", path, headers={"Accept": "text/html"})
+        answer = connection.getresponse()
+        content = answer.read()
+        if answer.status == 200:
+            return time.perf_counter() - began, content
+        if answer.status != 202:
+            break
+        time.sleep(0.05)
+    raise SystemExit(f"{path}: {answer.status} {content[:300]!r}")
+
+
+def _store_a_run(home: Path) -> None:
+    with Store.open(home) as store, store.catalog.write() as session:
+        session.runs.merge(replace(run_of(RUNS - 1), run_id=f"later-{time.time_ns()}"))
+
+
+def _in_browser(url: str) -> Iterator[tuple[str, Figures]]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        print("no chromium: the browser's part is left out")
+        return
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - it is there where the tests are
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        for name, path in _addresses():
+            if name != "healthz":
+                yield name, _seen(browser, url.rstrip("/") + path)
+        browser.close()
+
+
+def _seen(browser: Any, address: str) -> Figures:
+    """What a visitor waits for who was never here."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.goto(address)
+    figures = {
+        "first_paint_milliseconds": page.evaluate(PAINTED),
+        "interactive_milliseconds": page.evaluate(INTERACTIVE),
+        "script_kilobytes": page.evaluate(SCRIPT_BYTES) / 1e3,
+    }
+    for figure in page.query_selector_all("[data-figure]"):
+        figure.scroll_into_view_if_needed()
+    page.wait_for_function(ALL_DRAWN)
+    figures["drawn_milliseconds"] = page.evaluate("performance.now()")
+    context.close()
+    return {name: round(value, 1) for name, value in figures.items() if value is not None}
+
+
+def _print(rows: Mapping[str, Figures]) -> None:
+    columns = list(dict.fromkeys(figure for row in rows.values() for figure in row))
+    print(" " * 16 + "".join(f"{column.replace('_milliseconds', ', ms').replace('_', ' '):>20}" for column in columns))
+    for name, row in rows.items():
+        print(f"{name:<16}" + "".join(f"{row.get(column, float('nan')):>20.1f}" for column in columns))
