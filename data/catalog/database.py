@@ -8,8 +8,9 @@ from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, even
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.schema import CreateIndex, CreateTable
 
-from crosswind.data.catalog.tables import metadata
+from crosswind.data.catalog.tables import NUMBER, metadata
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, UnavailableError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -120,7 +121,10 @@ def _migrate(connection: Connection) -> None:
         return
     _check_age(connection, current)
     if current is None:
-        metadata.create_all(connection, checkfirst=False)
+        for table in metadata.sorted_tables:
+            connection.execute(CreateTable(table))
+            for index in sorted(table.indexes, key=lambda index: index.info[NUMBER]):
+                connection.execute(CreateIndex(index))
         connection.execute(text(f"create table alembic_version ({REVISION})"))
         connection.execute(text("insert into alembic_version values (:head)"), {"head": HEAD})
         return

@@ -15,10 +15,20 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    event,
     false,
     text,
     true,
 )
+
+NUMBER = "number"  # in the `info` of an index: its place among those of its table
+
+
+@event.listens_for(Index, "after_parent_attach")
+def _number(index: Index, table: Table) -> None:
+    """Note the place: planners take the later one of two indexes that serve alike, and a set has no order."""
+    index.info[NUMBER] = len(table.indexes)
+
 
 metadata = MetaData(
     naming_convention={
