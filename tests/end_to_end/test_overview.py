@@ -100,3 +100,21 @@ def test_without_scripts_each_part_has_a_link(browser: Browser, opened: tuple[Pa
     page.wait_for_url("**/?part=gaps")
     assert page.inner_text("#part-gaps h2") == "No node's agent has reported in the last day."
     plain.close()
+
+
+@pytest.mark.thorough
+def test_a_block_that_is_not_ready_is_asked_for_again_and_one_that_fails_keeps_its_link(
+    opened: tuple[Page, list[str]],
+) -> None:
+    page, _ = opened
+    answers = [202]
+    page.route(
+        "**/?part=gaps",
+        lambda route: route.fulfill(status=answers.pop(), body="") if answers else route.continue_(),
+    )
+    page.route("**/?part=stragglers", lambda route: route.fulfill(status=500, body=""))
+    page.reload()
+    page.get_by_text("No node's agent has reported in the last day.").wait_for()
+    assert answers == []
+    assert page.inner_text("#part-stragglers .pending") == "It could not be computed now. Compute it now"
+    assert page.locator("#part-stragglers .pending a").get_attribute("href") == "./?part=stragglers"
