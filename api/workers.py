@@ -32,7 +32,7 @@ CHEAP = (
 )
 CHEAP_PATHS = frozenset(
     (
-        *("/", "/login", "/login/oidc", "/login/oidc/callback", "/logout", "/v1/events"),
+        *("/login", "/login/oidc", "/login/oidc/callback", "/logout", "/v1/events"),
         "/v1/predictions",  # it bounds itself: most of its answers are cached
     )
 )

@@ -14,6 +14,7 @@ CSS = "text/css; charset=utf-8"
 MEDIA_TYPES = {
     "crosswind.css": CSS,
     "crosswind.js": JAVASCRIPT,
+    "overview.js": JAVASCRIPT,
     "theme.js": JAVASCRIPT,
     "icon.svg": "image/svg+xml",
     "docs.css": CSS,

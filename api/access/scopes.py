@@ -38,7 +38,7 @@ NEEDS: Mapping[str, Need | None] = {
     **dict.fromkeys(("GET /status", "GET /status.json"), ADMIN),
     "GET /readyz": READ,
     **dict.fromkeys(("GET /openapi.json", "GET /docs", "GET /docs/examples/{name}"), READ),
-    "GET /": READ,
+    **dict.fromkeys(("GET /", "GET /overview.json"), READ),
     **{f"GET /{page}": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
     **{f"GET /{page}.json": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
     **{f"GET /{page}": READ for page in ("counters", "interference", "checks", "studies", "models", "sql")},

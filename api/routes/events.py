@@ -21,7 +21,8 @@ router = APIRouter(prefix="/v1", tags=["events"], dependencies=[Depends(refuse_u
 PATH = "/v1/events"
 Position = Annotated[int, Field(ge=0, lt=INT64)]
 STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}, "description": "events as a list or a stream"}
+    200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}, "description": "events as a list or a stream"},
+    204: {"description": "with `quiet`: too many streams are open"},
 }
 
 
@@ -46,6 +47,9 @@ class EventQuery(BaseModel):
     system: Name | None = None
     study_id: Name | None = None
     kinds: Annotated[str | None, Field(max_length=400, description="separated by commas")] = None
+    quiet: Annotated[
+        bool, Field(description="of a stream: 204 where it is refused, which a browser takes for its end, not an error")
+    ] = False
 
     @property
     def wanted(self) -> EventFilter:
@@ -77,6 +81,8 @@ async def list_events(
         return plain_json(await run_sync(_page, query, request, store))
     feed: Feed = request.app.state.feed
     if refusal := feed.refusal(caller.principal):
+        if query.quiet:
+            return Response(status_code=204)
         return problem(*refusal, root_path=request.scope.get("root_path", ""))
     stream = Stream(caller.principal, query.wanted, caller.token_id)
     return EventStream(feed, store.catalog, stream, _position(last_event_id, query.after))

@@ -25,7 +25,6 @@ from crosswind.data.store.store import Store
 
 PATHS = LOGIN, LOGOUT = "/login", "/logout"
 SESSION_SECONDS = 12 * 3600
-FIRST_PAGE = "/runs"
 router = APIRouter(include_in_schema=False)
 
 
@@ -175,8 +174,8 @@ def set_cookie(request: Request, answer: Response, secret: str, seconds: int, *,
 
 def _way_to(wanted: str) -> str:
     """Return the way to a page of this server: it begins with `./`, so that it cannot name another server."""
-    path = (wanted if wanted.startswith("/") else FIRST_PAGE).lstrip("/\\")
-    return f"./{path or FIRST_PAGE.lstrip('/')}"
+    path = wanted if wanted.startswith("/") else ""
+    return "./" + path.lstrip("/\\")
 
 
 def login_page(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.routing import APIRoute
 
 from crosswind.api.background_answers import PendingError
@@ -14,7 +14,7 @@ from crosswind.api.problems import OF_ERROR
 from crosswind.api.routes.docs import file_answer
 from crosswind.client.local import Local
 from crosswind.dashboards.assets import asset
-from crosswind.dashboards.pages.listed import FIRST, LISTED
+from crosswind.dashboards.pages.listed import LISTED
 from crosswind.dashboards.pages.page import Page, PageQuery, View
 from crosswind.dashboards.pages.render import Address, as_json, render, render_error, render_waiting
 from crosswind.data.schema.errors import ProjectError
@@ -61,12 +61,6 @@ def _waiting(request: Request) -> HTMLResponse:
 
 
 router = APIRouter(include_in_schema=False)
-
-
-@router.get("/")
-def home() -> RedirectResponse:
-    """Redirect to the first page, by a relative address that keeps a proxy's prefix."""
-    return RedirectResponse(FIRST.path.lstrip("/"))
 
 
 @router.get("/static/{name}")
@@ -117,5 +111,5 @@ def _as_json(page: Page) -> Callable[..., JSONResponse]:
 
 
 for _page in LISTED:
-    router.add_api_route(f"{_page.path}.json", _as_json(_page), name=f"{_page.name}_json")
+    router.add_api_route(_page.twin, _as_json(_page), name=f"{_page.name}_json")
     router.add_api_route(_page.path, _as_html(_page), name=_page.name, route_class_override=PageRoute)

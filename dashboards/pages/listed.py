@@ -5,18 +5,19 @@ from collections.abc import Mapping
 from crosswind.dashboards.pages import sql
 from crosswind.dashboards.pages.causes import counters, interference, regressions, variability
 from crosswind.dashboards.pages.fleet import checks, stragglers
+from crosswind.dashboards.pages.overview import overview
 from crosswind.dashboards.pages.page import Page
 from crosswind.dashboards.pages.runs import run, runs
 from crosswind.dashboards.pages.tuning import models, studies
 
 LISTED: tuple[Page, ...] = (
+    overview.PAGE,
     *(runs.PAGE, run.PAGE),
     *(variability.PAGE, counters.PAGE, interference.PAGE, regressions.PAGE),
     *(stragglers.PAGE, checks.PAGE),
     *(studies.PAGE, models.PAGE),
     sql.PAGE,
 )
-FIRST = runs.PAGE  # where the address without a path leads
 
 
 def rail() -> Mapping[str, list[Page]]:

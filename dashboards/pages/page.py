@@ -69,7 +69,19 @@ class View(Protocol):
         ...
 
 
-RUNS, CAUSES, FLEET, TUNING, SQL = "Runs", "Causes", "Fleet", "Tuning", "SQL"  # groups, the entries of the rail
+OVERVIEW, RUNS, CAUSES, FLEET, TUNING, SQL = (
+    "Overview",
+    "Runs",
+    "Causes",
+    "Fleet",
+    "Tuning",
+    "SQL",
+)  # groups, the entries of the rail
+
+
+def twin_of(path: str) -> str:
+    """Return the address of a page's contents as JSON; the page without a name has one there."""
+    return f"{'/overview' if path == '/' else path}.json"
 
 
 @dataclass(frozen=True)
@@ -82,3 +94,8 @@ class Page:
     view: Callable[[Local, PageQuery], View]
     group: str
     label: str | None = None
+
+    @property
+    def twin(self) -> str:
+        """The address of the same as JSON."""
+        return twin_of(self.path)

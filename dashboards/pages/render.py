@@ -17,7 +17,7 @@ from crosswind.dashboards.assets import asset
 from crosswind.dashboards.figures.chart import TITLE_PIXELS, Chart
 from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.pages.listed import rail
-from crosswind.dashboards.pages.page import PERIODS, SCOPE, Page, View
+from crosswind.dashboards.pages.page import PERIODS, SCOPE, Page, View, twin_of
 from crosswind.dashboards.palette import VARIABLES
 from crosswind.data.schema.answers.explanations import Interval
 from crosswind.data.schema.answers.sql import cell
@@ -61,11 +61,11 @@ class Address:
     @property
     def twin_url(self) -> str:
         """The same as JSON."""
-        return self._here(self.query, ".json")
+        return self._here(self.query, twin_of(self.path))
 
-    def _here(self, words: Mapping[str, str | None], suffix: str = "") -> str:
+    def _here(self, words: Mapping[str, str | None], path: str | None = None) -> str:
         query = urlencode({name: value for name, value in words.items() if value})
-        here = self.root + quote(self.path.lstrip("/")) + suffix
+        here = self.root + quote((path or self.path).lstrip("/"))
         return f"{here}?{query}" if query else here
 
 

@@ -41,7 +41,7 @@ def scope_of(client: Local, query: PageQuery, state: RunState | None = None) -> 
     wanted = RunFilter(system=system, workload=workload, state=state, since_ns=since_ns)
     with client.store.catalog.read() as session:
         newest = session.runs.find(RunFilter(state=state), limit=NEWEST)
-        runs = session.runs.stand(wanted)[0]
+        runs = session.runs.count(wanted)
         stored = session.runs.count()
     here = [run for run in newest if system in (None, run.system)]
     systems, workloads = {run.system for run in newest}, {run.workload for run in here}

@@ -98,10 +98,14 @@
 
   const format = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" }); // 2026-11-20 19:27:03
   const brief = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short" }); // in tables
-  for (const time of document.querySelectorAll("time[datetime]")) {
-    const moment = new Date(time.dateTime);
-    if (!isNaN(moment)) time.textContent = (time.closest("table") ? brief : format).format(moment);
+  function showTimes(within) {
+    for (const time of within.querySelectorAll("time[datetime]")) {
+      const moment = new Date(time.dateTime);
+      if (!isNaN(moment)) time.textContent = (time.closest("table") ? brief : format).format(moment);
+    }
   }
+  showTimes(document);
+  addEventListener("crosswind:added", (event) => showTimes(event.target)); // what a page's own script put in
 
   for (const form of document.querySelectorAll("form.filters")) {
     form.addEventListener("change", () => form.requestSubmit());
@@ -128,8 +132,8 @@
     });
   }
 
-  const links = [...document.querySelectorAll("a.row-link")];
   function move(by) {
+    const links = [...document.querySelectorAll("a.row-link")];
     const now = links.indexOf(document.activeElement);
     links[Math.min(Math.max(now + by, 0), links.length - 1)]?.focus();
   }

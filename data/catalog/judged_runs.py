@@ -4,12 +4,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, select, tuple_
 
 from crosswind.data.catalog import tables
 from crosswind.data.catalog.runs import ANY_RUN, NEWEST_FIRST, RunFilter, filtered
-from crosswind.data.catalog.seen import of_seen_runs
+from crosswind.data.catalog.seen import newest_seen, of_seen_runs
 from crosswind.data.schema.access import ALL_ROWS, RowRule
+from crosswind.data.schema.answers.explanations import Verdict
 
 RUNS, TABLE = tables.runs, tables.run_verdicts
 OF_RUN: Mapping[str, ColumnElement[Any]] = {
@@ -26,6 +27,7 @@ OF_VERDICT: Mapping[str, ColumnElement[Any]] = {
 }
 ORDERS: Mapping[str, ColumnElement[Any]] = {**OF_RUN, **OF_VERDICT}
 NEWEST = "-started"
+NO_CAUSE = "unexplained"  # in the place of a cause: slow runs without one
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,40 @@ class RunPlace:
 
 @dataclass(frozen=True)
 class Judged:
-    """The number of runs with one verdict and one cause, and the seconds that they took beyond what was expected."""
+    """The number of runs with one verdict and one cause, and the seconds that they took beyond what was expected.
+
+    `node_seconds` are those times the nodes of each run, where they are summed.
+    """
 
     verdict: str | None  # None: not computed yet, or of a run in progress
     cause: str | None
     runs: int
     excess_seconds: float
+    node_seconds: float | None = None
+
+    @property
+    def cause_or_none(self) -> str | None:
+        """Return the cause, that of slow runs without one by its name."""
+        return self.cause or (NO_CAUSE if self.verdict == Verdict.SLOW else None)
+
+
+@dataclass(frozen=True)
+class VerdictFilter:
+    """The verdicts that are wanted, empty: any, and the main cause, None: any, or NO_CAUSE."""
+
+    verdicts: Collection[str] = ()
+    cause: str | None = None
+
+    @property
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """The conditions on the stored verdict."""
+        verdicts = [TABLE.c.verdict.in_(self.verdicts)] if self.verdicts else []
+        if self.cause == NO_CAUSE:
+            return [*verdicts, and_(TABLE.c.verdict == Verdict.SLOW, TABLE.c.cause.is_(None))]
+        return [*verdicts, *([TABLE.c.cause == self.cause] if self.cause else [])]
+
+
+ANY_VERDICT = VerdictFilter()
 
 
 class JudgedRuns:
@@ -57,7 +87,7 @@ class JudgedRuns:
     def find(
         self,
         wanted: RunFilter = ANY_RUN,
-        verdicts: Collection[str] = (),
+        judged: VerdictFilter = ANY_VERDICT,
         *,
         by: str = NEWEST,
         after: RunPlace | None = None,
@@ -65,14 +95,13 @@ class JudgedRuns:
     ) -> list[RunPlace]:
         """Return the places of runs that match, those without a value last, the newest of them first.
 
-        verdicts: those that are wanted, empty: any; by: one of ORDERS, with a minus before it from the largest down;
-        after: the place of the last one seen.
+        by: one of ORDERS, with a minus before it from the largest down; after: the place of the last one seen.
         """
         name, down = by.removeprefix("-"), by.startswith("-")
         column, is_of_verdict = ORDERS[name], name in OF_VERDICT
         places: list[RunPlace] = []
         if after is None or after.value is not None:
-            valued = self._matching(column, wanted, verdicts, is_joined=is_of_verdict).where(column.is_not(None))
+            valued = self._matching(column, wanted, judged, is_joined=is_of_verdict).where(column.is_not(None))
             keys = column, TABLE.c.run_id if is_of_verdict else RUNS.c.run_id
             if after is not None:
                 here, last = tuple_(*keys), tuple_(after.value, after.run_id)
@@ -80,7 +109,7 @@ class JudgedRuns:
             places = self._places(valued.order_by(*(key.desc() if down else key for key in keys)).limit(limit))
             after = None
         if len(places) < limit:
-            bare = self._matching(column, wanted, verdicts, is_joined=False).where(column.is_(None))
+            bare = self._matching(column, wanted, judged, is_joined=False).where(column.is_(None))
             if after is not None:
                 place = tuple_(RUNS.c.listed_ns, RUNS.c.run_id)
                 bare = bare.where(place < tuple_(after.listed_ns, after.run_id))
@@ -98,16 +127,30 @@ class JudgedRuns:
             return [*judged, Judged(None, None, runs - sum(one.runs for one in judged), 0.0)]
         return self._rows_of(self._cut(query.select_from(_with_verdicts(is_joined=False)), wanted))
 
+    def newest(self, wanted: RunFilter, *, limit: int) -> list[Judged]:
+        """Return the newest runs that match by verdict and cause, without those in progress.
+
+        The seconds are of slow runs alone; a run whose nodes are not known counts as on one.
+        """
+        runs = select(RUNS.c.run_id, RUNS.c.nodes, RUNS.c.listed_ns)
+        one = newest_seen(self._rule, filtered(runs, wanted), NEWEST_FIRST, limit).subquery().c
+        nodes = case((func.json_array_length(one.nodes) > 0, func.json_array_length(one.nodes)), else_=1)
+        excess, is_slow = TABLE.c.excess_seconds, TABLE.c.verdict == Verdict.SLOW
+        sums = [func.coalesce(func.sum(case((is_slow, part))), 0.0) for part in (excess, excess * nodes)]
+        groups = [TABLE.c.verdict, TABLE.c.cause]
+        joined = one.run_id.table.join(TABLE, TABLE.c.run_id == one.run_id)
+        return self._rows_of(select(*groups, func.count(), *sums).select_from(joined).group_by(*groups))
+
     def _rows_of(self, query: Select[Any]) -> list[Judged]:
         return [Judged(*row) for row in self._connection.execute(query)]
 
     def _matching(
-        self, column: ColumnElement[Any], wanted: RunFilter, verdicts: Collection[str], *, is_joined: bool
+        self, column: ColumnElement[Any], wanted: RunFilter, judged: VerdictFilter, *, is_joined: bool
     ) -> Select[Any]:
         """`is_joined`: only runs with a row of verdicts."""
         query: Select[Any] = select(column, RUNS.c.listed_ns, RUNS.c.run_id)
-        query = self._cut(query.select_from(_with_verdicts(is_joined=is_joined or bool(verdicts))), wanted)
-        return query.where(TABLE.c.verdict.in_(verdicts)) if verdicts else query
+        joined = _with_verdicts(is_joined=is_joined or bool(judged.conditions))
+        return self._cut(query.select_from(joined), wanted).where(*judged.conditions)
 
     def _cut(self, query: Select[Any], wanted: RunFilter) -> Select[Any]:
         query = filtered(query, wanted)

@@ -314,9 +314,10 @@ class Runs:
         counts = self._connection.execute(query.group_by(table.c.system, table.c.job_id))
         return {(str(system), str(job_id)): int(count) for system, job_id, count in counts}
 
-    def count(self) -> int:
-        """Return how many runs are stored."""
-        return int(self._connection.execute(self._all_seen(select(func.count()).select_from(tables.runs))).scalar_one())
+    def count(self, wanted: RunFilter = ANY_RUN) -> int:
+        """Return how many of the stored runs match."""
+        query = self._all_seen(filtered(select(func.count()).select_from(tables.runs), wanted))
+        return int(self._connection.execute(query).scalar_one())
 
     def workloads(self, wanted: RunFilter = ANY_RUN) -> set[str]:
         """Return the workloads of the runs that match."""

@@ -14,6 +14,7 @@ from tests.api.two_users import ANN, COHORT, COMMON, MARK, NUMBER, RANKS, RUNS, 
 from crosswind.api.access.scopes import methods
 from crosswind.api.app import create_app, routes_of
 from crosswind.api.late_pages import page_routes
+from crosswind.dashboards.pages.overview.parts import PARTS
 from crosswind.data.schema.access import OWNER
 from crosswind.data.store.store import Store
 
@@ -50,6 +51,7 @@ SQL_QUERIES = (
 )
 QUERIES = {
     "/sql": [f"query={quote(SQL_QUERIES[1])}"],
+    **{path: ["system=lab", "workload=WHO-work&period=365d"] for path in ("/", "/overview")},
     "/runs": ["q=WHO", "workload=WHO-work", "q=WHO-note"],
     "/variability": ["workload=gpt"],
     "/checks": ["system=lab", "check=WHO-check0"],
@@ -125,7 +127,8 @@ ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is trie
     "/v1/models/{name}": ["/v1/models/run-seconds"],
     "/v1/models/{name}/versions/{version}": ["/v1/models/run-seconds/versions/1"],
     "/v1/operations/{operation_id}": ["/v1/operations/none"],
-    **{path: [path] for path in ("/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/static/crosswind.css")},
+    **{path: [f"{path}?part={part}" for part in ("all", *PARTS)] for path in ("/", "/overview.json")},
+    **{path: [path] for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/static/crosswind.css")},
     "/problems/{name}": ["/problems/not-found"],
     **{path: [path.replace("{name}", "write-request.snappy")] for path in ("/docs", "/docs/examples/{name}")},
 }

@@ -15,10 +15,13 @@ from crosswind.api.background_answers import BackgroundAnswers
 from crosswind.api.settings import ServerSettings
 from crosswind.dashboards.pages import render_error
 from crosswind.dashboards.pages.listed import LISTED
+from crosswind.dashboards.pages.overview.parts import PARTS
+from crosswind.dashboards.pages.page import twin_of
 from crosswind.data.store.store import Store
 
 Record = Callable[..., None]
 PAGES = {
+    "overview": ["/", "/?part=all", "/?system=none&period=365d", *(f"/?part={part}&system=lab" for part in PARTS)],
     "runs": ["/runs", "/runs?workload=nanogpt&sort=-excess", "/runs?q=zzz", "/runs?verdict=slow", "/runs?limit=2"],
     "run": ["/runs/r3", "/runs/lost", "/runs/live"],
     "variability": ["/variability", "/variability?workload=bert", "/variability?workload=none"],
@@ -38,6 +41,7 @@ PAGES = {
 }
 ADDRESSES = [address for addresses in PAGES.values() for address in addresses]
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*191}}</script>"
+TOP = {"overview": "/?part=all"}  # addresses of pages whose name is not their path
 VOID = {"meta", "link", "input", "path", "circle", "br", "img", "rect"}
 
 
@@ -141,16 +145,21 @@ def test_every_figure_has_its_text_twin(client: TestClient, address: str) -> Non
 def test_a_page_has_a_json_twin_of_the_same_state(client: TestClient, address: str) -> None:
     html = html_of(client, address)
     path, _, query = address.partition("?")
-    twin = client.get(f"{path}.json?{query}")
+    twin = client.get(f"{twin_of(path)}?{query}")
     assert twin.headers["content-type"] == "application/json"
     body = twin.json()
     assert [chart["name"] for chart in body["charts"]] == re.findall(r'data-figure="([a-z]+)"', html)
-    assert f'href="{"../" * (path.count("/") - 1) or "./"}{path[1:]}.json' in html
+    assert f'href="{"../" * (path.count("/") - 1) or "./"}{twin_of(path)[1:]}' in html
 
 
 def test_links_of_the_pages_lead_somewhere(client: TestClient) -> None:
     targets = set()
-    for address in ("/runs?limit=2", "/runs/r3", *(f"/{name}" for name in PAGES if name != "run"), "/runs/nope"):
+    for address in (
+        "/runs?limit=2",
+        "/runs/r3",
+        *(TOP.get(name, f"/{name}") for name in PAGES if name != "run"),
+        "/runs/nope",
+    ):
         html = client.get(address, headers={"Accept": "text/html"}).text
         links = {link["href"] or "" for link in Outline(html).all("a")} - {"#main"}
         targets |= {urljoin(f"http://127.0.0.1{address}", link) for link in links}
@@ -159,13 +168,8 @@ def test_links_of_the_pages_lead_somewhere(client: TestClient) -> None:
         assert client.get(target).status_code == 200, target
 
 
-def test_the_top_leads_to_the_runs(client: TestClient) -> None:
-    answer = client.get("/", follow_redirects=False)
-    assert (answer.status_code, answer.headers["location"]) == (307, "runs")
-
-
 @pytest.mark.parametrize(
-    "address", ["/runs", "/variability", "/stragglers", "/regressions", "/counters", "/interference"]
+    "address", ["/", "/runs", "/variability", "/stragglers", "/regressions", "/counters", "/interference"]
 )
 def test_an_empty_store_is_one_sentence_and_the_command_that_fills_it(store: Store, address: str) -> None:
     with own_client(app_of(store), base_url="http://127.0.0.1") as client:
@@ -187,6 +191,7 @@ def test_a_run_that_cannot_be_judged_says_so_and_what_to_record(client: TestClie
     ("address", "status", "said"),
     [
         ("/runs/nope", 404, "Run &#39;nope&#39; is not in the catalog"),
+        ("/?part=nope", 422, "expected one of running, weather, regressions, stragglers, gaps, all"),
         ("/runs?state=asleep", 422, "expected one of running, completed, failed, stopped, lost"),
         ("/runs?cursor=xyz", 422, "expected the `next` of an earlier page"),
         ("/runs?limit=9999", 422, "expected a whole number from 1 to 200"),
@@ -205,7 +210,7 @@ def test_a_refusal_is_a_page_to_readers_and_a_problem_to_machines(
     assert len(page.all("main")) == 1
     assert said in html_of(client, address, status=status)
     path, _, query = address.partition("?")
-    for machine in (client.get(address), client.get(f"{path}.json?{query}", headers={"Accept": "text/html"})):
+    for machine in (client.get(address), client.get(f"{twin_of(path)}?{query}", headers={"Accept": "text/html"})):
         assert (machine.status_code, machine.headers["content-type"]) == (status, "application/problem+json")
         assert machine.json()["status"] == status
 
@@ -217,7 +222,8 @@ def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> N
         record(store, f"r{number}", slower_ms=30 * (number == 4), **facts)
     with own_client(app_of(store), base_url="http://127.0.0.1") as client:
         for address in (
-            "/runs",
+            *("/?part=all", f"/?workload={HOSTILE}&system={HOSTILE}"),
+            *("/runs", f"/runs?cause={HOSTILE}"),
             "/runs/r4",
             *("/variability", "/stragglers", "/regressions", "/counters", "/interference"),
             f"/stragglers?node={HOSTILE}",

@@ -230,3 +230,13 @@ def counting(asked: list[int]) -> Callable[[Store, Sequence[Run]], Mapping[str, 
         return {run.run_id: Explanation(run.run_id, Verdict.INSUFFICIENT_EVIDENCE, "", "", 0, 0) for run in wanted}
 
     return explain
+
+
+def test_runs_are_filtered_by_their_main_cause(lab: Store) -> None:
+    seen(lab)  # which judges them
+    shown = seen(lab, cause="cpu_contention")
+    assert (ids(shown), shown.matching, shown.causes) == (["r3"], 1, ("cpu_contention",))
+    assert shown.asked.is_narrowed
+    other = seen(lab, cause="no_such", verdict="slow")
+    assert (ids(other), other.causes) == ([], ("cpu_contention", "no_such"))
+    assert ids(seen(lab, cause="unexplained")) == []

@@ -22,7 +22,16 @@ MS = 1_000_000
 START_NS = 1_760_000_000_000_000_000  # 2025-10-09 08:53:20 UTC
 PREFIX = "/node/gpu07/8000"
 TOKEN = "0123456789abcdef"  # behind a prefix everybody needs one
-FIGURES = {"/runs": 1, "/runs/r3": 4, "/runs/r4": 4, "/runs/live": 3, "/variability": 3, "/runs/nope": 0}
+FIGURES = {
+    "/": 0,
+    "/?part=all": 0,
+    "/runs": 1,
+    "/runs/r3": 4,
+    "/runs/r4": 4,
+    "/runs/live": 3,
+    "/variability": 3,
+    "/runs/nope": 0,
+}
 FIGURES |= {"/stragglers": 1, "/regressions": 0, "/counters": 0, "/interference": 0, "/checks": 1, "/models": 0}
 FIGURES |= {"/sql?query=select+*+from+step&limit=30": 0, "/sql?query=select+nothing+from+runs": 0}
 ADDRESSES = tuple(FIGURES)

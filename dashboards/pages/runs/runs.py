@@ -13,7 +13,7 @@ from crosswind.dashboards.figures.runs import runs_over_time
 from crosswind.dashboards.pages.page import RUNS, Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, seconds, short_configuration
-from crosswind.data.catalog.judged_runs import NEWEST, OF_VERDICT, ORDERS, Judged, RunPlace
+from crosswind.data.catalog.judged_runs import NEWEST, OF_VERDICT, ORDERS, Judged, RunPlace, VerdictFilter
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation, Verdict
 from crosswind.data.schema.answers.runs import RunOutcome
@@ -63,6 +63,7 @@ class RunsQuery:
     since_ns: int | None
     state: str | None
     verdict: str | None
+    cause: str | None
     q: str | None
     sort: str
     limit: int
@@ -71,7 +72,7 @@ class RunsQuery:
     def is_narrowed(self) -> bool:
         """Return whether any filter is set."""
         scope = self.scope
-        return any((scope.system, scope.workload, scope.period, self.state, self.verdict, self.q))
+        return any((scope.system, scope.workload, scope.period, self.state, self.verdict, self.cause, self.q))
 
     @property
     def of_runs(self) -> RunFilter:
@@ -81,14 +82,14 @@ class RunsQuery:
         return RunFilter(workload=scope.workload, system=scope.system, state=state, since_ns=self.since_ns)
 
     @property
-    def verdicts(self) -> tuple[str, ...]:
-        """The verdicts that are wanted; empty: any."""
-        return (self.verdict,) if self.verdict else ()
+    def judged(self) -> VerdictFilter:
+        """The conditions on the verdicts on them."""
+        return VerdictFilter((self.verdict,) if self.verdict else (), self.cause)
 
     @property
     def is_by_verdict(self) -> bool:
         """Return whether verdicts decide which runs are shown."""
-        return self.verdict is not None or self.sort.removeprefix("-") in OF_VERDICT
+        return bool(self.verdict or self.cause) or self.sort.removeprefix("-") in OF_VERDICT
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ class RunsView:
     matching: int | None  # runs that the filters leave; None where their text is searched
     states: tuple[str, ...]
     verdicts: tuple[str, ...]
+    causes: tuple[str, ...]
     charts: tuple[Chart, ...]
     next_place: Place | None
 
@@ -123,6 +125,8 @@ def view(client: Local, query: PageQuery) -> RunsView:
     with client.store.catalog.read() as session:
         counts = _counts_of(rows) if asked.q else session.judged_runs.counts(asked.of_runs)
     counts = [one for one in counts if asked.verdict in (None, one.verdict)]
+    causes = {one.cause_or_none for one in counts} - {None} | {asked.cause}
+    counts = [one for one in counts if asked.cause in (None, one.cause_or_none)]
     chart = runs_over_time(_points(rows))
     return RunsView(
         sentence=_sentence(counts, is_part=asked.q is not None and (next_place or query.before) is not None),
@@ -132,6 +136,7 @@ def view(client: Local, query: PageQuery) -> RunsView:
         matching=None if asked.q else sum(one.runs for one in counts),
         states=tuple(RunState),
         verdicts=tuple(Verdict),
+        causes=tuple(sorted(filter(None, causes))),
         charts=() if chart is None else (chart,),
         next_place=next_place,
     )
@@ -146,6 +151,7 @@ def _asked(client: Local, query: PageQuery) -> RunsQuery:
         since_ns=query.since_ns,
         state=query.choice("state", tuple(RunState)),
         verdict=query.choice("verdict", tuple(Verdict)),
+        cause=query.word("cause"),
         q=query.word("q"),
         sort=query.choice("sort", DIRECTIONS) or NEWEST,
         limit=query.amount("limit", SHOWN, most=MOST_SHOWN),
@@ -166,7 +172,7 @@ def _part(client: Local, asked: RunsQuery, before: Place | None) -> tuple[list[R
     """Return one page of runs, and the place from which the next one goes on."""
     with client.store.catalog.read() as session:
         places = session.judged_runs.find(
-            asked.of_runs, asked.verdicts, by=asked.sort, after=_run_place(asked, before), limit=asked.limit + 1
+            asked.of_runs, asked.judged, by=asked.sort, after=_run_place(asked, before), limit=asked.limit + 1
         )
         shown = places[: asked.limit]
         by_id = {run.run_id: run for run in session.runs.some([place.run_id for place in shown])}

@@ -96,7 +96,7 @@ def test_a_link_logs_in_once_and_only_when_its_button_is_pressed(app: FastAPI, s
         page = stranger(app, HTML).get("/login", params={"link": link})
         assert ("This link logs this browser in, once." in page.text, link in page.text) == (True, True)
     first, second = stranger(app, HTML), stranger(app, HTML)
-    assert first.post("/login", data={"link": link}).headers["location"] == "./runs"
+    assert first.post("/login", data={"link": link}).headers["location"] == "./"
     assert first.get("/runs").status_code == 200
     again = second.post("/login", data={"link": link})
     assert (again.status_code, "was used already" in again.text, COOKIE in second.cookies) == (401, True, False)
@@ -131,9 +131,9 @@ def test_sessions_of_the_configured_token_end_when_it_changes(store: Store) -> N
         ("//evil.example/x", "./evil.example/x"),
         ("/https://evil.example", "./https://evil.example"),
         ("/\\evil.example", "./evil.example"),
-        ("https://evil.example", "./runs"),
-        ("", "./runs"),
-        ("/", "./runs"),
+        ("https://evil.example", "./"),
+        ("", "./"),
+        ("/", "./"),
     ],
 )
 def test_nobody_is_led_to_another_server(browser: TestClient, store: Store, wanted: str, location: str) -> None:

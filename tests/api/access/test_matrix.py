@@ -49,6 +49,7 @@ POST /logout
 OVER_ALL_ROWS = "GET /metrics"
 READ = """
 GET /
+GET /overview.json
 GET /readyz
 GET /openapi.json
 GET /docs

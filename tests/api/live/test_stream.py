@@ -165,6 +165,8 @@ def test_streams_are_limited_by_caller_and_in_all(store: Store) -> None:
             assert third.response.status == 429
             assert json.loads(third.response.read())["type"] == "/problems/too-many-connections"
             assert third.response.getheader("Retry-After")
+            with listening(server.url, "?quiet=true") as quiet:
+                assert (quiet.response.status, quiet.response.read()) == (204, b"")
             with listening(server.url, "", anna) as hers, listening(server.url, "", anna) as fourth:
                 assert (hers.response.status, fourth.response.status) == (200, 503)
         assert until(lambda: server.streams == 0)

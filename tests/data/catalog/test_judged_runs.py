@@ -4,7 +4,7 @@ import pytest
 from tests.data.catalog.test_run_list import assert_served, plans_of
 
 from crosswind.data.catalog.catalog import Catalog
-from crosswind.data.catalog.judged_runs import ORDERS, RunPlace
+from crosswind.data.catalog.judged_runs import NO_CAUSE, ORDERS, RunPlace, VerdictFilter
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.catalog.verdicts import StoredFeatures
 from crosswind.data.schema.access import RowRule
@@ -56,17 +56,15 @@ def test_a_run_in_progress_is_listed_too(judged: Catalog) -> None:
 
 @pytest.mark.parametrize("by", [sign + name for name in ORDERS for sign in ("", "-")])
 @pytest.mark.parametrize("wanted", [RunFilter(), RunFilter(workload="w1", state=RunState.COMPLETED)])
-@pytest.mark.parametrize("verdicts", [(), ("slow",)])
-def test_parts_join_without_gap_or_repeat(
-    judged: Catalog, by: str, wanted: RunFilter, verdicts: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("verdicts", [VerdictFilter(), VerdictFilter(("slow",))])
+def test_parts_join_without_gap_or_repeat(judged: Catalog, by: str, wanted: RunFilter, verdicts: VerdictFilter) -> None:
     seen: list[RunPlace] = []
     whole = find(judged, wanted, verdicts, by=by, limit=MANY)
     while part := find(judged, wanted, verdicts, by=by, after=seen[-1] if seen else None, limit=7):
         seen += part
     assert seen == whole
     assert len(whole) == len({place.run_id for place in whole})
-    if not verdicts:
+    if verdicts == VerdictFilter():
         assert len(whole) == (MANY if wanted.workload is None else MANY // 2)
     values = [place.value for place in whole if place.value is not None]
     assert values == sorted(values, reverse=by.startswith("-"))
@@ -79,7 +77,7 @@ def test_verdicts_are_counted_and_filtered(judged: Catalog) -> None:
         excess = {row.run_id: row for row in session.verdicts.get([f"r{number:02}" for number in range(MANY)]).values()}
     assert {one.verdict: one.runs for one in counts if one.runs} == {"slow": 12, "normal": 36, None: 12}
     assert sum(one.runs for one in of_one) == MANY // 2
-    slow = find(judged, verdicts=["slow"], limit=MANY)
+    slow = find(judged, judged=VerdictFilter(["slow"]), limit=MANY)
     assert len(slow) == 12
     assert {excess[place.run_id].verdict for place in slow} == {"slow"}
     lost = sum(excess[place.run_id].excess_seconds or 0.0 for place in slow)
@@ -102,3 +100,38 @@ def test_the_first_part_is_served_by_an_index(judged: Catalog, by: str, index: s
     first, *_ = plans_of(judged, lambda session: session.judged_runs.find(by=by, limit=5))
     assert index in first
     assert_served(first)
+
+
+def test_slow_runs_are_listed_by_cause_and_their_node_seconds_summed(catalog: Catalog) -> None:
+    causes = {"r0": "stall", "r1": "stall", "r2": None, "old": "stall"}
+    begun = {"old": 1, "r0": 5, "r1": 6, "r2": 7, "fine": 8}
+    on = {"r0": ("a", "b", "c"), "r1": ("a",), "fine": ("a", "b")}
+    runs = [
+        Run(name, "w", "lab", RunState.COMPLETED, nodes=on.get(name, ()), started_ns=ns) for name, ns in begun.items()
+    ]
+    with catalog.write() as session:
+        session.runs.put_all([*runs, Run("live", "w", "lab", RunState.RUNNING, started_ns=9)])
+        session.verdicts.put_features(
+            [StoredFeatures(RunVerdict(name, steps=7), 1, "form", None, 0) for name in begun],
+            {name: [] for name in begun},
+        )
+        for name in begun:
+            verdict = RunVerdict(
+                name, verdict="slow" if name in causes else "normal", cause=causes.get(name), excess_seconds=10.0
+            )
+            session.verdicts.put_verdict(verdict, "{}", revision=(1, 0), allowed=0)
+        newest = {one.cause_or_none: one for one in session.judged_runs.newest(RunFilter(since_ns=2), limit=MANY)}
+        [last] = session.judged_runs.newest(RunFilter(), limit=2)
+    assert (newest["stall"].runs, newest["stall"].excess_seconds, newest["stall"].node_seconds) == (2, 20.0, 40.0)
+    assert (newest[NO_CAUSE].runs, newest[NO_CAUSE].node_seconds) == (1, 10.0)
+    assert (newest[None].runs, newest[None].node_seconds) == (1, 0.0)
+    assert (last.verdict, last.runs) == ("normal", 1), "of the newest two one is in progress"
+    assert [place.run_id for place in find(catalog, judged=VerdictFilter(cause="stall"), limit=MANY)] == [
+        "r1",
+        "r0",
+        "old",
+    ]
+    assert [place.run_id for place in find(catalog, judged=VerdictFilter(["slow"], NO_CAUSE), limit=MANY)] == ["r2"]
+    rule = RowRule(users=frozenset({"ann"}))
+    with catalog.seen_by(rule).read() as session:
+        assert session.judged_runs.newest(RunFilter(), limit=MANY) == []

@@ -62,6 +62,8 @@ def test_runs_are_listed_newest_first_as_far_as_they_may_be_seen(
         assert [run.run_id for run in session.runs.find(limit=100)] == seen
         assert [run.run_id for run in session.runs.outlines(RunFilter(), limit=100)] == seen[::-1]
         assert session.runs.count() == session.runs.stand(RunFilter())[0] == len(seen)
+        lab = RunFilter(system="lab", since_ns=0)
+        assert session.runs.count(lab) == session.runs.stand(lab)[0] == len(session.runs.find(lab, limit=100))
         first = session.runs.find(limit=1)[0]
         after = session.runs.find(before=(first.started_ns or 0, first.run_id), limit=100)
         assert [run.run_id for run in after] == seen[1:]
