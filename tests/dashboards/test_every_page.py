@@ -21,6 +21,7 @@ Record = Callable[..., None]
 PAGES = {
     "runs": ["/runs", "/runs?workload=nanogpt&sort=-excess", "/runs?q=zzz", "/runs?verdict=slow", "/runs?limit=2"],
     "run": ["/runs/r3", "/runs/lost", "/runs/live"],
+    "compare": ["/compare", "/compare?a=r3", "/compare?run=r3&run=r1", "/compare?a=lost", "/compare?a=r3&b=lost"],
     "variability": ["/variability", "/variability?workload=bert", "/variability?workload=none"],
     "counters": ["/counters", "/counters?show=all&workload=nanogpt", "/counters?workload=none"],
     "interference": ["/interference", "/interference?system=none"],
@@ -190,6 +191,10 @@ def test_a_run_that_cannot_be_judged_says_so_and_what_to_record(client: TestClie
         ("/runs?state=asleep", 422, "expected one of running, completed, failed, stopped, lost"),
         ("/runs?cursor=xyz", 422, "expected the `next` of an earlier page"),
         ("/runs?limit=9999", 422, "expected a whole number from 1 to 200"),
+        ("/runs?columns=verdict&columns=mood", 422, "columns=&#39;mood&#39;: expected some of verdict, run"),
+        ("/compare?a=r3&b=nope", 404, "Run &#39;nope&#39; is not stored"),
+        ("/compare?a=r3&b=r3", 422, "Run r3 is compared with itself: expected two runs"),
+        ("/compare?run=r1&run=r2&run=r3", 422, "3 runs, expected one or two"),
         ("/variability?cohort=%3Cb%3E", 404, "Cohort &#39;&lt;b&gt;&#39; is not among"),
         ("/stragglers?kind=socket", 422, "expected one of node, device, rank place, switch"),
         ("/counters?show=none", 422, "expected one of tested, all"),
@@ -219,6 +224,7 @@ def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> N
         for address in (
             "/runs",
             "/runs/r4",
+            *("/compare?a=r4", "/compare?a=r4&b=r3", f"/runs?user={HOSTILE}&columns=user,job"),
             *("/variability", "/stragglers", "/regressions", "/counters", "/interference"),
             f"/stragglers?node={HOSTILE}",
             f"/checks?system={HOSTILE}",
