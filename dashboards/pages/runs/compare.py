@@ -131,7 +131,7 @@ def _form(client: Local) -> CompareView:
     with client.store.catalog.read() as session:
         newest = session.judged_runs.find(RunFilter(), (Verdict.SLOW,), limit=SUGGESTED)
         slow = session.runs.some([place.run_id for place in newest])
-    sentence = "Which two runs shall be compared?"
+    sentence = "Which runs do you want to compare?"
     return CompareView(sentence, None, None, 0, None, None, None, (), 0, (), 0, 0, tuple(reversed(slow)), ())
 
 
