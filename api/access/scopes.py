@@ -40,6 +40,7 @@ NEEDS: Mapping[str, Need | None] = {
     **dict.fromkeys(("GET /openapi.json", "GET /docs", "GET /docs/examples/{name}"), READ),
     **dict.fromkeys(("GET /", "GET /overview.json"), READ),
     **{f"GET /{page}": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
+    **dict.fromkeys(("GET /compare", "GET /compare.json"), READ),
     **{f"GET /{page}.json": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
     **{f"GET /{page}": READ for page in ("counters", "interference", "checks", "studies", "models", "sql")},
     **{f"GET /{page}.json": READ for page in ("counters", "interference", "checks", "studies", "models", "sql")},

@@ -15,7 +15,7 @@ from crosswind.api.routes.docs import file_answer
 from crosswind.client.local import Local
 from crosswind.dashboards.assets import asset
 from crosswind.dashboards.pages.listed import LISTED
-from crosswind.dashboards.pages.page import Page, PageQuery, View
+from crosswind.dashboards.pages.page import LISTS, Page, PageQuery, View
 from crosswind.dashboards.pages.render import Address, as_json, render, render_error, render_waiting
 from crosswind.data.schema.errors import ProjectError
 
@@ -82,7 +82,8 @@ def _path(request: Request) -> str:
 
 
 def _answer(page: Page, client: Local, request: Request) -> tuple[View, Address]:
-    query = dict(request.query_params)
+    given = request.query_params
+    query = {name: ",".join(given.getlist(name)) if name in LISTS else given[name] for name in given}
     run_id = request.path_params.get("run_id", "")
     view = page.view(client, PageQuery(query, run_id, place_of(query.get("cursor"), int, str)))
     path = page.path.replace("{run_id}", run_id)

@@ -1,5 +1,6 @@
 """The way from the time that was expected, cause by cause, to the time that was measured."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import ClassVar
@@ -9,12 +10,13 @@ import plotly.graph_objects as go
 from crosswind.dashboards.figures.chart import Table, label, paper
 from crosswind.dashboards.palette import BLUE, GREEN, INK, MUTED, ORANGE, PEER, VERMILION, hatched
 from crosswind.dashboards.wording import axis_unit, estimate, percent, seconds
-from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation, Interval
+from crosswind.data.schema.answers.explanations import UNKNOWN, CauseShare, Comparison, Explanation, Interval
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.words import opening, words
+from crosswind.data.schema.words import capital, opening, words
+from crosswind.models.explain.compare import differs
 
 ROW_PIXELS, AROUND_PIXELS = 46, 92
-UNEXPLAINED = "unexplained"
+UNEXPLAINED, MORE_STEPS = "unexplained", "more_steps"
 LEAST_SPAN = 0.01  # of the measured time: an axis over less than its rounding has no distinct ticks
 
 
@@ -35,12 +37,17 @@ class Drop:
 
 @dataclass(frozen=True)
 class Waterfall:
-    """The excess of a run, from expected to measured seconds; the drops sum to their difference."""
+    """The excess of a run, from expected to measured seconds; the drops sum to their difference.
+
+    `ends` are words for the two, `excess_words` for the difference.
+    """
 
     name: ClassVar[str] = "waterfall"
     expected_seconds: float
     measured_seconds: float
     drops: tuple[Drop, ...]
+    ends: tuple[str, str] = ("expected", "measured")
+    excess_words: str = "in excess"
 
     @property
     def title(self) -> str:
@@ -48,15 +55,17 @@ class Waterfall:
         excess = self.measured_seconds - self.expected_seconds
         main = next((drop for drop in self.drops if drop.is_main), None)
         if main is None or excess <= 0:
-            return f"Measured {seconds(self.measured_seconds)}, expected {seconds(self.expected_seconds)}"
-        return f"{opening(main.cause)} took {seconds(main.seconds.value)} of {seconds(excess)} in excess"
+            first, last = self.ends
+            return f"{capital(last)} {seconds(self.measured_seconds)}, {first} {seconds(self.expected_seconds)}"
+        return f"{opening(main.cause)} took {seconds(main.seconds.value)} of {seconds(excess)} {self.excess_words}"
 
     @property
     def sentence(self) -> str:
         """The figure in words, for those who do not see it."""
         parts = ", ".join(f"{words(drop.cause)} {seconds(drop.seconds.value)}" for drop in self.drops)
         return (
-            f"From {seconds(self.expected_seconds)} expected to {seconds(self.measured_seconds)} measured: {parts}. "
+            f"From {seconds(self.expected_seconds)} {self.ends[0]} to {seconds(self.measured_seconds)} {self.ends[1]}: "
+            f"{parts}. "
             "Whiskers are 90 % intervals."
         )
 
@@ -66,8 +75,8 @@ class Waterfall:
         excess = self.measured_seconds - self.expected_seconds
         causes = [(words(drop.cause), _of(drop.seconds), _share(drop.seconds.value, excess)) for drop in self.drops]
         expected, measured = seconds(self.expected_seconds), seconds(self.measured_seconds)
-        rows = (("expected", expected, ""), *causes, ("measured", measured, ""))
-        return Table(("cause", "time [90 % interval]", "share of the excess"), rows)
+        rows = ((self.ends[0], expected, ""), *causes, (self.ends[1], measured, ""))
+        return Table(("cause", "time [90 % interval]", "share of the difference"), rows)
 
     def draw(self) -> go.Figure:
         """The plotly figure."""
@@ -151,7 +160,7 @@ class Waterfall:
     def _ticks(self) -> list[str]:
         causes = [_tick(words(drop.cause), _of(drop.seconds)) for drop in self.drops]
         expected, measured = seconds(self.expected_seconds), seconds(self.measured_seconds)
-        return [_tick("expected", expected), *causes, _tick("measured", measured)]
+        return [_tick(self.ends[0], expected), *causes, _tick(self.ends[1], measured)]
 
 
 def waterfall(explanation: Explanation) -> Waterfall:
@@ -162,18 +171,42 @@ def waterfall(explanation: Explanation) -> Waterfall:
     expected, measured = explanation.expected_seconds, explanation.measured_seconds
     if expected is None or measured is None or explanation.unexplained is None:
         raise InvalidInputError(f"explanation of run {explanation.run_id!r} has no numbers: {explanation.verdict}")
-    shares = sorted(explanation.shares, key=lambda share: -abs(share.seconds.value))
-    parts = [(share.cause, share.seconds) for share in shares] + [(UNEXPLAINED, explanation.unexplained)]
-    starts = list(accumulate((interval.value for _, interval in parts), initial=expected))
-    if abs(starts[-1] - measured) > 1e-6 * max(abs(measured), abs(expected), 1e-3):
-        raise InvalidInputError(
-            f"explanation of run {explanation.run_id!r} sums to {starts[-1]} s, expected {measured} s"
-        )
-    drops = (
-        Drop(cause, start, interval, cause == (UNEXPLAINED if explanation.cause == UNKNOWN else explanation.cause))
-        for (cause, interval), start in zip(parts, starts[:-1], strict=True)
+    parts = _parts(explanation.shares, explanation.unexplained)
+    main = UNEXPLAINED if explanation.cause == UNKNOWN else explanation.cause
+    drops = _drops(f"explanation of run {explanation.run_id!r}", (expected, measured), parts, main)
+    return Waterfall(expected, measured, drops)
+
+
+def waterfall_between(comparison: Comparison, slower: str, faster: str) -> Waterfall:
+    """The waterfall from the faster to the slower of two runs, by these names. Raises: InvalidInputError."""
+    more = comparison.more_steps_seconds
+    parts = _parts(comparison.shares, comparison.unexplained)
+    if more:
+        parts.insert(0, (MORE_STEPS if more > 0 else "fewer_steps", Interval(more, more, more)))
+    first, last = comparison.faster_seconds, comparison.slower_seconds
+    largest = max(parts, key=lambda part: part[1].value)[0]
+    main = largest if largest == MORE_STEPS or differs(comparison) else None
+    of = f"comparison of runs {comparison.slower!r} and {comparison.faster!r}"
+    drops = _drops(of, (first, last), parts, main)
+    return Waterfall(first, last, drops, (faster, slower), f"between {faster} and {slower}")
+
+
+def _parts(shares: Sequence[CauseShare], unexplained: Interval) -> list[tuple[str, Interval]]:
+    largest_first = sorted(shares, key=lambda share: -abs(share.seconds.value))
+    return [*((share.cause, share.seconds) for share in largest_first), (UNEXPLAINED, unexplained)]
+
+
+def _drops(
+    of: str, ends: tuple[float, float], parts: Sequence[tuple[str, Interval]], main: str | None
+) -> tuple[Drop, ...]:
+    """Return the bars from one time to the other. Raises: InvalidInputError."""
+    first, last = ends
+    starts = list(accumulate((interval.value for _, interval in parts), initial=first))
+    if abs(starts[-1] - last) > 1e-6 * max(abs(last), abs(first), 1e-3):
+        raise InvalidInputError(f"{of} sums to {starts[-1]} s, expected {last} s")
+    return tuple(
+        Drop(cause, start, interval, cause == main) for (cause, interval), start in zip(parts, starts[:-1], strict=True)
     )
-    return Waterfall(expected, measured, tuple(drops))
 
 
 def _colour(drop: Drop) -> str:

@@ -7,12 +7,12 @@ from crosswind.dashboards.pages.causes import counters, interference, regression
 from crosswind.dashboards.pages.fleet import checks, stragglers
 from crosswind.dashboards.pages.overview import overview
 from crosswind.dashboards.pages.page import Page
-from crosswind.dashboards.pages.runs import run, runs
+from crosswind.dashboards.pages.runs import compare, run, runs
 from crosswind.dashboards.pages.tuning import models, studies
 
 LISTED: tuple[Page, ...] = (
     overview.PAGE,
-    *(runs.PAGE, run.PAGE),
+    *(runs.PAGE, run.PAGE, compare.PAGE),
     *(variability.PAGE, counters.PAGE, interference.PAGE, regressions.PAGE),
     *(stragglers.PAGE, checks.PAGE),
     *(studies.PAGE, models.PAGE),

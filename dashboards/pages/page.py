@@ -12,6 +12,7 @@ from crosswind.data.schema.errors import InvalidInputError
 Place = tuple[int, str]  # of a run in the list: started_ns or 0, and run_id
 PERIODS = {"1d": 1, "7d": 7, "30d": 30, "90d": 90, "365d": 365}  # days up to now
 SCOPE = ("system", "workload", "period")  # parameters that a reader keeps from page to page
+LISTS = ("columns", "run")  # parameters that may be given several times, or once with commas
 DAY_NS = 86_400_000_000_000
 
 
@@ -33,6 +34,10 @@ class PageQuery:
         if value is not None and value not in expected:
             raise InvalidInputError(f"query parameter {name}={value[:60]!r}: expected one of {', '.join(expected)}")
         return value
+
+    def several(self, name: str) -> tuple[str, ...]:
+        """Return the values of one of LISTS, each once."""
+        return tuple(dict.fromkeys(value for value in self.parameters.get(name, "").split(",") if value.strip()))
 
     @property
     def since_ns(self) -> int | None:

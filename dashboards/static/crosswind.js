@@ -139,7 +139,7 @@
   }
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const isTyping = event.target.closest("input, select, textarea");
+    const isTyping = event.target.closest("input:not([type=checkbox]), select, textarea");
     if (event.key === "Escape" && isTyping) event.target.blur();
     if (isTyping) return;
     if (event.key === "j") move(1);

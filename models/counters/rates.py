@@ -67,6 +67,14 @@ def counters_during(
     of a network are also given by byte moved. That of a gauge is its mean over time, devices and nodes. Raises:
     MalformedError for a damaged file.
     """
+    with MemoryDatabase.opened() as database:
+        whole = _whole(lake, runs, database, only)
+    return whole | _by_byte(whole)
+
+
+def _whole(
+    lake: Lake, runs: Sequence[Run], database: MemoryDatabase, only: Collection[str] | None
+) -> dict[CounterColumn, "pd.Series[float]"]:
     by_counter: dict[CounterColumn, list[pd.Series[float]]] = {}
     for name in lake.sets():
         columns = [
@@ -79,10 +87,9 @@ def counters_during(
         for start in range(0, len(runs), RUNS_AT_ONCE):
             places = _places(runs[start : start + RUNS_AT_ONCE], start)
             if len(places):
-                for counter, values in _of_set(lake, name, columns, places):
+                for counter, values in _of_set(lake, (name, columns), places, database):
                     by_counter.setdefault(counter, []).append(values)
-    whole = {counter: pd.concat(parts).reindex(range(len(runs))) for counter, parts in by_counter.items()}
-    return whole | _by_byte(whole)
+    return {counter: pd.concat(parts).reindex(range(len(runs))) for counter, parts in by_counter.items()}
 
 
 def _is_numeric(column: Column) -> bool:
@@ -103,23 +110,22 @@ def _places(runs: Sequence[Run], first: int) -> pd.DataFrame:
 
 
 def _of_set(
-    lake: Lake, name: str, columns: Sequence[Column], places: pd.DataFrame
+    lake: Lake, wanted: tuple[str, Sequence[Column]], places: pd.DataFrame, database: MemoryDatabase
 ) -> Iterator[tuple[CounterColumn, "pd.Series[float]"]]:
+    name, columns = wanted
     rows = lake.counters(name, [column.name for column in columns], where=WITHIN, **rows_within(places))
     if not len(rows):
         return
     metric_set, keys = set_of(rows.schema), _keys(rows)
     counters = [column.name for column in columns if column.kind is Kind.COUNTER]
     gauges = [column.name for column in columns if column.kind is Kind.GAUGE]
-    with MemoryDatabase.opened() as database:
-        if counters:
-            table = database.answer(_rates_sql(counters), _grown(rows, counters, keys), places)
-            yield from _columns(metric_set, table, counters, "second")
-        if gauges:
-            scaled = {gauge: rows[gauge].to_pandas().astype("Float64") * metric_set[gauge].scale for gauge in gauges}
-            yield from _columns(
-                metric_set, database.answer(_gauges_sql(gauges), keys.assign(**scaled), places), gauges, ""
-            )
+    if counters:
+        table = database.answer(_rates_sql(counters), _grown(rows, counters, keys), places)
+        yield from _columns(metric_set, table, counters, "second")
+    if gauges:
+        scaled = {gauge: rows[gauge].to_pandas().astype("Float64") * metric_set[gauge].scale for gauge in gauges}
+        table = database.answer(_gauges_sql(gauges), keys.assign(**scaled), places)
+        yield from _columns(metric_set, table, gauges, "")
 
 
 def _keys(rows: pa.Table) -> pd.DataFrame:

@@ -73,24 +73,30 @@ def compare(slower: Segments, faster: Segments, *, differing: Mapping[str, tuple
         unexplained=unexplained_of(parts, steps),
         differing=differing,
     )
-    return replace(comparison, sentence=_sentence(comparison, usual))
+    return replace(comparison, sentence=difference_words(comparison))
 
 
-def _sentence(comparison: Comparison, usual: float) -> str:
-    whole = usual * comparison.slower_steps
+def difference_words(comparison: Comparison, slower: str | None = None, faster: str | None = None) -> str:
+    """Return the sentence of a comparison, with the ids of its runs or other names for them."""
+    slower, faster = slower or comparison.slower, faster or comparison.faster
+    whole = comparison.faster_seconds / comparison.faster_steps * comparison.slower_steps
     low, high = (1 + bound / whole for bound in (comparison.difference.low, comparison.difference.high))
-    times = (
-        f"{1 + comparison.difference.value / whole:.3g}x [{low:.3g}-{high:.3g}] the time a step of {comparison.faster}"
-    )
-    if comparison.difference.low <= 0 or comparison.difference.value < SAID * whole:
-        return f"No difference to speak of: {comparison.slower} took {times}."
+    times = f"{1 + comparison.difference.value / whole:.3g}x [{low:.3g}-{high:.3g}] the time a step of {faster}"
+    if not differs(comparison):
+        return f"No difference to speak of: {slower} took {times}."
     largest = comparison.shares[0] if comparison.shares else None
     if largest is None or largest.seconds.value <= max(comparison.unexplained.value, 0.0):
-        return f"{comparison.slower} took {times}; no cause has enough evidence."
-    text = f"{comparison.slower} took {times}. {opening(largest.cause)} took {_part(largest, comparison)} of that."
+        return f"{slower} took {times}; no cause has enough evidence."
+    text = f"{slower} took {times}. {opening(largest.cause)} took {_part(largest, comparison)} of that."
     others = [share for share in comparison.shares[1:] if share.cause in comparison.also]
     further = ", ".join(f"{words(share.cause)} {_part(share, comparison)}" for share in others)
     return f"{text} Also: {further}." if further else text
+
+
+def differs(comparison: Comparison) -> bool:
+    """Return whether the time a step surely differs, and by enough to be worth a word."""
+    whole = comparison.faster_seconds / comparison.faster_steps * comparison.slower_steps
+    return comparison.difference.low > 0 and comparison.difference.value >= SAID * whole
 
 
 def _part(share: CauseShare, comparison: Comparison) -> str:
@@ -105,15 +111,15 @@ def _also(shares: Sequence[CauseShare], whole: float) -> tuple[str, ...]:
 
 
 def _differing(slower: Run, faster: Run) -> dict[str, tuple[str, str]]:
-    facts = {run.run_id: _facts(run) for run in (slower, faster)}
-    first, second = facts[slower.run_id], facts[faster.run_id]
+    first, second = facts_by_name(slower), facts_by_name(faster)
     names = sorted(first.keys() | second.keys())
     return {
         name: (first.get(name, "-"), second.get(name, "-")) for name in names if first.get(name) != second.get(name)
     }
 
 
-def _facts(run: Run) -> dict[str, str]:
+def facts_by_name(run: Run) -> dict[str, str]:
+    """Return configuration, software, facts and nodes of a run as text: what two runs may differ by."""
     facts = {"system": run.system, "world_size": str(run.world_size), "nodes": ", ".join(run.nodes)}
     facts |= {f"config.{name}": str(value) for name, value in run.configuration.items()}
     facts |= {name: value for name, value in run.tags.items() if name.startswith(RECORDED) or name in COMMANDS}

@@ -20,6 +20,7 @@ from crosswind.data.store.store import Store
 
 NOBODY = "zoe"  # whose things are nowhere: bob's must look the same
 RUN, JOB, STUDY, TRIAL = "WHO-run23", "WHO-job23", "WHO-study", "WHO-trial0"
+COMPARED = ("", f"?a={RUN}", f"?a=ann-run0&b={RUN}", "?a=ann-run0", "?run=ann-run0&run=ann-run1")
 OF_RUN = ("report", "steps", "explanation", "waits", "remaining", "batch-shares", "stragglers", "replay")
 QUESTION: Mapping[str, Any] = {"workload": "gpt", "system": "lab", "configuration": COHORT, "world_size": RANKS}
 STRANGE: Mapping[str, Any] = {**QUESTION, "configuration": {"batch": 3, "flag": 1}}
@@ -71,6 +72,7 @@ TIMES = "from=2026-01-01&to=2100-01-01&step=7d"
 OF_WHOM = ("node=WHO-node0", "run=WHO-run23", "job=WHO-job23", "job=WHO-job23&system=lab")
 ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is tried, WHO for whom it is about
     **{f"/{page}{form}": [f"/{page}{form}"] for page in PAGES for form in ("", ".json")},
+    **{f"/compare{form}": [f"/compare{form}{query}" for query in COMPARED] for form in ("", ".json")},
     **{f"/runs/{{run_id}}{form}": [f"/runs/{RUN}{form}"] for form in ("", ".json")},
     **{f"/v1/{noun}": [f"/v1/{noun}"] for noun in LISTS},
     **{f"/v1/runs/{{run_id}}/{part}": [f"/v1/runs/{RUN}/{part}"] for part in OF_RUN},

@@ -14,6 +14,7 @@ from crosswind.dashboards import figures, palette
 from crosswind.dashboards.figures.causes import cause_totals
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Chart
 from crosswind.dashboards.figures.checks import checked_values
+from crosswind.dashboards.figures.compare.quantiles import QuantileShift, step_quantiles
 from crosswind.dashboards.figures.coverage import coverage_plot, leaderboard
 from crosswind.dashboards.figures.dose import DoseLine, dose_plot
 from crosswind.dashboards.figures.effects import Effect, effects_plot
@@ -54,6 +55,7 @@ def charts() -> Mapping[str, Chart | None]:
     shares = pd.DataFrame({"run_id": ["a"], "cause": [HOSTILE], "seconds": [1.0], "is_main": [True]})
     return {
         "waterfall": waterfall(SLOW),
+        "quantiles": quantile_shift(),
         "steps": step_ribbon(steps, cohort, cohort_runs=3),
         "ranks": rank_heat_map(steps),
         "phases": phase_stack(steps),
@@ -71,6 +73,13 @@ def charts() -> Mapping[str, Chart | None]:
 def drawings(charts: Mapping[str, Chart | None]) -> Mapping[str, Any]:
     """The figure of every chart; large ones take seconds to draw."""
     return {name: chart_of(charts, name).draw() for name in NAMES}
+
+
+def quantile_shift() -> QuantileShift:
+    a, b = step_quantiles(np.linspace(1, 3, STEPS)), step_quantiles(np.linspace(1, 2, STEPS))
+    assert a is not None
+    assert b is not None
+    return QuantileShift(a, b, HOSTILE)
 
 
 def of_fleets() -> dict[str, Chart | None]:
@@ -109,7 +118,19 @@ def of_parameters() -> dict[str, Chart | None]:
 
 
 NAMES = (
-    *("waterfall", "steps", "ranks", "phases", "runs", "cohort", "ecdf", "causes", "coverage", "leaderboard"),
+    *(
+        "quantiles",
+        "waterfall",
+        "steps",
+        "ranks",
+        "phases",
+        "runs",
+        "cohort",
+        "ecdf",
+        "causes",
+        "coverage",
+        "leaderboard",
+    ),
     *("effects", "dose", "fleet", "levels", "checks", "trials", "weights"),
     *("importance", "slices", "parallel", "contour"),
 )
@@ -122,8 +143,8 @@ def chart_of(charts: Mapping[str, Chart | None], name: str) -> Chart:
 
 
 def test_every_figure_file_is_held_to_this_contract() -> None:
-    files = {path.stem for path in Path(figures.__file__).parent.glob("*.py")} - {"__init__", "chart", "verdicts"}
-    of_runs = {"waterfall", "steps", "ranks", "phases", "runs", "variability", "causes", "coverage"}
+    files = {path.stem for path in Path(figures.__file__).parent.rglob("*.py")} - {"__init__", "chart", "verdicts"}
+    of_runs = {"quantiles", "waterfall", "steps", "ranks", "phases", "runs", "variability", "causes", "coverage"}
     assert files == of_runs | {"effects", "dose", "fleet", "levels", "checks", "trials", "weights", "parameters"}
 
 

@@ -10,6 +10,7 @@ from crosswind.client.local import Local
 from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.render import Address, render
 from crosswind.dashboards.pages.runs import runs
+from crosswind.dashboards.pages.runs.columns import short_ids
 from crosswind.dashboards.pages.runs.runs import RunsView, view
 from crosswind.data.catalog.verdicts import StoredFeatures
 from crosswind.data.schema.answers.explanations import Explanation, Interval, Verdict
@@ -33,15 +34,43 @@ def ids(shown: RunsView) -> list[str]:
 
 def test_the_page_says_first_how_many_runs_were_slow_and_why(lab: Store) -> None:
     shown = seen(lab)
+    assert shown.sentence == "1 of 5 runs was slow; CPU contention cost most."
     assert re.fullmatch(
-        r"1 of 5 runs was slow; the largest cause was CPU contention, \d+ ms lost\. "
-        r"1 run without enough evidence to judge\. 1 run not judged yet\.",
-        shown.sentence,
+        r"CPU contention: \d+ ms lost\. 1 run without enough evidence to judge\. 1 run not judged yet\.", shown.rest
     )
     assert shown.worst is not None
     assert (shown.worst.run.run_id, shown.worst.injected) == ("r3", "cpu_hog:1:2")
-    assert shown.has_truth
+    assert "injected" in names(shown)
     assert ids(shown) == ["live", "lost", "r4", "r3", "r2", "r1", "r0"]
+
+
+def names(shown: RunsView) -> list[str]:
+    return [column.name for column in shown.columns]
+
+
+def test_columns_are_chosen_and_those_without_a_value_are_left_out_by_default(lab: Store) -> None:
+    usual = ["verdict", "run", "configuration", "job", "nodes", "ranks", "started", "seconds", "excess", "cause"]
+    assert names(seen(lab, workload="bert")) == usual
+    assert names(seen(lab, workload="bert", sort="p50")) == [*usual[:8], "p50", *usual[8:]]
+    assert names(seen(lab, columns="user,cov")) == ["run", "user", "started", "cov"]
+
+
+def test_runs_are_filtered_by_their_job_and_user(store: Store) -> None:
+    with store.catalog.write() as session:
+        for number, user in enumerate(("ann", "bob", "ann")):
+            run = Run(f"r{number}", "w", "lab", RunState.COMPLETED, job_id=str(number // 2), user=user)
+            session.runs.merge(run)
+    assert ids(seen(store, user="ann")) == ["r2", "r0"]
+    assert ids(seen(store, job="0", user="ann")) == ["r0"]
+    assert "user" in names(seen(store))
+
+
+def test_short_ids_are_as_long_as_tells_the_runs_apart() -> None:
+    assert short_ids(["01AAAAAA111111", "01BBBBBB111111"]) == {
+        "01AAAAAA111111": "A111111",
+        "01BBBBBB111111": "B111111",
+    }
+    assert short_ids(["r1", "01AAAAAA222222"]) == {"r1": "r1", "01AAAAAA222222": "222222"}
 
 
 def test_a_run_without_steps_has_no_numbers(lab: Store) -> None:
@@ -82,9 +111,9 @@ def test_a_verdict_is_found_however_old_its_run_is(store: Store, slow: Explanati
     assert ids(seen(store, verdict="slow")) == ["r0003"]
     assert ids(seen(store, sort="-excess"))[0] == "r0003"
     shown = seen(store)
-    assert shown.sentence == (
-        "1 of 1 run was slow; the largest cause was CPU contention, 5.00 s lost. "
-        "50 runs without enough evidence to judge. 249 runs not judged yet."
+    assert shown.sentence == "1 of 1 run was slow; CPU contention cost most."
+    assert shown.rest == (
+        "CPU contention: 5.00 s lost. 50 runs without enough evidence to judge. 249 runs not judged yet."
     )
     assert shown.worst is not None
     assert shown.worst.run.run_id == "r0003"
@@ -186,13 +215,14 @@ def test_runs_that_were_all_normal_are_called_so(store: Store, record: Record) -
 def test_runs_that_were_perhaps_slow_are_counted_too(store: Store, slow: Explanation) -> None:
     crowd(store, 3)
     judge(store, dict.fromkeys(["r0000", "r0001", "r0002"], replace(slow, verdict=Verdict.PERHAPS_SLOW)))
-    assert seen(store).sentence == "None of 3 runs was slow. 3 perhaps were."
+    assert (seen(store).sentence, seen(store).rest) == ("None of 3 runs was slow.", "3 perhaps were slow.")
 
 
 def test_runs_that_were_all_slow_are_called_so(store: Store, slow: Explanation) -> None:
     crowd(store, 3)
     judge(store, dict.fromkeys(["r0000", "r0001", "r0002"], slow))
-    assert seen(store).sentence == "All 3 runs were slow; the largest cause was CPU contention, 15.0 s lost."
+    assert seen(store).sentence == "All 3 runs were slow; CPU contention cost most."
+    assert seen(store).rest == "CPU contention: 15.0 s lost."
     assert seen(store, limit="2").sentence == seen(store).sentence
     searched = seen(store, q="r000", limit="2")
     assert searched.sentence.startswith("All 2 runs shown were slow")
@@ -202,7 +232,8 @@ def test_what_no_counter_explains_is_not_blamed_on_a_cause(store: Store, slow: E
     crowd(store, 3)
     unknown = replace(slow, cause=None, excess=Interval(60.0, 50.0, 70.0))
     judge(store, {"r0000": slow, "r0001": unknown, "r0002": slow})
-    assert seen(store).sentence == "All 3 runs were slow; most of the time lost, 60.0 s, is unexplained."
+    assert seen(store).sentence == "All 3 runs were slow; most of the time lost is unexplained."
+    assert seen(store).rest == "Unexplained: 60.0 s lost."
 
 
 def judge(store: Store, explanations: Mapping[str, Explanation]) -> None:

@@ -32,6 +32,7 @@ FIGURES = {
     "/variability": 3,
     "/runs/nope": 0,
 }
+FIGURES |= {"/compare": 0, "/compare?a=r3": 2, "/compare?a=r3&b=r1": 2}
 FIGURES |= {"/stragglers": 1, "/regressions": 0, "/counters": 0, "/interference": 0, "/checks": 1, "/models": 0}
 FIGURES |= {"/sql?query=select+*+from+step&limit=30": 0, "/sql?query=select+nothing+from+runs": 0}
 ADDRESSES = tuple(FIGURES)
@@ -226,6 +227,33 @@ def test_a_filter_applies_itself_and_leaves_a_short_address(visit: Open, origin:
     opened.page.select_option("select[name=verdict]", "slow")
     opened.page.wait_for_url(f"{origin}{PREFIX}/runs?verdict=slow")
     assert opened.page.locator("a.row-link").count() == 1
+
+
+def test_two_runs_are_ticked_and_compared_by_the_keyboard_without_scripts(visit: Open) -> None:
+    page = visit("/runs", java_script_enabled=False).page
+    for run in ("r3", "r1"):
+        page.get_by_label(f"Compare run {run}").focus()
+        page.keyboard.press("Space")
+    page.get_by_role("button", name="Compare").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/compare?run=r3&run=r1")
+    assert page.locator("h1").inner_text().startswith("A took ")
+
+
+def test_columns_are_chosen_once_for_all_further_addresses(visit: Open, origin: str) -> None:
+    page = visit("/runs").page
+    page.locator(".choice summary").click()
+    page.get_by_label("CoV").check()
+    page.get_by_role("button", name="Show these").click()
+    page.wait_for_url("**/runs?*columns=cov*")
+    page.get_by_role("link", name="CoV").click()
+    page.wait_for_url("**sort=-cov*")
+    assert page.locator("th.num[aria-sort=descending]").inner_text().startswith("CoV")
+
+
+def test_on_a_phone_a_run_is_one_line(visit: Open) -> None:
+    page = visit("/runs", width=390).page
+    assert max(row.bounding_box()["height"] for row in page.locator("#runs tbody tr").all()) < 40  # type: ignore[index]
 
 
 def test_a_click_on_a_run_in_a_figure_opens_it(visit: Open) -> None:

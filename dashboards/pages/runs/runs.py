@@ -11,6 +11,7 @@ from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.runs import runs_over_time
 from crosswind.dashboards.pages.page import RUNS, Page, PageQuery, Place
+from crosswind.dashboards.pages.runs.columns import COLUMNS, Column, chosen_columns, short_ids, shown_columns
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, seconds, short_configuration
 from crosswind.data.catalog.judged_runs import NEWEST, OF_VERDICT, ORDERS, Judged, RunPlace, VerdictFilter
@@ -21,7 +22,7 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.run_verdict import RunVerdict
-from crosswind.data.schema.words import words
+from crosswind.data.schema.words import opening, words
 from crosswind.data.store.features import outcomes
 from crosswind.models.explain.stored import stored_explanations
 
@@ -65,6 +66,9 @@ class RunsQuery:
     verdict: str | None
     cause: str | None
     q: str | None
+    job: str | None
+    user: str | None
+    columns: tuple[str, ...]  # empty: those that are shown by default
     sort: str
     limit: int
 
@@ -72,14 +76,26 @@ class RunsQuery:
     def is_narrowed(self) -> bool:
         """Return whether any filter is set."""
         scope = self.scope
-        return any((scope.system, scope.workload, scope.period, self.state, self.verdict, self.cause, self.q))
+        return any(
+            (
+                scope.system,
+                scope.workload,
+                scope.period,
+                self.state,
+                self.verdict,
+                self.cause,
+                self.q,
+                self.job,
+                self.user,
+            )
+        )
 
     @property
     def of_runs(self) -> RunFilter:
         """The conditions on what was stored of the runs."""
         state = RunState(self.state) if self.state else None
         scope = self.scope
-        return RunFilter(workload=scope.workload, system=scope.system, state=state, since_ns=self.since_ns)
+        return RunFilter(scope.workload, scope.system, state, self.job, user=self.user, since_ns=self.since_ns)
 
     @property
     def judged(self) -> VerdictFilter:
@@ -97,9 +113,13 @@ class RunsView:
     """The page's contents."""
 
     sentence: str
+    rest: str  # of the sentence: runs that were neither slow nor normal
     worst: RunRow | None
     asked: RunsQuery
     rows: tuple[RunRow, ...]
+    columns: tuple[Column, ...]
+    all_columns: tuple[Column, ...]
+    short_ids: Mapping[str, str]
     matching: int | None  # runs that the filters leave; None where their text is searched
     states: tuple[str, ...]
     verdicts: tuple[str, ...]
@@ -108,11 +128,6 @@ class RunsView:
     next_place: Place | None
 
     title = "Runs"
-
-    @property
-    def has_truth(self) -> bool:
-        """Return whether any run shown has the tag of an injected disturbance."""
-        return any(row.injected for row in self.rows)
 
 
 def view(client: Local, query: PageQuery) -> RunsView:
@@ -128,11 +143,16 @@ def view(client: Local, query: PageQuery) -> RunsView:
     causes = {one.cause_or_none for one in counts} - {None} | {asked.cause}
     counts = [one for one in counts if asked.cause in (None, one.cause_or_none)]
     chart = runs_over_time(_points(rows))
+    sentence, rest = _sentences(counts, is_part=asked.q is not None and (next_place or query.before) is not None)
     return RunsView(
-        sentence=_sentence(counts, is_part=asked.q is not None and (next_place or query.before) is not None),
+        sentence=sentence,
+        rest=rest,
         worst=_worst(client, asked, rows),
         asked=asked,
         rows=tuple(rows),
+        columns=shown_columns(asked.columns, asked.sort, [(row.run, row.injected) for row in rows]),
+        all_columns=COLUMNS,
+        short_ids=short_ids([row.run.run_id for row in rows]),
         matching=None if asked.q else sum(one.runs for one in counts),
         states=tuple(RunState),
         verdicts=tuple(Verdict),
@@ -153,6 +173,9 @@ def _asked(client: Local, query: PageQuery) -> RunsQuery:
         verdict=query.choice("verdict", tuple(Verdict)),
         cause=query.word("cause"),
         q=query.word("q"),
+        job=query.word("job"),
+        user=query.word("user"),
+        columns=chosen_columns(query),
         sort=query.choice("sort", DIRECTIONS) or NEWEST,
         limit=query.amount("limit", SHOWN, most=MOST_SHOWN),
     )
@@ -297,29 +320,31 @@ def _counts_of(rows: Sequence[RunRow]) -> list[Judged]:
     return [Judged(one.verdict, one.cause, 1, one.excess.value if one.excess else 0.0) for one in explanations]
 
 
-def _sentence(counts: Sequence[Judged], *, is_part: bool) -> str:
+def _sentences(counts: Sequence[Judged], *, is_part: bool) -> tuple[str, str]:
+    """Return the headline, and the sentence about runs that were neither slow nor normal."""
     of: Counter[str | None] = Counter()
     for one in counts:
         of[one.verdict] += one.runs
     judged = sum(of.values()) - of[Verdict.INSUFFICIENT_EVIDENCE] - of[None]
-    rest = _rest(of)
     if not judged:
-        return rest
+        return "No run can be judged yet.", _rest(of)
     here = f"the {count(judged, 'run')} shown" if is_part else count(judged, "run")
     slow = of[Verdict.SLOW]
     if not slow:
-        return f"None of {here} was slow. {rest}".strip()
-    cause = _largest_cause([one for one in counts if one.verdict == Verdict.SLOW])
+        return f"None of {here} was slow.", _rest(of)
+    cause, lost = _largest_cause([one for one in counts if one.verdict == Verdict.SLOW])
+    most = "most of the time lost is unexplained" if cause == UNKNOWN else f"{words(cause)} cost most"
+    rest = f"{'Unexplained' if cause == UNKNOWN else opening(cause)}: {seconds(lost)} lost. {_rest(of)}".strip()
     if slow == judged > 1:
-        return f"All {here.removeprefix('the ')} were slow; {cause}. {rest}".strip()
-    return f"{slow} of {here} {'was' if slow == 1 else 'were'} slow; {cause}. {rest}".strip()
+        return f"All {here.removeprefix('the ')} were slow; {most}.", rest
+    return f"{slow} of {here} {'was' if slow == 1 else 'were'} slow; {most}.", rest
 
 
 def _rest(of: Mapping[str | None, int]) -> str:
     delayed, perhaps = of[Verdict.ONE_RANK_DELAYS], of[Verdict.PERHAPS_SLOW]
     sentences = [
         f"One rank delays {count(delayed, 'run')}." if delayed else "",
-        f"{perhaps} perhaps {'was' if perhaps == 1 else 'were'}." if perhaps else "",
+        f"{perhaps} perhaps {'was' if perhaps == 1 else 'were'} slow." if perhaps else "",
         f"{count(left, 'run')} without enough evidence to judge."
         if (left := of[Verdict.INSUFFICIENT_EVIDENCE])
         else "",
@@ -328,12 +353,9 @@ def _rest(of: Mapping[str | None, int]) -> str:
     return " ".join(filter(None, sentences))
 
 
-def _largest_cause(slow: Sequence[Judged]) -> str:
-    """Return the main cause of the slow runs that lost most time."""
+def _largest_cause(slow: Sequence[Judged]) -> tuple[str, float]:
+    """Return the main cause of the slow runs that lost most time, and that time in seconds."""
     lost: dict[str, float] = defaultdict(float)
     for one in slow:
         lost[one.cause or UNKNOWN] += one.excess_seconds
-    cause, most = max(lost.items(), key=lambda item: item[1])
-    if cause == UNKNOWN:
-        return f"most of the time lost, {seconds(most)}, is unexplained"
-    return f"the largest cause was {words(cause)}, {seconds(most)} lost"
+    return max(lost.items(), key=lambda item: item[1])

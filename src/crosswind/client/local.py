@@ -290,7 +290,7 @@ class Local:
         """As `Client.compare`."""
         from crosswind.models.explain.compare import compare_runs
 
-        return compare_runs(self.store, first, second)
+        return self.compute(self.store, compare_runs, first, second)
 
     def stragglers(
         self,

@@ -58,6 +58,8 @@ GET /runs
 GET /runs.json
 GET /runs/{run_id}
 GET /runs/{run_id}.json
+GET /compare
+GET /compare.json
 GET /variability
 GET /variability.json
 GET /stragglers

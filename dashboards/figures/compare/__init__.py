@@ -1,0 +1,1 @@
+"""Figures that compare two things."""
