@@ -19,6 +19,7 @@ from crosswind.dashboards.figures.dose import DoseLine, dose_plot
 from crosswind.dashboards.figures.effects import Effect, effects_plot
 from crosswind.dashboards.figures.fleet import fleet_plot
 from crosswind.dashboards.figures.levels import levels_plot
+from crosswind.dashboards.figures.nodes.timeline import Bar, Timeline
 from crosswind.dashboards.figures.parameters import ContourPlot, Measured, ParallelPlot, SlicePlot, importance_plot
 from crosswind.dashboards.figures.phases import phase_stack
 from crosswind.dashboards.figures.ranks import rank_heat_map
@@ -64,6 +65,7 @@ def charts() -> Mapping[str, Chart | None]:
         "coverage": coverage_plot(pd.DataFrame({"level": [0.1, 0.9], "share": [0.3, 0.9]}), runs=100),
         "leaderboard": leaderboard(pd.DataFrame({"method": [HOSTILE, "m"], "loss": 0.1, "is_model": [False, True]})),
         **of_fleets(),
+        **of_nodes(),
     }
 
 
@@ -96,6 +98,11 @@ def of_fleets() -> dict[str, Chart | None]:
     }
 
 
+def of_nodes() -> dict[str, Chart | None]:
+    bars = [Bar(lane, HOSTILE, HOSTILE, n, n + 9) for n in range(600) for lane in ("runs", "jobs", "gaps")]
+    return {"timeline": Timeline(tuple(bars), 0, 10**12)}
+
+
 def of_parameters() -> dict[str, Chart | None]:
     trials = tuple(TrialValue(n, {HOSTILE: HOSTILE, f"{HOSTILE}2": n % 50 / 7}, float(n)) for n in range(STEPS))
     measured = Measured(HOSTILE, HOSTILE, False, trials)
@@ -112,6 +119,7 @@ NAMES = (
     *("waterfall", "steps", "ranks", "phases", "runs", "cohort", "ecdf", "causes", "coverage", "leaderboard"),
     *("effects", "dose", "fleet", "levels", "checks", "trials", "weights"),
     *("importance", "slices", "parallel", "contour"),
+    "timeline",
 )
 
 
