@@ -61,5 +61,5 @@ def _newest(lake: Lake, name: str) -> int | None:
     dates = [path.name.removeprefix("date=") for path in lake.root.glob(f"set={name}/date=*")]
     begin_ns = int(datetime.fromisoformat(max(dates)).replace(tzinfo=UTC).timestamp()) * 1_000_000_000
     sql = f'select max(ts_ns) as ns from "{name}" where ts_ns >= ?'  # noqa: S608 - a set's name
-    [newest] = lake.frame(sql, [begin_ns], within=(begin_ns, ALWAYS[1]))["ns"].tolist()
-    return None if newest is None or newest != newest else int(newest)  # noqa: PLR0124 - NaN
+    newest: int | None = lake.table(sql, [begin_ns], within=(begin_ns, ALWAYS[1]))["ns"][0].as_py()
+    return newest

@@ -33,6 +33,7 @@ PAGES = (
     "counters",
     "interference",
     "checks",
+    "data",
     "studies",
     "models",
     "sql",

@@ -19,6 +19,7 @@ from crosswind.dashboards.figures.dose import DoseLine, dose_plot
 from crosswind.dashboards.figures.effects import Effect, effects_plot
 from crosswind.dashboards.figures.fleet import fleet_plot
 from crosswind.dashboards.figures.levels import levels_plot
+from crosswind.dashboards.figures.nodes.sampled import Sampled
 from crosswind.dashboards.figures.nodes.timeline import Bar, Timeline
 from crosswind.dashboards.figures.parameters import ContourPlot, Measured, ParallelPlot, SlicePlot, importance_plot
 from crosswind.dashboards.figures.phases import phase_stack
@@ -36,6 +37,7 @@ from crosswind.data.schema.steps import PHASES
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import Basis as Says
+from crosswind.models.reports.data_health import NodeHealth
 from crosswind.models.stragglers.history import History, Level, RunTime
 
 HOSTILE = "<img src=x onerror=alert(1)>&</script>%{x}"
@@ -100,7 +102,8 @@ def of_fleets() -> dict[str, Chart | None]:
 
 def of_nodes() -> dict[str, Chart | None]:
     bars = [Bar(lane, HOSTILE, HOSTILE, n, n + 9) for n in range(600) for lane in ("runs", "jobs", "gaps")]
-    return {"timeline": Timeline(tuple(bars), 0, 10**12)}
+    nodes = (NodeHealth(HOSTILE, 10**12, 0.5, (0.5,) * 48, None, None, None),) * 60
+    return {"timeline": Timeline(tuple(bars), 0, 10**12), "sampled": Sampled(nodes, STEPS, 0, 10**12)}
 
 
 def of_parameters() -> dict[str, Chart | None]:
@@ -119,7 +122,7 @@ NAMES = (
     *("waterfall", "steps", "ranks", "phases", "runs", "cohort", "ecdf", "causes", "coverage", "leaderboard"),
     *("effects", "dose", "fleet", "levels", "checks", "trials", "weights"),
     *("importance", "slices", "parallel", "contour"),
-    "timeline",
+    *("timeline", "sampled"),
 )
 
 

@@ -1,17 +1,20 @@
 """Contents of the pages about nodes, over stores whose truth is known."""
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.dashboards.test_pages_of_many_runs import client, page
 from tests.models.preflight.stored_checks import store_checks
-from tests.models.stragglers.made_up_fleet import BEGIN_NS, SECOND_NS, drawn_nodes, store_fleet
+from tests.models.stragglers.made_up_fleet import BEGIN_NS, HOUR_NS, SECOND_NS, drawn_nodes, store_fleet
 
-from crosswind.dashboards.pages.fleet import stragglers
+from crosswind.dashboards.pages.fleet import data, stragglers
 from crosswind.dashboards.pages.page import PageQuery
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.metric import with_node_keys
+from crosswind.data.schema.run import Rank, Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.ingest.agent.self_metrics import AGENT
 from crosswind.models.stragglers.fleet import recent_ranking
@@ -32,10 +35,10 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield store
 
 
-def swept(store: Store, node: str, minutes: list[int], **counters: list[float]) -> None:
-    """Sweeps of a node's agent, a minute apart."""
+def swept(store: Store, node: str, minutes: list[int], *, from_ns: int = BEGIN_NS, **counters: list[float]) -> None:
+    """Sweeps of a node's agent at these minutes."""
     columns = {
-        "ts_ns": [BEGIN_NS + minute * 60 * SECOND_NS for minute in minutes],
+        "ts_ns": [from_ns + minute * 60 * SECOND_NS for minute in minutes],
         "node": [node] * len(minutes),
         "boot_id": ["b"] * len(minutes),
         "cpu_seconds_total": [0.006 * minute for minute in minutes],
@@ -86,3 +89,51 @@ def test_a_period_without_runs_leaves_nothing_to_compare(fleet: Store) -> None:
 def test_a_period_narrows_the_ranking(fleet: Store) -> None:
     assert recent_ranking(fleet, None, None, 20_000).runs == 80
     assert recent_ranking(fleet, None, None, 1).runs == 0
+
+
+@pytest.fixture
+def now(tmp_path: Path) -> Iterator[Store]:
+    """Four nodes of the last three hours: one is silent for two, one was away for an hour, one loses rows."""
+    from_ns = time.time_ns() // (60 * SECOND_NS) * 60 * SECOND_NS - 180 * 60 * SECOND_NS
+    with Store.open(tmp_path / "now") as store:
+        swept(store, "quiet", [*range(60)], from_ns=from_ns)
+        swept(store, "away", [*range(60), *range(120, 181)], from_ns=from_ns)
+        swept(store, "loses", [*range(181)], from_ns=from_ns, dropped_rows_total=[3 + n // 60 for n in range(181)])
+        swept(store, "whole", [*range(181)], from_ns=from_ns)
+        with store.catalog.write() as session:
+            session.runs.merge(Run("r", "gpt", "lab", RunState.COMPLETED, 1, started_ns=from_ns + HOUR_NS))
+            session.runs.merge_rank(Rank("r", 0, "whole", 1, from_ns, clock_offset_ns=-4_000_000))
+        yield store
+
+
+def test_nodes_that_stopped_sending_lead_the_data_page(now: Store) -> None:
+    shown = data.view(client(now), PageQuery())
+    assert shown.sentence == "1 of 4 nodes sent nothing in the last hour: quiet."
+    nodes = {row.health.node: row for row in shown.rows}
+    assert next(iter(nodes)) == "quiet"
+    assert {name: row.is_silent for name, row in nodes.items()} == {
+        "quiet": True,
+        "away": False,
+        "loses": False,
+        "whole": False,
+    }
+    shares = {name: row.health.share for name, row in nodes.items()}
+    assert shares == pytest.approx({"quiet": 60 / 181, "away": 121 / 181, "loses": 1, "whole": 1})
+    assert (nodes["loses"].health.lost, nodes["whole"].health.clock_offset_ns) == (3, 4_000_000)
+    [chart] = shown.charts
+    assert chart.title == "quiet was sampled in 33 % of the time"
+    assert "systemctl status crosswind-agent" in page(now, "/data")
+
+
+def test_the_data_page_of_an_old_store_says_when_the_last_sample_came(fleet: Store) -> None:
+    shown = data.view(client(fleet), PageQuery())
+    assert shown.sentence == (
+        "Nothing came in the last hour from 2 nodes; the last sample is of 2026-01-04 07:59:00 UTC."
+    )
+    assert [row.health.node for row in shown.rows] == ["n3", "n4"]
+    assert data.view(client(fleet), PageQuery({"period": "1d"})).sentence == "No node sent samples in the last day."
+
+
+def test_a_store_without_samples_says_how_to_take_them(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        assert "<code>crosswind agent</code>" in page(store, "/data")

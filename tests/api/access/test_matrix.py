@@ -69,6 +69,8 @@ GET /interference
 GET /interference.json
 GET /checks
 GET /checks.json
+GET /data
+GET /data.json
 GET /studies
 GET /studies.json
 GET /models
