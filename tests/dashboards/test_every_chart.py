@@ -19,6 +19,7 @@ from crosswind.dashboards.figures.dose import DoseLine, dose_plot
 from crosswind.dashboards.figures.effects import Effect, effects_plot
 from crosswind.dashboards.figures.fleet import fleet_plot
 from crosswind.dashboards.figures.levels import levels_plot
+from crosswind.dashboards.figures.nodes.frontier import frontier
 from crosswind.dashboards.figures.nodes.sampled import Sampled
 from crosswind.dashboards.figures.nodes.timeline import Bar, Timeline
 from crosswind.dashboards.figures.parameters import ContourPlot, Measured, ParallelPlot, SlicePlot, importance_plot
@@ -38,6 +39,7 @@ from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import Basis as Says
 from crosswind.models.reports.data_health import NodeHealth
+from crosswind.models.reports.energy import RunEnergy, configurations
 from crosswind.models.stragglers.history import History, Level, RunTime
 
 HOSTILE = "<img src=x onerror=alert(1)>&</script>%{x}"
@@ -103,7 +105,13 @@ def of_fleets() -> dict[str, Chart | None]:
 def of_nodes() -> dict[str, Chart | None]:
     bars = [Bar(lane, HOSTILE, HOSTILE, n, n + 9) for n in range(600) for lane in ("runs", "jobs", "gaps")]
     nodes = (NodeHealth(HOSTILE, 10**12, 0.5, (0.5,) * 48, None, None, None),) * 60
-    return {"timeline": Timeline(tuple(bars), 0, 10**12), "sampled": Sampled(nodes, STEPS, 0, 10**12)}
+    facts = (HOSTILE, HOSTILE, HOSTILE, {HOSTILE: HOSTILE}, 2)
+    runs = [RunEnergy(*facts, 1.0 + n, 1e6 / (1 + n), None) for n in range(STEPS)]
+    return {
+        "timeline": Timeline(tuple(bars), 0, 10**12),
+        "sampled": Sampled(nodes, STEPS, 0, 10**12),
+        "frontier": frontier(HOSTILE, "measured", runs, configurations(runs)),
+    }
 
 
 def of_parameters() -> dict[str, Chart | None]:
@@ -122,7 +130,7 @@ NAMES = (
     *("waterfall", "steps", "ranks", "phases", "runs", "cohort", "ecdf", "causes", "coverage", "leaderboard"),
     *("effects", "dose", "fleet", "levels", "checks", "trials", "weights"),
     *("importance", "slices", "parallel", "contour"),
-    *("timeline", "sampled"),
+    *("timeline", "sampled", "frontier"),
 )
 
 

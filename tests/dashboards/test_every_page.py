@@ -28,6 +28,7 @@ PAGES = {
     "stragglers": ["/stragglers", "/stragglers?kind=node&node=a", "/stragglers?workload=none"],
     "checks": ["/checks", "/checks?system=none"],
     "data": ["/data", "/data?period=1d"],
+    "energy": ["/energy", "/energy?workload=none", "/energy?period=365d"],
     "studies": ["/studies"],
     "models": ["/models"],
     "sql": [
@@ -221,7 +222,7 @@ def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> N
         for address in (
             "/runs",
             "/runs/r4",
-            *("/variability", "/stragglers", "/regressions", "/counters", "/interference"),
+            *("/variability", "/stragglers", "/regressions", "/counters", "/interference", "/energy"),
             f"/stragglers?node={HOSTILE}",
             f"/checks?system={HOSTILE}",
             f"/runs?workload={HOSTILE}",

@@ -10,13 +10,15 @@ from tests.dashboards.test_pages_of_many_runs import client, page
 from tests.models.preflight.stored_checks import store_checks
 from tests.models.stragglers.made_up_fleet import BEGIN_NS, HOUR_NS, SECOND_NS, drawn_nodes, store_fleet
 
-from crosswind.dashboards.pages.fleet import data, stragglers
+from crosswind.dashboards.pages.fleet import data, energy, stragglers
 from crosswind.dashboards.pages.page import PageQuery
 from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.facts import NONE_GIVEN, Facts
 from crosswind.data.schema.metric import with_node_keys
 from crosswind.data.schema.run import Rank, Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.ingest.agent.self_metrics import AGENT
+from crosswind.ingest.collectors.nvml import GPU
 from crosswind.models.stragglers.fleet import recent_ranking
 
 TOPOLOGY = "SwitchName=leaf0 Nodes=n[0-5]\nSwitchName=leaf1 Nodes=n[6-11]\nSwitchName=top Switches=leaf[0-1]\n"
@@ -137,3 +139,65 @@ def test_the_data_page_of_an_old_store_says_when_the_last_sample_came(fleet: Sto
 def test_a_store_without_samples_says_how_to_take_them(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         assert "<code>crosswind agent</code>" in page(store, "/data")
+
+
+@pytest.fixture
+def metered(tmp_path: Path) -> Iterator[Store]:
+    """Runs of three batches whose records state joules, one that a data sheet alone tells of, and GPUs of one run."""
+    with Store.open(tmp_path / "metered") as store:
+        with store.catalog.write() as session:
+            for number, (batch, took, joules) in enumerate([(8, 10, 900), (16, 20, 500), (32, 30, 700), (8, 12, 1100)]):
+                session.runs.merge(_ended(f"r{number}", "gpt", took, {"batch": batch}, {"energy_joules": str(joules)}))
+            session.runs.merge(_ended("guess", "bert", 10, {}, {}, Facts(accelerator="H100", accelerators_per_node=1)))
+            session.runs.merge(_ended("dark", "bert", 10, {}, {}))
+        times = [BEGIN_NS + second * SECOND_NS for second in range(10)]
+        columns = {"ts_ns": times, "node": ["n0"] * 10, "device": ["GPU-1"] * 10, "boot_id": ["b"] * 10}
+        used = {"utilization_ratio": [0] * 4 + [90] * 6, "name": [None] * 10}
+        store.lake.append("gpu", to_table(with_node_keys(GPU), {**columns, **used}))
+        yield store
+
+
+def _ended(
+    run_id: str,
+    workload: str,
+    took: int,
+    configuration: dict[str, int | float | str | bool],
+    tags: dict[str, str],
+    facts: Facts = NONE_GIVEN,
+) -> Run:
+    ended = BEGIN_NS + took * SECOND_NS
+    named = (run_id, workload, "lab", RunState.COMPLETED, 1, configuration)
+    return Run(*named, nodes=("n0",), started_ns=BEGIN_NS, ended_ns=ended, tags=tags, facts=facts)
+
+
+def test_measured_and_estimated_energy_are_kept_apart(metered: Store) -> None:
+    shown = energy.view(client(metered), PageQuery())
+    assert shown.sentence == "4 of 6 runs took 3.20 kJ by their meters."
+    by_name = {row.workload: row for row in shown.workloads}
+    assert (by_name["gpt"].measured_joules, by_name["gpt"].estimated_runs) == (3200, 0)
+    bert = by_name["bert"]
+    assert (bert.measured_runs, bert.estimated_runs, bert.unknown_runs) == (0, 1, 1)
+    assert bert.estimated_joules == pytest.approx(700 * 10)
+
+
+def test_the_front_holds_what_no_configuration_beats_in_time_and_energy(metered: Store) -> None:
+    shown = energy.view(client(metered), PageQuery({"workload": "gpt"}))
+    assert [(point.configuration["batch"], point.runs, point.joules) for point in shown.front] == [
+        (8, 2, 1000),
+        (16, 1, 500),
+    ]
+    assert shown.charts[0].title == "gpt can use 50 % less energy for 82 % more time"
+    html = page(metered, "/energy?workload=gpt")
+    assert "as their records state it" in html
+    assert "batch=32" not in html[html.index('id="front"') : html.index('id="energy"')]
+
+
+def test_gpus_that_a_run_held_idle_are_listed(metered: Store) -> None:
+    shown = {row.run_id: row for row in energy.view(client(metered), PageQuery()).idle}
+    assert (shown["r0"].gpus, shown["r0"].idle_ratio, shown["r0"].idle_gpu_seconds) == (1, 0.4, 4.0)
+
+
+def test_runs_without_any_meter_say_which_would_do(fleet: Store) -> None:
+    html = page(fleet, "/energy")
+    assert "No meter covered any of 80 runs." in html
+    assert "<code>crosswind doctor</code>" in html

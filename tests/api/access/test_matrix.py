@@ -71,6 +71,8 @@ GET /checks
 GET /checks.json
 GET /data
 GET /data.json
+GET /energy
+GET /energy.json
 GET /studies
 GET /studies.json
 GET /models
