@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from crosswind.dashboards.pages import sql
 from crosswind.dashboards.pages.causes import counters, interference, regressions, variability
-from crosswind.dashboards.pages.fleet import checks, data, energy, stragglers
+from crosswind.dashboards.pages.fleet import checks, data, energy, links, stragglers
 from crosswind.dashboards.pages.page import Page
 from crosswind.dashboards.pages.runs import run, runs
 from crosswind.dashboards.pages.tuning import models, studies
@@ -12,7 +12,7 @@ from crosswind.dashboards.pages.tuning import models, studies
 LISTED: tuple[Page, ...] = (
     *(runs.PAGE, run.PAGE),
     *(variability.PAGE, counters.PAGE, interference.PAGE, regressions.PAGE),
-    *(stragglers.PAGE, checks.PAGE, data.PAGE, energy.PAGE),
+    *(stragglers.PAGE, checks.PAGE, links.PAGE, energy.PAGE, data.PAGE),
     *(studies.PAGE, models.PAGE),
     sql.PAGE,
 )

@@ -20,6 +20,7 @@ from crosswind.dashboards.figures.effects import Effect, effects_plot
 from crosswind.dashboards.figures.fleet import fleet_plot
 from crosswind.dashboards.figures.levels import levels_plot
 from crosswind.dashboards.figures.nodes.frontier import frontier
+from crosswind.dashboards.figures.nodes.losses import Losses
 from crosswind.dashboards.figures.nodes.sampled import Sampled
 from crosswind.dashboards.figures.nodes.timeline import Bar, Timeline
 from crosswind.dashboards.figures.parameters import ContourPlot, Measured, ParallelPlot, SlicePlot, importance_plot
@@ -40,6 +41,7 @@ from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import Basis as Says
 from crosswind.models.reports.data_health import NodeHealth
 from crosswind.models.reports.energy import RunEnergy, configurations
+from crosswind.models.reports.links import LinkEvents
 from crosswind.models.stragglers.history import History, Level, RunTime
 
 HOSTILE = "<img src=x onerror=alert(1)>&</script>%{x}"
@@ -110,6 +112,7 @@ def of_nodes() -> dict[str, Chart | None]:
     return {
         "timeline": Timeline(tuple(bars), 0, 10**12),
         "sampled": Sampled(nodes, STEPS, 0, 10**12),
+        "losses": Losses((LinkEvents("drops", HOSTILE, HOSTILE, 9.0, 0.1, True, 0.01, True),) * 1000, STEPS),
         "frontier": frontier(HOSTILE, "measured", runs, configurations(runs)),
     }
 
@@ -130,7 +133,7 @@ NAMES = (
     *("waterfall", "steps", "ranks", "phases", "runs", "cohort", "ecdf", "causes", "coverage", "leaderboard"),
     *("effects", "dose", "fleet", "levels", "checks", "trials", "weights"),
     *("importance", "slices", "parallel", "contour"),
-    *("timeline", "sampled", "frontier"),
+    *("timeline", "sampled", "losses", "frontier"),
 )
 
 

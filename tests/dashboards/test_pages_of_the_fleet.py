@@ -10,14 +10,16 @@ from tests.dashboards.test_pages_of_many_runs import client, page
 from tests.models.preflight.stored_checks import store_checks
 from tests.models.stragglers.made_up_fleet import BEGIN_NS, HOUR_NS, SECOND_NS, drawn_nodes, store_fleet
 
-from crosswind.dashboards.pages.fleet import data, energy, stragglers
+from crosswind.dashboards.pages.fleet import data, energy, links, stragglers
 from crosswind.dashboards.pages.page import PageQuery
 from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.access import RowRule
 from crosswind.data.schema.facts import NONE_GIVEN, Facts
 from crosswind.data.schema.metric import with_node_keys
 from crosswind.data.schema.run import Rank, Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.ingest.agent.self_metrics import AGENT
+from crosswind.ingest.collectors.network import NETWORK
 from crosswind.ingest.collectors.nvml import GPU
 from crosswind.models.stragglers.fleet import recent_ranking
 
@@ -201,3 +203,50 @@ def test_runs_without_any_meter_say_which_would_do(fleet: Store) -> None:
     html = page(fleet, "/energy")
     assert "No meter covered any of 80 runs." in html
     assert "<code>crosswind doctor</code>" in html
+
+
+@pytest.fixture
+def networked(tmp_path: Path) -> Iterator[Store]:
+    """Five nodes for an hour: each drops 1 in 10 000 packets, n2 1 in 100, and the link of n4 is at a tenth."""
+    with Store.open(tmp_path / "links") as store:
+        for number in range(5):
+            count, node = 61, f"n{number}"
+            drops = 100 if number == 2 else 1
+            columns = {
+                "ts_ns": [BEGIN_NS + minute * 60 * SECOND_NS for minute in range(count)] * 2,
+                "node": [node] * 2 * count,
+                "device": ["eth0"] * count + ["lo"] * count,
+                "boot_id": ["b"] * 2 * count,
+                "receive_packets_total": [5000 * minute for minute in range(count)] * 2,
+                "transmit_packets_total": [5000 * minute for minute in range(count)] * 2,
+                "receive_drops_total": [drops * minute for minute in range(count)] * 2,
+                "transmit_drops_total": [0] * 2 * count,
+                "carrier_changes_total": [7] * 2 * count,
+                "speed_bytes_per_second": [10 if number == 4 else 100] * 2 * count,
+            }
+            store.lake.append(f"network-{node}", to_table(with_node_keys(NETWORK), columns))
+        yield store
+
+
+def test_the_link_that_drops_more_than_its_peers_leads(networked: Store) -> None:
+    shown = links.view(client(networked), PageQuery())
+    assert shown.sentence == "n2 eth0 has 1 % drops, where its peers have 0.01 %."
+    assert (shown.worse, shown.listed, shown.nodes) == (1, 5, 5)
+    first, second = shown.rows[:2]
+    assert (first.node, first.events, first.is_worse) == ("n2", 6000, True)
+    assert (second.events, second.is_worse) == (60, False)
+    assert {row.device for row in shown.rows} == {"eth0"}
+    [slow] = shown.slow
+    assert (slow.node, slow.rate / slow.median) == ("n4", pytest.approx(0.1))
+    [chart] = shown.charts
+    assert chart.title == "1 link loses over five times as much as the peers"
+    assert page(networked, "/links").count("<tr>") == 1 + 5 + 1 + 1 + 1 + 5
+
+
+def test_links_are_shown_to_those_alone_who_may_see_all_rows(networked: Store) -> None:
+    mine = client(networked).seen_by(RowRule(users=frozenset({"ann"})))
+    assert links.view(mine, PageQuery()).sentence.startswith("Links carry everybody's traffic")
+
+
+def test_a_store_without_links_says_how_to_sample_them(fleet: Store) -> None:
+    assert "No link was sampled" in page(fleet, "/links")
