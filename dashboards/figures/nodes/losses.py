@@ -1,5 +1,6 @@
 """Losses of links: their share by measure, and the links that lose far more than their peers."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -73,7 +74,9 @@ class Losses:
                     hovertemplate="%{customdata[1]}<extra></extra>",
                 )
         figure.update_yaxes(type="category", categoryarray=measures[::-1])
-        return figure.update_xaxes(type="log", exponentformat="power")
+        decades = [math.log10(100 * link.share) for link in self.links]
+        whole = [math.floor(min(decades)) - 0.1, math.ceil(max(decades)) + 0.1]
+        return figure.update_xaxes(type="log", range=whole, dtick=1, exponentformat="none")
 
 
 def _words(link: LinkEvents) -> str:

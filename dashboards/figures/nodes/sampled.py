@@ -6,10 +6,18 @@ from typing import ClassVar
 import plotly.graph_objects as go
 
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
-from crosswind.dashboards.palette import BLUE, LOW, VERMILION
+from crosswind.dashboards.palette import BLUE, INK, LOW, MUTED, VERMILION
 from crosswind.dashboards.wording import count, moment, percent, seconds, utc
 from crosswind.models.reports.data_health import DataHealth, NodeHealth
 
+MUTED_TEXT = {"size": 13, "color": MUTED}
+BAR = {  # of colours
+    "title": {"text": "sampled, %", "side": "right", "font": MUTED_TEXT},
+    "tickfont": MUTED_TEXT,
+    "thickness": 10,
+    "outlinewidth": 0,
+    "nticks": 3,
+}
 DRAWN = 60  # nodes, the worst
 
 
@@ -36,7 +44,8 @@ class Sampled:
         """The figure in words, for those who do not see it."""
         part = f"the {len(self.nodes)} worst of " if len(self.nodes) < self.node_count else ""
         width = seconds(self.width_ns / 1e9)
-        return f"Share of minutes with a sample, of {part}{count(self.node_count, 'node')}, in steps of {width}."
+        nodes = f"{part}{count(self.node_count, 'node')}"
+        return f"Share of minutes with a sample, of {nodes}, in steps of {width}; a cross is none."
 
     @property
     def table(self) -> Table:
@@ -60,7 +69,10 @@ class Sampled:
             xgap=1,
             ygap=1,
             colorscale=[[0, VERMILION], [0.01, VERMILION], [0.01, LOW], [1, BLUE]],
-            colorbar={"title": {"text": "sampled, %", "side": "right"}, "thickness": 10, "outlinewidth": 0},
+            text=[["" if share else "x" for share in node.shares] for node in self.nodes],
+            texttemplate="%{text}",
+            textfont={"size": 10, "color": INK},
+            colorbar=BAR,
             hovertemplate="%{y}, %{x}: sampled in %{z:.0f} % of the time<extra></extra>",
         )
         return figure.update_yaxes(type="category", autorange="reversed", showgrid=False).update_xaxes(showgrid=False)

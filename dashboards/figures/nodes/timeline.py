@@ -14,6 +14,7 @@ from crosswind.data.schema.answers.explanations import Verdict
 from crosswind.data.schema.answers.nodes import NodeHistory
 
 GAPS, RUNS, JOBS = "gaps", "runs", "jobs"  # lanes, the lowest first
+JUDGED = frozenset(look.word for look in LOOKS.values())
 SHORTEST = 1 / 400  # of the time drawn: a shorter bar would not be seen
 
 
@@ -48,6 +49,8 @@ class Timeline:
         runs, slow = self._of(RUNS), [bar for bar in self._of(RUNS) if bar.word == LOOKS[Verdict.SLOW].word]
         if not runs:
             return f"No run had the node, {count(len(self._of(JOBS)), 'job')} did"
+        if not any(bar.word in JUDGED for bar in runs):
+            return f"None of its newest {count(len(runs), 'run')} has a verdict yet"
         return f"{len(slow)} of its newest {count(len(runs), 'run')} {'was' if len(slow) == 1 else 'were'} slow"
 
     @property

@@ -83,7 +83,7 @@ def _effect(node: str, peer: RankedPeer | None) -> str:
         return f"Node {node} takes {took} the time of its peers"
     if peer.chance_slower >= 0.5:
         return f"Node {node} may be slower than its peers: {took} their time, {percent(peer.chance_slower)} sure"
-    return f"Node {node} is as fast as its peers: {took} their time"
+    return f"Node {node} is not shown to be slower than its peers: {took} their time"
 
 
 def _agent(history: NodeHistory) -> str:
