@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from crosswind.dashboards.pages import sql
 from crosswind.dashboards.pages.causes import counters, interference, regressions, variability
-from crosswind.dashboards.pages.fleet import checks, stragglers
+from crosswind.dashboards.pages.fleet import checks, data, energy, links, stragglers
 from crosswind.dashboards.pages.overview import overview
 from crosswind.dashboards.pages.page import Page
 from crosswind.dashboards.pages.runs import compare, run, runs
@@ -14,7 +14,7 @@ LISTED: tuple[Page, ...] = (
     overview.PAGE,
     *(runs.PAGE, run.PAGE, compare.PAGE),
     *(variability.PAGE, counters.PAGE, interference.PAGE, regressions.PAGE),
-    *(stragglers.PAGE, checks.PAGE),
+    *(stragglers.PAGE, checks.PAGE, links.PAGE, energy.PAGE, data.PAGE),
     *(studies.PAGE, models.PAGE),
     sql.PAGE,
 )

@@ -40,10 +40,15 @@ class PageQuery:
         return tuple(dict.fromkeys(value for value in self.parameters.get(name, "").split(",") if value.strip()))
 
     @property
+    def days(self) -> int | None:
+        """Return the length of the period, which ends now; None without one. Raises: InvalidInputError."""
+        period = self.choice("period", tuple(PERIODS))
+        return None if period is None else PERIODS[period]
+
+    @property
     def since_ns(self) -> int | None:
         """Return the beginning of the period; None without one. Raises: InvalidInputError."""
-        period = self.choice("period", tuple(PERIODS))
-        return None if period is None else time.time_ns() - PERIODS[period] * DAY_NS
+        return None if self.days is None else time.time_ns() - self.days * DAY_NS
 
     def amount(self, name: str, default: int, *, most: int) -> int:
         """Return a whole number from 1 to `most`. Raises: InvalidInputError."""

@@ -252,6 +252,17 @@ class Runs:
             columns[2].extend(decode(on_nodes, type=list[str]))
         return columns
 
+    def clock_offsets(self, run_ids: Collection[str]) -> dict[str, int]:
+        """Return by node by how many ns at most the clock of a rank of these runs was off, as far as any are known."""
+        table = tables.ranks
+        is_wanted = and_(
+            rows.among(self._connection, table.c.run_id, run_ids),
+            table.c.clock_offset_ns.is_not(None),
+            self._is_of_seen(table),
+        )
+        query = select(table.c.node, func.max(func.abs(table.c.clock_offset_ns))).where(is_wanted)
+        return {str(node): int(ns) for node, ns in self._connection.execute(query.group_by(table.c.node))}
+
     def outlines(self, wanted: RunFilter, *, limit: int) -> list[Run]:
         """The newest runs, oldest first, without what takes time to decode: no configuration, nodes or other facts."""
         table = tables.runs

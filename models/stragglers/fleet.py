@@ -1,5 +1,6 @@
 """Ranks' places, devices, nodes and switches that are slower than their peers, over the runs of a store."""
 
+import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ from crosswind.models.stragglers.observed import boots_at, local_times
 from crosswind.models.stragglers.ranking import FEWEST_RUNS
 
 RUNS = 20_000  # the newest, unless more are asked for
+DAY_NS = 86_400_000_000_000
 
 
 def fleet_ranking(
@@ -33,7 +35,16 @@ def fleet_ranking(
     """
     if not 1 <= runs <= EVERY_RUN:
         raise InvalidInputError(f"runs {runs}: expected 1 to {EVERY_RUN}")
-    wanted = RunFilter(system=system, workload=workload)
+    return _ranking(store, RunFilter(system=system, workload=workload), runs, switches)
+
+
+def recent_ranking(store: Store, system: str | None, workload: str | None, days: int) -> PeerRanking:
+    """Rank the same of so many days up to now. Raises: MalformedError."""
+    since_ns = time.time_ns() - days * DAY_NS
+    return _ranking(store, RunFilter(system=system, workload=workload, since_ns=since_ns), RUNS, None)
+
+
+def _ranking(store: Store, wanted: RunFilter, runs: int, switches: Mapping[str, str] | None) -> PeerRanking:
     with store.catalog.read() as session:
         outlines = session.runs.outlines(wanted, limit=runs)
     table = local_times(store, outlines)

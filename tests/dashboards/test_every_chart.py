@@ -20,6 +20,10 @@ from crosswind.dashboards.figures.dose import DoseLine, dose_plot
 from crosswind.dashboards.figures.effects import Effect, effects_plot
 from crosswind.dashboards.figures.fleet import fleet_plot
 from crosswind.dashboards.figures.levels import levels_plot
+from crosswind.dashboards.figures.nodes.frontier import frontier
+from crosswind.dashboards.figures.nodes.losses import Losses
+from crosswind.dashboards.figures.nodes.sampled import Sampled
+from crosswind.dashboards.figures.nodes.timeline import Bar, Timeline
 from crosswind.dashboards.figures.parameters import ContourPlot, Measured, ParallelPlot, SlicePlot, importance_plot
 from crosswind.dashboards.figures.phases import phase_stack
 from crosswind.dashboards.figures.ranks import rank_heat_map
@@ -36,6 +40,9 @@ from crosswind.data.schema.steps import PHASES
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import Basis as Says
+from crosswind.models.reports.data_health import NodeHealth
+from crosswind.models.reports.energy import RunEnergy, configurations
+from crosswind.models.reports.links import LinkEvents
 from crosswind.models.stragglers.history import History, Level, RunTime
 
 HOSTILE = "<img src=x onerror=alert(1)>&</script>%{x}"
@@ -66,6 +73,7 @@ def charts() -> Mapping[str, Chart | None]:
         "coverage": coverage_plot(pd.DataFrame({"level": [0.1, 0.9], "share": [0.3, 0.9]}), runs=100),
         "leaderboard": leaderboard(pd.DataFrame({"method": [HOSTILE, "m"], "loss": 0.1, "is_model": [False, True]})),
         **of_fleets(),
+        **of_nodes(),
     }
 
 
@@ -105,6 +113,19 @@ def of_fleets() -> dict[str, Chart | None]:
     }
 
 
+def of_nodes() -> dict[str, Chart | None]:
+    bars = [Bar(lane, HOSTILE, HOSTILE, n, n + 9) for n in range(600) for lane in ("runs", "jobs", "gaps")]
+    nodes = (NodeHealth(HOSTILE, 10**12, 0.5, (0.5,) * 48, None, None, None),) * 60
+    facts = (HOSTILE, HOSTILE, HOSTILE, {HOSTILE: HOSTILE}, 2)
+    runs = [RunEnergy(*facts, 1.0 + n, 1e6 / (1 + n), None) for n in range(STEPS)]
+    return {
+        "timeline": Timeline(tuple(bars), 0, 10**12),
+        "sampled": Sampled(nodes, STEPS, 0, 10**12),
+        "losses": Losses((LinkEvents("drops", HOSTILE, HOSTILE, 9.0, 0.1, True, 0.01, True),) * 1000, STEPS),
+        "frontier": frontier(HOSTILE, "measured", runs, configurations(runs)),
+    }
+
+
 def of_parameters() -> dict[str, Chart | None]:
     trials = tuple(TrialValue(n, {HOSTILE: HOSTILE, f"{HOSTILE}2": n % 50 / 7}, float(n)) for n in range(STEPS))
     measured = Measured(HOSTILE, HOSTILE, False, trials)
@@ -133,6 +154,7 @@ NAMES = (
     ),
     *("effects", "dose", "fleet", "levels", "checks", "trials", "weights"),
     *("importance", "slices", "parallel", "contour"),
+    *("timeline", "sampled", "losses", "frontier"),
 )
 
 

@@ -31,6 +31,9 @@ PAGES = {
     "regressions": ["/regressions", "/regressions?workload=none&system=lab"],
     "stragglers": ["/stragglers", "/stragglers?kind=node&node=a", "/stragglers?workload=none"],
     "checks": ["/checks", "/checks?system=none"],
+    "links": ["/links", "/links?period=30d"],
+    "energy": ["/energy", "/energy?workload=none", "/energy?period=365d"],
+    "data": ["/data", "/data?period=1d"],
     "studies": ["/studies"],
     "models": ["/models"],
     "sql": [
@@ -205,6 +208,8 @@ def test_a_run_that_cannot_be_judged_says_so_and_what_to_record(client: TestClie
         ("/counters?show=none", 422, "expected one of tested, all"),
         ("/counters?limit=0", 422, "expected a whole number from 1 to 500"),
         ("/interference?limit=401", 422, "expected a whole number from 1 to 400"),
+        ("/links?limit=0", 422, "expected a whole number from 1 to 500"),
+        ("/data?period=2d", 422, "expected one of 1d, 7d"),
         ("/checks?check=nope", 404, "Check &#39;nope&#39; is not among the newest 20"),
     ],
 )
@@ -231,7 +236,7 @@ def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> N
             *("/runs", f"/runs?cause={HOSTILE}"),
             "/runs/r4",
             *("/compare?a=r4", "/compare?a=r4&b=r3", f"/runs?user={HOSTILE}&columns=user,job"),
-            *("/variability", "/stragglers", "/regressions", "/counters", "/interference"),
+            *("/variability", "/stragglers", "/regressions", "/counters", "/interference", "/energy"),
             f"/stragglers?node={HOSTILE}",
             f"/checks?system={HOSTILE}",
             f"/runs?workload={HOSTILE}",

@@ -67,7 +67,7 @@ def test_the_straggler_leads_and_can_be_excluded(fleet: Store) -> None:
     assert shown.charts[0].title.startswith("n3 takes 1.1")
     html = page(fleet, "/stragglers")
     assert '<code id="copy-exclude">--exclude=n3</code> <button type="button" data-copy="copy-exclude" hidden>' in html
-    assert '<a class="row-link" href="./runs?q=n3"' in html
+    assert '<a class="row-link" href="./stragglers?node=n3"' in html
 
 
 def test_one_kind_and_one_node_can_be_asked_for(fleet: Store) -> None:

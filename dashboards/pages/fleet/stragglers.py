@@ -1,24 +1,36 @@
-"""The Stragglers page: nodes, devices and rank places that are slower than their peers."""
+"""The Nodes page: nodes, devices and rank places that are slower than their peers, by switch, and one of the nodes."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.fleet import fleet_plot
+from crosswind.dashboards.pages.fleet.node import NodeView, node_view
 from crosswind.dashboards.pages.page import FLEET, Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, times
-from crosswind.data.schema.answers.stragglers import PeerKind, RankedPeer
+from crosswind.data.schema.answers.stragglers import PeerKind, PeerRanking, RankedPeer
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.hostlist import compress
+from crosswind.models.stragglers.fleet import recent_ranking
 
 SHOWN, MOST_SHOWN = 25, 500
+TILES = 500  # nodes of the map, those of the switches with the slowest ones
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A leaf switch and its nodes that were compared, in the order of their names."""
+
+    name: str
+    nodes: tuple[RankedPeer, ...]
 
 
 @dataclass(frozen=True)
 class StragglersView:
-    """The page's contents; the rows have the first of the `listed` peers.
+    """The page's contents; the rows have the first of the `listed` peers, `of_node` the node of the query.
 
     `exclude` is Slurm's option that leaves the named nodes of one system out; empty when there are none.
     """
@@ -38,9 +50,11 @@ class StragglersView:
     exclude: str
     warnings: tuple[str, ...]
     charts: tuple[Chart, ...]
+    switches: tuple[Switch, ...] = ()
+    of_node: NodeView | None = None
     next_place: Place | None = None
 
-    title = "Stragglers"
+    title = "Nodes"
 
 
 def view(client: Local, query: PageQuery) -> StragglersView:
@@ -50,11 +64,12 @@ def view(client: Local, query: PageQuery) -> StragglersView:
     scope = scope_of(client, query)
     if not scope.runs:
         return StragglersView("", scope, 0, 0, 0, None, kind, tuple(PeerKind), node, 0, 0, (), "", (), ())
-    ranking = client.stragglers(scope.system, scope.workload)
+    ranking = _ranking(client, scope, query.days)
     listed = [entry for entry in ranking.ranked if kind in (None, entry.kind) and (node is None or _is_of(entry, node))]
+    of_node = node_view(client, node, ranking, query.days) if node else None
     chart = fleet_plot(PeerKind(kind) if kind else _kind_of_first(ranking.ranked), ranking.ranked)
     return StragglersView(
-        sentence=_sentence(ranking.named, len(ranking.ranked)),
+        sentence=of_node.sentence if of_node else _sentence(ranking.named, len(ranking.ranked)),
         scope=scope,
         compared_runs=ranking.compared_runs,
         timed_runs=ranking.timed_runs,
@@ -66,13 +81,35 @@ def view(client: Local, query: PageQuery) -> StragglersView:
         named=len(ranking.named),
         listed=len(listed),
         rows=tuple(listed[:limit]),
-        exclude=_exclude(ranking.named),
+        exclude=_exclude([entry for entry in ranking.named if node in (None, entry.name)]),
         warnings=ranking.warnings,
-        charts=() if chart is None else (chart,),
+        charts=of_node.charts if of_node else () if chart is None else (chart,),
+        switches=() if of_node else _switches(client.store.switches, ranking.ranked),
+        of_node=of_node,
     )
 
 
-PAGE = Page("stragglers", "/stragglers", "stragglers.html", view, FLEET, label="Stragglers")
+PAGE = Page("stragglers", "/stragglers", "stragglers.html", view, FLEET, label="Nodes")
+
+
+def _ranking(client: Local, scope: Scope, days: int | None) -> PeerRanking:
+    if days is None:
+        return client.stragglers(scope.system, scope.workload)
+    return client.compute(client.store, recent_ranking, scope.system, scope.workload, days)
+
+
+def _switches(switches: Mapping[str, str], ranked: Sequence[RankedPeer]) -> tuple[Switch, ...]:
+    """Return the switches whose nodes were compared, those with the slowest node first."""
+    by_switch: dict[str, list[RankedPeer]] = {}
+    for entry in sorted((one for one in ranked if one.kind is PeerKind.NODE), key=lambda one: -one.ratio)[:TILES]:
+        if entry.name in switches:
+            by_switch.setdefault(switches[entry.name], []).append(entry)
+    return tuple(Switch(name, tuple(sorted(nodes, key=_in_order))) for name, nodes in by_switch.items())
+
+
+def _in_order(entry: RankedPeer) -> tuple[tuple[int, str], ...]:
+    """Return the place of a name, with the numbers in it by their size."""
+    return tuple((int(part) if part.isdecimal() else -1, part) for part in re.split(r"([0-9]{1,18})", entry.name))
 
 
 def _is_of(entry: RankedPeer, node: str) -> bool:

@@ -72,6 +72,12 @@ GET /interference
 GET /interference.json
 GET /checks
 GET /checks.json
+GET /links
+GET /links.json
+GET /energy
+GET /energy.json
+GET /data
+GET /data.json
 GET /studies
 GET /studies.json
 GET /models

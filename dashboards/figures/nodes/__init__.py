@@ -1,0 +1,1 @@
+"""Figures of nodes, and of what was measured on them."""
