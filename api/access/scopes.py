@@ -42,6 +42,7 @@ NEEDS: Mapping[str, Need | None] = {
     **{f"GET /{page}": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
     **{f"GET /{page}.json": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
     **{f"GET /{page}": READ for page in ("counters", "interference", "checks", "studies", "models", "sql")},
+    **dict.fromkeys(("GET /predict", "GET /predict.json"), READ),
     **{f"GET /{page}.json": READ for page in ("counters", "interference", "checks", "studies", "models", "sql")},
     # Questions, which are sent by POST because they are long, and store nothing.
     **{f"POST /v1/{question}": READ for question in ("predictions", "predictions:batch")},

@@ -6,11 +6,13 @@ from crosswind.dashboards.pages import sql
 from crosswind.dashboards.pages.causes import counters, interference, regressions, variability
 from crosswind.dashboards.pages.fleet import checks, stragglers
 from crosswind.dashboards.pages.page import Page
+from crosswind.dashboards.pages.predict import predict
 from crosswind.dashboards.pages.runs import run, runs
 from crosswind.dashboards.pages.tuning import models, studies
 
 LISTED: tuple[Page, ...] = (
     *(runs.PAGE, run.PAGE),
+    predict.PAGE,
     *(variability.PAGE, counters.PAGE, interference.PAGE, regressions.PAGE),
     *(stragglers.PAGE, checks.PAGE),
     *(studies.PAGE, models.PAGE),

@@ -69,7 +69,8 @@ class View(Protocol):
         ...
 
 
-RUNS, CAUSES, FLEET, TUNING, SQL = "Runs", "Causes", "Fleet", "Tuning", "SQL"  # groups, the entries of the rail
+RUNS, PREDICT, CAUSES, FLEET = "Runs", "Predict", "Causes", "Fleet"  # groups, the entries of the rail
+TUNING, SQL = "Tuning", "SQL"
 
 
 @dataclass(frozen=True)

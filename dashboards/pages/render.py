@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from crosswind.dashboards import wording
+from crosswind.dashboards import energy_wording, prediction_wording, wording
 from crosswind.dashboards.assets import asset
 from crosswind.dashboards.figures.chart import TITLE_PIXELS, Chart
 from crosswind.dashboards.figures.verdicts import LOOKS
@@ -171,6 +171,11 @@ def _environment() -> Environment:
         utc=wording.utc,
         iso=wording.iso,
         scalar=wording.scalar,
+        energy=energy_wording.forecast_words,
+        basis=prediction_wording.basis_words,
+        accuracy=prediction_wording.accuracy_words,
+        outside=prediction_wording.outside_words,
+        chance=prediction_wording.chance,
         interval=interval,
         in_path=in_path,
         cell=cell,

@@ -27,6 +27,7 @@ NAMELESS: Mapping[str, Any] = {**QUESTION, "workload": "qqq"}
 LIKE: Mapping[str, Any] = {"like": RUN}
 PAGES = (
     "runs",
+    "predict",
     "variability",
     "stragglers",
     "regressions",
@@ -51,6 +52,7 @@ SQL_QUERIES = (
 QUERIES = {
     "/sql": [f"query={quote(SQL_QUERIES[1])}"],
     "/runs": ["q=WHO", "workload=WHO-work", "q=WHO-note"],
+    "/predict": ["like=WHO-run23", "workload=WHO-work&ranks=2", "like=WHO-run23&steps=9", "script=srun+WHO-work"],
     "/variability": ["workload=gpt"],
     "/checks": ["system=lab", "check=WHO-check0"],
     "/studies": ["study=WHO-search"],

@@ -18,6 +18,8 @@ from crosswind.dashboards.figures.coverage import coverage_plot, leaderboard
 from crosswind.dashboards.figures.dose import DoseLine, dose_plot
 from crosswind.dashboards.figures.effects import Effect, effects_plot
 from crosswind.dashboards.figures.fleet import fleet_plot
+from crosswind.dashboards.figures.forecasts.distribution import time_distribution
+from crosswind.dashboards.figures.forecasts.scaling import scaling_plot
 from crosswind.dashboards.figures.levels import levels_plot
 from crosswind.dashboards.figures.parameters import ContourPlot, Measured, ParallelPlot, SlicePlot, importance_plot
 from crosswind.dashboards.figures.phases import phase_stack
@@ -30,13 +32,18 @@ from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.figures.weights import source_weights
 from crosswind.dashboards.pages.render import drawn
 from crosswind.data.schema.answers.explanations import Verdict
+from crosswind.data.schema.answers.predictions import Quantile
 from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, RankedPeer
+from crosswind.data.schema.prediction import Prediction
+from crosswind.data.schema.question import Price
 from crosswind.data.schema.steps import PHASES
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.models.advice.scaling import scaling_curve
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import Basis as Says
 from crosswind.models.stragglers.history import History, Level, RunTime
 
+CURVE = scaling_curve([1, 2, 4], Prediction((0.05, 0.5, 0.95), np.array([[8, 9, 10], [4, 5, 6], [3, 4, 5]])), Price())
 HOSTILE = "<img src=x onerror=alert(1)>&</script>%{x}"
 STEPS = 3000
 
@@ -104,6 +111,8 @@ def of_parameters() -> dict[str, Chart | None]:
         "importance": importance_plot(HOSTILE, {f"{HOSTILE}{n}": 0.001 for n in range(200)}, 9),
         "slices": SlicePlot(measured, names),
         "parallel": ParallelPlot(measured, names),
+        "distribution": time_distribution([Quantile(level, 9.0 + level) for level in (0.05, 0.5, 0.9, 0.95)], 12.0),
+        "scaling": scaling_plot(CURVE, nodes=2, outside=(4,)),
         "contour": ContourPlot(measured, names, (HOSTILE, "b"), (0.5, 1.5), ((1.0, 2.0), (3.0, 4.0))),
     }
 
@@ -112,6 +121,7 @@ NAMES = (
     *("waterfall", "steps", "ranks", "phases", "runs", "cohort", "ecdf", "causes", "coverage", "leaderboard"),
     *("effects", "dose", "fleet", "levels", "checks", "trials", "weights"),
     *("importance", "slices", "parallel", "contour"),
+    *("distribution", "scaling"),
 )
 
 

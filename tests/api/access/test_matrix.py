@@ -57,6 +57,8 @@ GET /runs
 GET /runs.json
 GET /runs/{run_id}
 GET /runs/{run_id}.json
+GET /predict
+GET /predict.json
 GET /variability
 GET /variability.json
 GET /stragglers
