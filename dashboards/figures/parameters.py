@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import plotly.graph_objects as go
 
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
-from crosswind.dashboards.figures.trials import TrialValue
+from crosswind.dashboards.figures.trials import TrialValue, run_links
 from crosswind.dashboards.palette import BLUE, INK, LOW, PEER
 from crosswind.dashboards.wording import count, number, quantity
 from crosswind.data.schema.trial import Parameter
@@ -142,6 +142,7 @@ class SlicePlot:
                 marker={"color": BLUE, "size": 7},
                 xaxis=f"x{axis}",
                 showlegend=False,
+                customdata=run_links(having),
                 hovertext=[_described(trial) for trial in having],
                 hovertemplate="%{hovertext}<br>%{y:.4~g}<extra></extra>",
             )
@@ -185,22 +186,29 @@ class ParallelPlot:
         ranked = self.measured.ranked[: POINTS // (len(axes) + 1)]
         n_best = max(len(ranked) // 10, 1)
         for name, trials, colour in (("others", ranked[n_best:], PEER), ("best tenth", ranked[:n_best], BLUE)):
-            lines = [self._line(trial) for trial in trials]
+            lines = self._lines(trials)
             figure.add_scatter(
                 x=[axis for _ in lines for axis in (*map(label, axes), None)],
                 y=[place for line in lines for place in (*line, None)],
                 mode="lines+markers",
                 name=name,
                 line={"color": colour, "width": 1.5},
+                customdata=[link for trial in run_links(trials) for link in (*[trial] * len(axes), None)],
                 hovertext=[text for trial in trials for text in (*[_described(trial)] * len(axes), "")],
                 hovertemplate="%{hovertext}<extra></extra>",
             )
         return figure.update_xaxes(type="category").update_yaxes(showticklabels=False)
 
-    def _line(self, trial: TrialValue) -> list[float | None]:
-        values = [(*(t.configuration.get(name) for name in self.parameters), t.value) for t in self.measured.trials]
-        own = (*(trial.configuration.get(name) for name in self.parameters), trial.value)
-        return [_place(value, [row[at] for row in values]) for at, value in enumerate(own)]
+    def _lines(self, trials: Sequence[TrialValue]) -> list[tuple[float | None, ...]]:
+        """Return of each trial its places on the axes."""
+        places = {
+            name: _places([trial.configuration.get(name) for trial in self.measured.trials]) for name in self.parameters
+        }
+        values = _places([trial.value for trial in self.measured.trials])
+        return [
+            (*(places[name].get(trial.configuration.get(name)) for name in self.parameters), values[trial.value])
+            for trial in trials
+        ]
 
 
 @dataclass(frozen=True)
@@ -294,9 +302,7 @@ def _kind(values: Sequence[Parameter]) -> str:
     return "category" if any(isinstance(value, str | bool) for value in values) else "linear"
 
 
-def _place(value: Any, values: Sequence[Any]) -> float | None:
-    """The rank of a value among the different ones, from 0 to 1; None for a parameter that does not apply."""
-    if value is None:
-        return None
-    different = sorted({other for other in values if other is not None}, key=lambda one: (str(type(one)), one))
-    return different.index(value) / max(len(different) - 1, 1)
+def _places(values: Sequence[Any]) -> dict[Any, float]:
+    """Return the rank of each value among the different ones, from 0 to 1; not of None, which does not apply."""
+    different = sorted({value for value in values if value is not None}, key=lambda one: (str(type(one)), one))
+    return {value: place / max(len(different) - 1, 1) for place, value in enumerate(different)}

@@ -25,6 +25,8 @@ from crosswind.dashboards.figures.parameters import ContourPlot, Measured, Paral
 from crosswind.dashboards.figures.phases import phase_stack
 from crosswind.dashboards.figures.ranks import rank_heat_map
 from crosswind.dashboards.figures.runs import runs_over_time
+from crosswind.dashboards.figures.search.front import front_plot
+from crosswind.dashboards.figures.search.timeline import timeline
 from crosswind.dashboards.figures.steps import step_ribbon
 from crosswind.dashboards.figures.trials import TrialValue, trial_values
 from crosswind.dashboards.figures.variability import cohort_distributions, cohort_over_time
@@ -36,6 +38,7 @@ from crosswind.data.schema.answers.predictions import Quantile
 from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, RankedPeer
 from crosswind.data.schema.prediction import Prediction
 from crosswind.data.schema.question import Price
+from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.steps import PHASES
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.models.advice.scaling import scaling_curve
@@ -89,6 +92,7 @@ def of_fleets() -> dict[str, Chart | None]:
     levels = tuple(Level(30 * number, 30 * number + 29, 1 + number % 2, 30) for number in range(100))
     complete = TrialRecord(Trial({HOSTILE: HOSTILE}, TrialState.DONE, 1.0), HOSTILE)
     failed = TrialRecord(Trial({HOSTILE: HOSTILE}, TrialState.FAILED), HOSTILE)
+    both = Study("s", "s", {}, "wait", "s", 0, 0, objectives=("minimise wait", "minimise watts"))
     study = Study(HOSTILE, HOSTILE, {}, HOSTILE, HOSTILE, 0, 0)
     value = Finding(HOSTILE, None, HOSTILE, "gemm", "flop/s", 1.0, 2.0, 0.5, -9.0, True, Says.FLEET, 9)
     return {
@@ -99,6 +103,8 @@ def of_fleets() -> dict[str, Chart | None]:
         "checks": checked_values([value] * STEPS),
         **of_parameters(),
         "trials": trial_values(study, [complete, failed] * STEPS, HOSTILE),
+        "front": front_plot(both, [replace(complete, outcomes={"watts": 2.0}), complete] * STEPS),
+        "timeline": timeline([replace(complete, trial=replace(complete.trial, trial_id=new_ulid()))] * STEPS, {}, 0),
         "weights": source_weights([replace(complete, weights={HOSTILE: 0.25, "own": 0.75})] * STEPS),
     }
 
@@ -121,7 +127,7 @@ NAMES = (
     *("waterfall", "steps", "ranks", "phases", "runs", "cohort", "ecdf", "causes", "coverage", "leaderboard"),
     *("effects", "dose", "fleet", "levels", "checks", "trials", "weights"),
     *("importance", "slices", "parallel", "contour"),
-    *("distribution", "scaling"),
+    *("distribution", "scaling", "front", "timeline"),
 )
 
 
@@ -187,6 +193,6 @@ def texts(value: Any, key: str = "") -> list[str]:
     if isinstance(value, Mapping):
         return [text for name, child in value.items() for text in texts(child, name)]
     if isinstance(value, list | tuple | np.ndarray):
-        parts = [row[1:] for row in value] if key == "customdata" else value
+        parts = [row[1:] for row in value if row] if key == "customdata" else value
         return [text for part in parts for text in texts(part)]
     return []
