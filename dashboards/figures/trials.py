@@ -13,7 +13,7 @@ from crosswind.dashboards.wording import count, quantity, times, unit_of
 from crosswind.data.schema.trial import ENDED, Configuration, Study, TrialRecord
 
 HEIGHT = 340
-DRAWN = 1500  # trials, the newest
+DRAWN = 300  # trials, the newest
 FEW = 12  # trials, each of which has a tick: plotly would put some between them
 
 

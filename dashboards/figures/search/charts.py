@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from crosswind.dashboards.figures.parameters import (
+    POINTS,
     ContourPlot,
     ImportancePlot,
     Measured,
@@ -22,10 +23,13 @@ GRID = 25  # values of a parameter without a list of its own
 
 
 class StudyCharts:
-    """The charts of a study with these trials. Raises: NotFoundError without a trial that has a value."""
+    """The charts of a study with these trials, the best `points` of them drawn.
 
-    def __init__(self, study: Study, records: Sequence[TrialRecord]) -> None:
-        self._study, self._records = study, records
+    Raises: NotFoundError without a trial that has a value.
+    """
+
+    def __init__(self, study: Study, records: Sequence[TrialRecord], *, points: int = POINTS) -> None:
+        self._study, self._records, self._points = study, records, points
         self._numbered = [
             (number, record) for number, record in enumerate(records, 1) if record.trial.objective is not None
         ]
@@ -84,7 +88,7 @@ class StudyCharts:
         )
         domains = self._space.domains.items()
         logarithmic = frozenset(name for name, domain in domains if isinstance(domain, RangeDomain) and domain.log)
-        return Measured(study.objective, study.unit, study.is_maximised, values, logarithmic)
+        return Measured(study.objective, study.unit, study.is_maximised, values, logarithmic, self._points)
 
     def _named(self, parameters: Sequence[str]) -> tuple[str, ...]:
         unknown = [name for name in parameters if name not in self._space.domains]

@@ -12,7 +12,7 @@ from crosswind.dashboards.wording import count, number
 from crosswind.data.schema.trial import Study, TrialRecord
 from crosswind.models.tuner.study.aim import Aim
 
-DRAWN = 1500  # trials, the newest
+DRAWN = 300  # trials, the newest
 
 
 @dataclass(frozen=True)

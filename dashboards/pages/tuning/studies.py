@@ -23,6 +23,7 @@ from crosswind.models.tuner.service.rules import status_of
 from crosswind.models.tuner.service.service import OPEN, StudyStatus
 
 STUDIES, SHOWN, MOST_SHOWN = 100, 20, 500
+POINTS = 150  # of a figure of parameters: a page is some 30 KB
 PANELS = 6  # parameters that are drawn, the most important first
 
 
@@ -122,7 +123,7 @@ def _charts(
     charts: list[Chart | None] = [values]
     if judged.importance:
         names = tuple(name for name, _ in judged.importance[:PANELS])
-        drawn = StudyCharts(study, records)
+        drawn = StudyCharts(study, records, points=POINTS)
         charts += [
             importance_plot(study.objective, dict(judged.importance), len(values.values)),
             drawn.slices(names),
