@@ -33,6 +33,7 @@ class Address:
     """The place of a page: `root` leads from it to the top (`../`), `next_cursor` goes on in its list.
 
     `sees_all` is whether the page is of all rows that are stored, `damaged` how many files of the lake lack in it.
+    The reader `may_tune` studies, and `may_administer` models.
     """
 
     root: str = ""
@@ -41,6 +42,8 @@ class Address:
     next_cursor: str | None = None
     sees_all: bool = True
     damaged: int = 0
+    may_tune: bool = False
+    may_administer: bool = False
 
     def with_query(self, **changes: str | None) -> str:
         """Return this page's own address without the cursor, some parameters changed or (None) removed."""

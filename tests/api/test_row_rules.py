@@ -176,6 +176,7 @@ POSTED: Mapping[str, list[tuple[str, Mapping[str, Any]]]] = {
     },
 }
 ELSEWHERE = {  # what says nothing of rows: bodies of its own, or for administrators, by tests of their own
+    *("/studies", "/models"),  # forms of pages
     *("/v1/models/{name}/versions/{version}:promote", "/v1/models/{name}:rollback", "/v1/models/{name}:train"),
     *("/v1/ingest/batches", "/v1/ingest/prometheus", "/v1/ingest/otlp/v1/metrics"),
     *("/login", "/logout", "/v1/tokens:job"),

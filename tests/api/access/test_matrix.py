@@ -167,8 +167,10 @@ POST /v1/studies/{study_id}/trials/{trial_id}:fail
 POST /v1/studies/{study_id}/trials/{trial_id}:retry
 POST /v1/studies/{study_id}/trials/{trial_id}:release
 POST /v1/studies/{study_id}/trials/{trial_id}:define
+POST /studies
 """
 ADMIN_ALONE = """
+POST /models
 GET /status
 GET /status.json
 POST /v1/models/{name}/versions/{version}:promote
