@@ -168,7 +168,11 @@ def create_app(
     problems.add_handlers(app)
     app.add_exception_handler(NotModifiedError, not_modified)
     # The last one added sees a request first.
-    rules = {batches.PATH: segment_rule(settings)} | series_rules(settings) | dict.fromkeys(login.PATHS, login.FORM)
+    rules = (
+        {batches.PATH: segment_rule(settings)}
+        | series_rules(settings)
+        | dict.fromkeys((*login.PATHS, "/studies", "/models"), login.FORM)
+    )
     needs = Needs()
     needs.check(routes_of(app))
     app.add_middleware(Workers, places=places)

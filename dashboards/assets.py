@@ -16,6 +16,7 @@ MEDIA_TYPES = {
     "crosswind.js": JAVASCRIPT,
     "overview.js": JAVASCRIPT,
     "theme.js": JAVASCRIPT,
+    "predict.js": JAVASCRIPT,
     "icon.svg": "image/svg+xml",
     "docs.css": CSS,
     "docs.js": JAVASCRIPT,

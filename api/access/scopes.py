@@ -43,8 +43,11 @@ NEEDS: Mapping[str, Need | None] = {
     **dict.fromkeys(("GET /compare", "GET /compare.json"), READ),
     **{f"GET /{page}.json": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
     **{f"GET /{page}": READ for page in ("counters", "interference", "checks", "studies", "models", "sql")},
+    **dict.fromkeys(("GET /predict", "GET /predict.json"), READ),
     **{f"GET /{page}.json": READ for page in ("counters", "interference", "checks", "studies", "models", "sql")},
     **{f"GET /{page}{form}": READ for page in ("links", "energy", "data") for form in ("", ".json")},
+    "POST /studies": TUNE,  # forms of pages
+    "POST /models": ADMIN,
     # Questions, which are sent by POST because they are long, and store nothing.
     **{f"POST /v1/{question}": READ for question in ("predictions", "predictions:batch")},
     **{f"POST /v1/{question}": READ for question in ("walltime-advice", "scaling-advice", "sql")},

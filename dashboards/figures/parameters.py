@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import plotly.graph_objects as go
 
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
-from crosswind.dashboards.figures.trials import TrialValue
+from crosswind.dashboards.figures.trials import TrialValue, run_links
 from crosswind.dashboards.palette import BLUE, INK, LOW, PEER
 from crosswind.dashboards.wording import count, number, quantity
 from crosswind.data.schema.trial import Parameter
@@ -28,6 +28,7 @@ class Measured:
         is_maximised: Whether larger is better.
         trials: In their order.
         logarithmic: Parameters on a logarithmic scale.
+        points: Of a trace at most, those of the best trials.
     """
 
     objective: str
@@ -35,6 +36,7 @@ class Measured:
     is_maximised: bool
     trials: tuple[TrialValue, ...]
     logarithmic: frozenset[str] = frozenset()
+    points: int = POINTS
 
     @property
     def best(self) -> TrialValue:
@@ -51,6 +53,10 @@ class Measured:
     def axis(self) -> str:
         """The title of an axis of values."""
         return f"{label(self.objective)}{f', {label(self.unit)}' if self.unit else ''}"
+
+    def cut(self, most: int) -> str:
+        """Return words about the trials that are not drawn; empty where all are."""
+        return f"; the best {most} are drawn" if len(self.trials) > most else ""
 
     def table(self, parameters: Sequence[str]) -> Table:
         """The values of these parameters, and of the objective, of the best trials."""
@@ -121,7 +127,8 @@ class SlicePlot:
     def sentence(self) -> str:
         """The figure in words."""
         trials = count(len(self.measured.trials), "complete trial")
-        return f"{self.measured.objective} of {trials} along {', '.join(self.parameters)}."
+        cut = self.measured.cut(self.measured.points)
+        return f"{self.measured.objective} of {trials} along {', '.join(self.parameters)}{cut}."
 
     @property
     def table(self) -> Table:
@@ -131,10 +138,12 @@ class SlicePlot:
     def draw(self) -> go.Figure:
         """The plotly figure: one panel a parameter."""
         figure = paper(self.title, height=HEIGHT, x=label(self.parameters[0]), y=self.measured.axis)
+        title = figure.layout.xaxis.title.to_plotly_json()
         shown, width = self.parameters[:PANELS], 1 / min(len(self.parameters), PANELS)
         for place, name in enumerate(shown):
             axis = "" if place == 0 else str(place + 1)
-            having = [trial for trial in self.measured.ranked if name in trial.configuration][:POINTS]
+            having = [trial for trial in self.measured.ranked if name in trial.configuration]
+            having = having[: self.measured.points]
             figure.add_scatter(
                 x=[_shown(trial.configuration[name]) for trial in having],
                 y=[trial.value for trial in having],
@@ -142,11 +151,12 @@ class SlicePlot:
                 marker={"color": BLUE, "size": 7},
                 xaxis=f"x{axis}",
                 showlegend=False,
+                customdata=run_links(having),
                 hovertext=[_described(trial) for trial in having],
                 hovertemplate="%{hovertext}<br>%{y:.4~g}<extra></extra>",
             )
             domain = [place * width + (GAP if place else 0.0), (place + 1) * width]
-            style = {**figure.layout.xaxis.to_plotly_json(), "title": {"text": label(name)}, "domain": domain}
+            style = {**figure.layout.xaxis.to_plotly_json(), "title": {**title, "text": label(name)}, "domain": domain}
             scale = "log" if name in self.measured.logarithmic else _kind([t.configuration[name] for t in having])
             figure.update_layout({f"xaxis{axis}": {**style, "type": scale}})
         return figure
@@ -170,7 +180,7 @@ class ParallelPlot:
         """The figure in words."""
         return (
             f"A line is one of {count(len(self.measured.trials), 'complete trial')}; "
-            "on each axis the smallest value is at the bottom."
+            f"on each axis the smallest value is at the bottom{self.measured.cut(self._lines_max)}."
         )
 
     @property
@@ -182,25 +192,36 @@ class ParallelPlot:
         """The plotly figure."""
         axes = (*self.parameters, self.measured.objective)
         figure = paper(self.title, height=HEIGHT, x="parameters and objective", y="from smallest to largest")
-        ranked = self.measured.ranked[: POINTS // (len(axes) + 1)]
+        ranked = self.measured.ranked[: self._lines_max]
         n_best = max(len(ranked) // 10, 1)
         for name, trials, colour in (("others", ranked[n_best:], PEER), ("best tenth", ranked[:n_best], BLUE)):
-            lines = [self._line(trial) for trial in trials]
+            lines = self._lines(trials)
             figure.add_scatter(
                 x=[axis for _ in lines for axis in (*map(label, axes), None)],
                 y=[place for line in lines for place in (*line, None)],
                 mode="lines+markers",
                 name=name,
                 line={"color": colour, "width": 1.5},
+                customdata=[link for trial in run_links(trials) for link in (*[trial] * len(axes), None)],
                 hovertext=[text for trial in trials for text in (*[_described(trial)] * len(axes), "")],
                 hovertemplate="%{hovertext}<extra></extra>",
             )
         return figure.update_xaxes(type="category").update_yaxes(showticklabels=False)
 
-    def _line(self, trial: TrialValue) -> list[float | None]:
-        values = [(*(t.configuration.get(name) for name in self.parameters), t.value) for t in self.measured.trials]
-        own = (*(trial.configuration.get(name) for name in self.parameters), trial.value)
-        return [_place(value, [row[at] for row in values]) for at, value in enumerate(own)]
+    @property
+    def _lines_max(self) -> int:
+        return self.measured.points // (len(self.parameters) + 2)
+
+    def _lines(self, trials: Sequence[TrialValue]) -> list[tuple[float | None, ...]]:
+        """Return of each trial its places on the axes."""
+        places = {
+            name: _places([trial.configuration.get(name) for trial in self.measured.trials]) for name in self.parameters
+        }
+        values = _places([trial.value for trial in self.measured.trials])
+        return [
+            (*(places[name].get(trial.configuration.get(name)) for name in self.parameters), values[trial.value])
+            for trial in trials
+        ]
 
 
 @dataclass(frozen=True)
@@ -294,9 +315,7 @@ def _kind(values: Sequence[Parameter]) -> str:
     return "category" if any(isinstance(value, str | bool) for value in values) else "linear"
 
 
-def _place(value: Any, values: Sequence[Any]) -> float | None:
-    """The rank of a value among the different ones, from 0 to 1; None for a parameter that does not apply."""
-    if value is None:
-        return None
-    different = sorted({other for other in values if other is not None}, key=lambda one: (str(type(one)), one))
-    return different.index(value) / max(len(different) - 1, 1)
+def _places(values: Sequence[Any]) -> dict[Any, float]:
+    """Return the rank of each value among the different ones, from 0 to 1; not of None, which does not apply."""
+    different = sorted({value for value in values if value is not None}, key=lambda one: (str(type(one)), one))
+    return {value: place / max(len(different) - 1, 1) for place, value in enumerate(different)}

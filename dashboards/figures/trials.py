@@ -13,17 +13,18 @@ from crosswind.dashboards.wording import count, quantity, times, unit_of
 from crosswind.data.schema.trial import ENDED, Configuration, Study, TrialRecord
 
 HEIGHT = 340
-DRAWN = 1500  # trials, the newest
+DRAWN = 300  # trials, the newest
 FEW = 12  # trials, each of which has a tick: plotly would put some between them
 
 
 @dataclass(frozen=True)
 class TrialValue:
-    """A complete trial: its place in the study from 1 on, its configuration, and what it came to."""
+    """A complete trial: its place in the study from 1 on, its configuration, its value, and its run."""
 
     number: int
     configuration: Configuration
     value: float
+    run_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ class TrialValues:
             name="complete",
             mode="markers",
             marker={"color": BLUE, "size": 9},
+            customdata=run_links(shown),
             hovertext=[f"trial {trial.number}: {_described(trial.configuration)}" for trial in shown],
             hovertemplate="%{hovertext}<br>%{y:.4~g}<extra></extra>",
         )
@@ -109,14 +111,21 @@ class TrialValues:
 
 def trial_values(study: Study, records: Sequence[TrialRecord], unit: str) -> TrialValues | None:
     """The study's records, oldest first, with objectives as they were measured; None without a complete one."""
-    numbered = list(enumerate((record.trial for record in records), 1))
+    numbered = list(enumerate(records, 1))
     values = [
-        TrialValue(number, trial.configuration, study.signed(trial.objective))
-        for number, trial in numbered
-        if trial.objective is not None
+        TrialValue(number, record.trial.configuration, study.signed(record.trial.objective), record.run_id)
+        for number, record in numbered
+        if record.trial.objective is not None
     ]
-    unmeasured = tuple(number for number, trial in numbered if trial.state in ENDED and trial.objective is None)
+    unmeasured = tuple(
+        number for number, record in numbered if record.trial.state in ENDED and record.trial.objective is None
+    )
     return TrialValues(study.objective, unit, study.is_maximised, tuple(values), unmeasured) if values else None
+
+
+def run_links(trials: Sequence[TrialValue]) -> list[list[str] | None]:
+    """Return of each trial the run to which its point leads."""
+    return [[trial.run_id] if trial.run_id else None for trial in trials]
 
 
 def _described(configuration: Configuration) -> str:

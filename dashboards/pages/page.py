@@ -79,14 +79,8 @@ class View(Protocol):
         ...
 
 
-OVERVIEW, RUNS, CAUSES, FLEET, TUNING, SQL = (
-    "Overview",
-    "Runs",
-    "Causes",
-    "Fleet",
-    "Tuning",
-    "SQL",
-)  # groups, the entries of the rail
+OVERVIEW, RUNS, PREDICT, CAUSES, FLEET = "Overview", "Runs", "Predict", "Causes", "Fleet"  # groups, entries of the rail
+TUNING, SQL = "Tuning", "SQL"
 
 
 def twin_of(path: str) -> str:

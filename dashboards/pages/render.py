@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from crosswind.dashboards import wording
+from crosswind.dashboards import energy_wording, prediction_wording, wording
 from crosswind.dashboards.assets import asset
 from crosswind.dashboards.figures.chart import TITLE_PIXELS, Chart
 from crosswind.dashboards.figures.verdicts import LOOKS
@@ -33,6 +33,7 @@ class Address:
     """The place of a page: `root` leads from it to the top (`../`), `next_cursor` goes on in its list.
 
     `sees_all` is whether the page is of all rows that are stored, `damaged` how many files of the lake lack in it.
+    The reader `may_tune` studies, and `may_administer` models.
     """
 
     root: str = ""
@@ -41,6 +42,8 @@ class Address:
     next_cursor: str | None = None
     sees_all: bool = True
     damaged: int = 0
+    may_tune: bool = False
+    may_administer: bool = False
 
     def with_query(self, **changes: str | None) -> str:
         """Return this page's own address without the cursor, some parameters changed or (None) removed."""
@@ -171,6 +174,11 @@ def _environment() -> Environment:
         utc=wording.utc,
         iso=wording.iso,
         scalar=wording.scalar,
+        energy=energy_wording.forecast_words,
+        basis=prediction_wording.basis_words,
+        accuracy=prediction_wording.accuracy_words,
+        outside=prediction_wording.outside_words,
+        chance=prediction_wording.chance,
         interval=interval,
         in_path=in_path,
         cell=cell,

@@ -58,20 +58,16 @@
     }
   }
 
-  const plots = [...document.querySelectorAll("[data-figure]")];
-  if (plots.length) {
-    const seen = new IntersectionObserver(
-      (entries) => {
-        for (const { target } of entries.filter((entry) => entry.isIntersecting)) {
-          seen.unobserve(target);
-          draw(target);
-        }
-      },
-      { rootMargin: "400px" },
-    );
-    plots.forEach((plot) => seen.observe(plot));
-  }
-  const redraw = () => plots.filter((plot) => plot.classList.contains("drawn")).forEach(draw);
+  const seen = new IntersectionObserver(
+    (entries) => {
+      for (const { target } of entries.filter((entry) => entry.isIntersecting)) {
+        seen.unobserve(target);
+        draw(target);
+      }
+    },
+    { rootMargin: "400px" },
+  );
+  const redraw = () => document.querySelectorAll("[data-figure].drawn").forEach(draw);
   dark.addEventListener("change", redraw);
   narrow.addEventListener("change", redraw);
 
@@ -98,15 +94,6 @@
 
   const format = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" }); // 2026-11-20 19:27:03
   const brief = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short" }); // in tables
-  function showTimes(within) {
-    for (const time of within.querySelectorAll("time[datetime]")) {
-      const moment = new Date(time.dateTime);
-      if (!isNaN(moment)) time.textContent = (time.closest("table") ? brief : format).format(moment);
-    }
-  }
-  showTimes(document);
-  addEventListener("crosswind:added", (event) => showTimes(event.target)); // what a page's own script put in
-
   for (const form of document.querySelectorAll("form.filters")) {
     form.addEventListener("change", () => form.requestSubmit());
     form.addEventListener("submit", () => {
@@ -117,20 +104,30 @@
     for (const field of document.querySelectorAll("form.filters :disabled")) field.disabled = false;
   });
 
-  for (const button of document.querySelectorAll("button[data-copy]")) {
-    const source = document.getElementById(button.dataset.copy);
-    button.hidden = false;
-    button.addEventListener("click", async () => {
-      try {
-        await navigator.clipboard.writeText(source.textContent);
-        button.textContent = "Copied";
-      } catch {
-        getSelection().selectAllChildren(source); // no clipboard here: what is selected can be copied by hand
-        button.textContent = "Selected";
-      }
-      setTimeout(() => (button.textContent = "Copy"), 2000);
-    });
+  // Draws figures, tells times and lets texts be copied in a part of the page: all of it, or what a script put there.
+  function enliven(part) {
+    part.querySelectorAll("[data-figure]").forEach((plot) => seen.observe(plot));
+    for (const time of part.querySelectorAll("time[datetime]")) {
+      const moment = new Date(time.dateTime);
+      if (!isNaN(moment)) time.textContent = (time.closest("table") ? brief : format).format(moment);
+    }
+    for (const button of part.querySelectorAll("button[data-copy]")) {
+      const source = document.getElementById(button.dataset.copy);
+      button.hidden = false;
+      button.addEventListener("click", async () => {
+        try {
+          await navigator.clipboard.writeText(source.textContent);
+          button.textContent = "Copied";
+        } catch {
+          getSelection().selectAllChildren(source); // no clipboard here: what is selected can be copied by hand
+          button.textContent = "Selected";
+        }
+        setTimeout(() => (button.textContent = "Copy"), 2000);
+      });
+    }
   }
+  enliven(document);
+  addEventListener("crosswind:added", (event) => enliven(event.target)); // what a page's own script put in
 
   function move(by) {
     const links = [...document.querySelectorAll("a.row-link")];

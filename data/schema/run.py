@@ -89,3 +89,13 @@ def new_ulid() -> str:
     """
     value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
     return "".join(ALPHABET[(value >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def begun_ns(ulid: str) -> int | None:
+    """Return when an identifier of `new_ulid` was made, to the millisecond; None of any other."""
+    if len(ulid) != 26 or set(ulid) - set(ALPHABET):
+        return None
+    milliseconds = 0
+    for letter in ulid[:10]:
+        milliseconds = milliseconds << 5 | ALPHABET.index(letter)
+    return milliseconds * 1_000_000 if milliseconds < 1 << 43 else None  # ns of 63 bits

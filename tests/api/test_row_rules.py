@@ -29,6 +29,7 @@ NAMELESS: Mapping[str, Any] = {**QUESTION, "workload": "qqq"}
 LIKE: Mapping[str, Any] = {"like": RUN}
 PAGES = (
     "runs",
+    "predict",
     "variability",
     "stragglers",
     "regressions",
@@ -57,6 +58,7 @@ QUERIES = {
     "/sql": [f"query={quote(SQL_QUERIES[1])}"],
     **{path: ["system=lab", "workload=WHO-work&period=365d"] for path in ("/", "/overview")},
     "/runs": ["q=WHO", "workload=WHO-work", "q=WHO-note"],
+    "/predict": ["like=WHO-run23", "workload=WHO-work&ranks=2", "like=WHO-run23&steps=9", "script=srun+WHO-work"],
     "/variability": ["workload=gpt"],
     "/energy": ["workload=WHO-work"],
     "/checks": ["system=lab", "check=WHO-check0"],
@@ -183,6 +185,7 @@ POSTED: Mapping[str, list[tuple[str, Mapping[str, Any]]]] = {
     },
 }
 ELSEWHERE = {  # what says nothing of rows: bodies of its own, or for administrators, by tests of their own
+    *("/studies", "/models"),  # forms of pages
     *("/v1/models/{name}/versions/{version}:promote", "/v1/models/{name}:rollback", "/v1/models/{name}:train"),
     *("/v1/ingest/batches", "/v1/ingest/prometheus", "/v1/ingest/otlp/v1/metrics"),
     *("/login", "/logout", "/v1/tokens:job"),

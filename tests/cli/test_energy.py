@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crosswind.cli.main import main
-from crosswind.cli.text.energy import measured_words
+from crosswind.dashboards.energy_wording import measured_words
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.answers.energy import MeasuredEnergy, MeterScope
 from crosswind.data.schema.carbon import CarbonIntensity, Origin

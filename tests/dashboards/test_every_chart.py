@@ -19,6 +19,8 @@ from crosswind.dashboards.figures.coverage import coverage_plot, leaderboard
 from crosswind.dashboards.figures.dose import DoseLine, dose_plot
 from crosswind.dashboards.figures.effects import Effect, effects_plot
 from crosswind.dashboards.figures.fleet import fleet_plot
+from crosswind.dashboards.figures.forecasts.distribution import time_distribution
+from crosswind.dashboards.figures.forecasts.scaling import scaling_plot
 from crosswind.dashboards.figures.levels import levels_plot
 from crosswind.dashboards.figures.nodes.frontier import frontier
 from crosswind.dashboards.figures.nodes.losses import Losses
@@ -28,6 +30,8 @@ from crosswind.dashboards.figures.parameters import ContourPlot, Measured, Paral
 from crosswind.dashboards.figures.phases import phase_stack
 from crosswind.dashboards.figures.ranks import rank_heat_map
 from crosswind.dashboards.figures.runs import runs_over_time
+from crosswind.dashboards.figures.search.front import front_plot
+from crosswind.dashboards.figures.search.timeline import timeline
 from crosswind.dashboards.figures.steps import step_ribbon
 from crosswind.dashboards.figures.trials import TrialValue, trial_values
 from crosswind.dashboards.figures.variability import cohort_distributions, cohort_over_time
@@ -35,9 +39,14 @@ from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.figures.weights import source_weights
 from crosswind.dashboards.pages.render import drawn
 from crosswind.data.schema.answers.explanations import Verdict
+from crosswind.data.schema.answers.predictions import Quantile
 from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, RankedPeer
+from crosswind.data.schema.prediction import Prediction
+from crosswind.data.schema.question import Price
+from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.steps import PHASES
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.models.advice.scaling import scaling_curve
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import Basis as Says
 from crosswind.models.reports.data_health import NodeHealth
@@ -45,6 +54,7 @@ from crosswind.models.reports.energy import RunEnergy, configurations
 from crosswind.models.reports.links import LinkEvents
 from crosswind.models.stragglers.history import History, Level, RunTime
 
+CURVE = scaling_curve([1, 2, 4], Prediction((0.05, 0.5, 0.95), np.array([[8, 9, 10], [4, 5, 6], [3, 4, 5]])), Price())
 HOSTILE = "<img src=x onerror=alert(1)>&</script>%{x}"
 STEPS = 3000
 
@@ -99,6 +109,7 @@ def of_fleets() -> dict[str, Chart | None]:
     levels = tuple(Level(30 * number, 30 * number + 29, 1 + number % 2, 30) for number in range(100))
     complete = TrialRecord(Trial({HOSTILE: HOSTILE}, TrialState.DONE, 1.0), HOSTILE)
     failed = TrialRecord(Trial({HOSTILE: HOSTILE}, TrialState.FAILED), HOSTILE)
+    both = Study("s", "s", {}, "wait", "s", 0, 0, objectives=("minimise wait", "minimise watts"))
     study = Study(HOSTILE, HOSTILE, {}, HOSTILE, HOSTILE, 0, 0)
     value = Finding(HOSTILE, None, HOSTILE, "gemm", "flop/s", 1.0, 2.0, 0.5, -9.0, True, Says.FLEET, 9)
     return {
@@ -109,6 +120,8 @@ def of_fleets() -> dict[str, Chart | None]:
         "checks": checked_values([value] * STEPS),
         **of_parameters(),
         "trials": trial_values(study, [complete, failed] * STEPS, HOSTILE),
+        "front": front_plot(both, [replace(complete, outcomes={"watts": 2.0}), complete] * STEPS),
+        "timeline": timeline([replace(complete, trial=replace(complete.trial, trial_id=new_ulid()))] * STEPS, {}, 0),
         "weights": source_weights([replace(complete, weights={HOSTILE: 0.25, "own": 0.75})] * STEPS),
     }
 
@@ -119,7 +132,7 @@ def of_nodes() -> dict[str, Chart | None]:
     facts = (HOSTILE, HOSTILE, HOSTILE, {HOSTILE: HOSTILE}, 2)
     runs = [RunEnergy(*facts, 1.0 + n, 1e6 / (1 + n), None) for n in range(STEPS)]
     return {
-        "timeline": Timeline(tuple(bars), 0, 10**12),
+        "node_timeline": Timeline(tuple(bars), 0, 10**12),
         "sampled": Sampled(nodes, STEPS, 0, 10**12),
         "losses": Losses((LinkEvents("drops", HOSTILE, HOSTILE, 9.0, 0.1, True, 0.01, True),) * 1000, STEPS),
         "frontier": frontier(HOSTILE, "measured", runs, configurations(runs)),
@@ -134,6 +147,8 @@ def of_parameters() -> dict[str, Chart | None]:
         "importance": importance_plot(HOSTILE, {f"{HOSTILE}{n}": 0.001 for n in range(200)}, 9),
         "slices": SlicePlot(measured, names),
         "parallel": ParallelPlot(measured, names),
+        "distribution": time_distribution([Quantile(level, 9.0 + level) for level in (0.05, 0.5, 0.9, 0.95)], 12.0),
+        "scaling": scaling_plot(CURVE, nodes=2, outside=(4,)),
         "contour": ContourPlot(measured, names, (HOSTILE, "b"), (0.5, 1.5), ((1.0, 2.0), (3.0, 4.0))),
     }
 
@@ -154,7 +169,8 @@ NAMES = (
     ),
     *("effects", "dose", "fleet", "levels", "checks", "trials", "weights"),
     *("importance", "slices", "parallel", "contour"),
-    *("timeline", "sampled", "losses", "frontier"),
+    *("node_timeline", "sampled", "losses", "frontier"),
+    *("distribution", "scaling", "front", "timeline"),
 )
 
 
@@ -220,6 +236,6 @@ def texts(value: Any, key: str = "") -> list[str]:
     if isinstance(value, Mapping):
         return [text for name, child in value.items() for text in texts(child, name)]
     if isinstance(value, list | tuple | np.ndarray):
-        parts = [row[1:] for row in value] if key == "customdata" else value
+        parts = [row[1:] for row in value if row] if key == "customdata" else value
         return [text for part in parts for text in texts(part)]
     return []

@@ -20,11 +20,18 @@ from crosswind.dashboards.pages.page import twin_of
 from crosswind.data.store.store import Store
 
 Record = Callable[..., None]
+SCRIPT = "script=%23SBATCH+-N+1+-n+2%0Asrun+python+nanogpt.py+--batch-size+8"
 PAGES = {
     "overview": ["/", "/?part=all", "/?system=none&period=365d", *(f"/?part={part}&system=lab" for part in PARTS)],
     "runs": ["/runs", "/runs?workload=nanogpt&sort=-excess", "/runs?q=zzz", "/runs?verdict=slow", "/runs?limit=2"],
     "run": ["/runs/r3", "/runs/lost", "/runs/live"],
     "compare": ["/compare", "/compare?a=r3", "/compare?run=r3&run=r1", "/compare?a=lost", "/compare?a=r3&b=lost"],
+    "predict": [
+        "/predict",
+        "/predict?like=r3&steps=100&price=2&limit=1-0",
+        "/predict?workload=none&ranks=x",
+        f"/predict?{SCRIPT}",
+    ],
     "variability": ["/variability", "/variability?workload=bert", "/variability?workload=none"],
     "counters": ["/counters", "/counters?show=all&workload=nanogpt", "/counters?workload=none"],
     "interference": ["/interference", "/interference?system=none"],
@@ -241,6 +248,9 @@ def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> N
             f"/checks?system={HOSTILE}",
             f"/runs?workload={HOSTILE}",
             f"/runs?q={HOSTILE}",
+            f"/predict?like=r4&config={HOSTILE}=1",
+            f"/predict?workload={HOSTILE}&ranks={HOSTILE}",
+            f"/predict?script=srun+{HOSTILE}",
         ):
             html = html_of(client, address)
             page = Outline(html)

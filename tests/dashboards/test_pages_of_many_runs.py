@@ -1,5 +1,6 @@
 """Contents of the pages about the whole fleet, over stores whose truth is known."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -181,6 +182,9 @@ def test_models_are_compared_with_their_baselines(empty: Store) -> None:
     registry.promote("step-time", 1)
     shown = models.view(client(empty), PageQuery())
     assert shown.sentence.startswith("1 model of 1 answers; step-time errs ")
+    assert re.fullmatch(
+        r"Version 1 errs \d+ % less than the best naive baseline; its .+; no drift has taken it back\.", shown.trust
+    )
     assert (shown.selected and shown.selected.version, [row.version for row in shown.versions]) == (1, [3, 2, 1])
     assert [chart.name for chart in shown.charts] == ["leaderboard", "coverage"]
     newest = models.view(client(empty), PageQuery({"version": "3"}))

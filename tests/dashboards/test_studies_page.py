@@ -3,16 +3,21 @@
 from dataclasses import replace
 
 import pytest
+from tests.dashboards.conftest import MS
 from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.client.local import Local
+from crosswind.dashboards.figures.parameters import ImportancePlot
+from crosswind.dashboards.figures.search.front import Front
+from crosswind.dashboards.figures.search.timeline import STALE, timeline
 from crosswind.dashboards.figures.trials import TrialValues
 from crosswind.dashboards.figures.weights import SourceWeights, source_weights
 from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.tuning import studies
 from crosswind.dashboards.wording import NONE
 from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.run import ALPHABET, Run, RunState
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.data.store.store import Store
 from crosswind.models.tuner.service.catalog import CatalogStudyService
@@ -58,7 +63,7 @@ def test_a_study_is_described_by_its_best_trial_and_how_far_it_is(store: Store) 
 
 def test_the_figure_tells_what_was_gained(store: Store) -> None:
     search(store, STUDY, [0.4, None, 0.2])
-    [chart] = shown(store).charts
+    chart = shown(store).charts[0]
     assert isinstance(chart, TrialValues)
     assert chart.title == "Trial 3 is the best: 200 ms, 2.00x better than the first"
     assert chart.sentence == (
@@ -70,7 +75,7 @@ def test_the_figure_tells_what_was_gained(store: Store) -> None:
 
 def test_no_tick_stands_between_two_trials(store: Store) -> None:
     search(store, STUDY, [0.4, None, 0.2])
-    [chart] = shown(store).charts
+    chart = shown(store).charts[0]
     assert isinstance(chart, TrialValues)
     assert chart.draw().layout.xaxis.dtick == 1
     assert (
@@ -82,7 +87,7 @@ def test_what_is_to_be_large_is_shown_as_its_user_knows_it(store: Store) -> None
     study = replace(STUDY, name="fast", objective="samples_per_second", unit="", direction="maximise")
     search(store, study, [-100.0, -300.0, -200.0])
     view = shown(store)
-    [chart] = view.charts
+    chart = view.charts[0]
     assert isinstance(chart, TrialValues)
     assert [row.value for row in view.rows] == [200.0, 300.0, 100.0]
     assert chart.title == "Trial 2 is the best: 300, 3.00x better than the first"
@@ -130,7 +135,7 @@ def test_sources_are_shown_with_their_reasons_and_weights_over_time(store: Store
     assert [(one.name, one.reason) for one in view.sources.left_out] == [
         (f"study other {HOSTILE}", "another workload: cnn")
     ]
-    _, chart = view.charts
+    _, chart, _ = view.charts
     assert isinstance(chart, SourceWeights)
     assert (chart.names, [number for number, _ in chart.weights]) == (("study ddp", "own"), [1, 2, 3, 4])
     assert chart.weights[0][1] == {"study ddp": 1.0, "own": 0.0}
@@ -165,3 +170,55 @@ def test_the_figure_of_weights_says_what_counts_most() -> None:
     assert own is not None
     assert own.title == "The study's own trials count most: 80 %"
     assert source_weights([record]) is None
+
+
+def test_a_study_says_what_more_trials_would_gain_and_which_parameter_matters(store: Store) -> None:
+    space = {"batch": {"kind": "int", "low": 1, "high": 64}, "idle": {"kind": "int", "low": 1, "high": 64}}
+    service = CatalogStudyService(store.catalog)
+    service.create(replace(STUDY, space=space, trials_max=None, search="random"))
+    for number in range(20):
+        [record] = service.suggest("ddp", 1, Lease("job 7", 60.0))
+        batch = float(record.trial.configuration["batch"])
+        service.complete("ddp", record.trial_id, 1.0 + abs(batch - 40) / 10, owner="job 7", run_id=f"r{number}")
+    view = shown(store)
+    assert view.done.startswith(("Go on: the next trial is expected to gain", "Done: the next trial is expected"))
+    importance = next(chart for chart in view.charts if isinstance(chart, ImportancePlot))
+    assert importance.shares[0][0] == "batch"
+    assert [chart.name for chart in view.charts] == ["trials", "importance", "slices", "parallel", "timeline"]
+    for chart in view.charts[2:4]:
+        assert ["r3"] in [one for trace in chart.draw().data for one in trace.customdata]
+
+
+def test_too_few_trials_and_a_spent_budget_are_said(store: Store) -> None:
+    service = search(store, STUDY, [0.4])
+    assert shown(store).done == "Go on: 1 trial measured, and 12 configurations are needed to judge what is left."
+    for value in (0.3, 0.2, 0.1):
+        [record] = service.suggest("ddp", 1, Lease("job 7", 60.0))
+        service.complete("ddp", record.trial_id, value, owner="job 7")
+    assert shown(store).done == "Done: the budget is spent."
+
+
+def test_two_objectives_have_a_front(store: Store) -> None:
+    service = CatalogStudyService(store.catalog)
+    service.create(replace(STUDY, objectives=("minimise step_p50_seconds", "maximise samples")))
+    for seconds, samples in ((0.4, 9.0), (0.2, 3.0), (0.5, 4.0)):
+        [record] = service.suggest("ddp", 1, Lease("job 7", 60.0))
+        service.complete("ddp", record.trial_id, seconds, owner="job 7", outcomes={"samples": samples})
+    front = next(chart for chart in shown(store).charts if isinstance(chart, Front))
+    assert [(one.first, one.second) for one in front.front] == [(0.2, 3.0), (0.4, 9.0)]
+    assert front.title == "2 trials trade minimise step_p50_seconds for maximise samples"
+
+
+def test_a_lease_that_ran_out_is_said_and_a_stored_run_ends_its_trial() -> None:
+    began = 1_700_000_000_000
+    trial_id = "".join(ALPHABET[began >> shift & 31] for shift in range(45, -1, -5)) + "0" * 16
+    held = TrialRecord(Trial({}, TrialState.LEASED, trial_id=trial_id), "s1", lease_expires_ns=5, run_id="r1")
+    run = Run("r1", "w", "s", RunState.COMPLETED, 1, {}, started_ns=began * MS, ended_ns=(began + 2000) * MS)
+    chart = timeline([held, replace(held, lease_expires_ns=20)], {"r1": run}, now_ns=10)
+    assert chart is not None
+    assert chart.title == "1 trial is being measured, 1 lease ran out"
+    assert [(one.began_ns, one.seconds, one.state) for one in chart.trials] == [
+        (began * MS, 2.0, STALE),
+        (began * MS, 2.0, TrialState.LEASED),
+    ]
+    assert timeline([replace(held, trial=replace(held.trial, trial_id="imported"))], {}, now_ns=10) is None

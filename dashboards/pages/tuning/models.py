@@ -7,7 +7,7 @@ import pandas as pd
 
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
-from crosswind.dashboards.figures.coverage import coverage_plot, leaderboard
+from crosswind.dashboards.figures.coverage import Coverage, CoveragePoint, coverage_plot, leaderboard
 from crosswind.dashboards.pages.page import TUNING, Page, PageQuery, Place
 from crosswind.dashboards.wording import count, percent
 from crosswind.data.schema.errors import NotFoundError
@@ -52,6 +52,7 @@ class ModelsView:
     """The page's contents; `selected` is the model and version in detail, of `held` versions the newest are listed."""
 
     sentence: str
+    trust: str
     models: tuple[ModelRow, ...]
     untrained: tuple[str, ...]
     model: str | None
@@ -76,12 +77,13 @@ def view(client: Local, query: PageQuery) -> ModelsView:
         }
     untrained = tuple(name for name in TRAINERS if name not in groups)
     if not groups:
-        return ModelsView("", (), untrained, None, None, 0, (), (), None, None, (), ())
+        return ModelsView("", "", (), untrained, None, None, 0, (), (), None, None, (), ())
     models = tuple(_model(name, records) for name, records in groups.items())
     name = query.word("model") or next((model.name for model in models if model.promoted), models[0].name)
     record = _record(groups, name, query)
     return ModelsView(
         sentence=_sentence(models),
+        trust=_trust(record),
         models=models,
         untrained=untrained,
         model=name,
@@ -155,10 +157,39 @@ def _sentence(models: tuple[ModelRow, ...]) -> str:
     return f"{count(len(answering), 'model')} of {len(models)} {answer}; {err}."
 
 
+def _trust(record: ModelRecord) -> str:
+    """Return skill, calibration and drift of a version in one sentence."""
+    coverage, skill = _coverage(record), skill_of(record.evidence)
+    compared = "was compared with no baseline"
+    if skill is not None:
+        compared = f"errs {percent(abs(skill))} {'less' if skill > 0 else 'more'} than the best naive baseline"
+    calibrated = "its quantiles were not checked"
+    if coverage is not None:
+        off = [point for point in coverage.points if point.is_off]
+        worst = max(off, key=lambda point: abs(point.share - point.level), default=None)
+        calibrated = "its quantiles hold" if worst is None else f"its {_quantile_words(worst)}"
+    return f"Version {record.version} {compared}; {calibrated}; {_drift_words(record)}."
+
+
+def _quantile_words(point: CoveragePoint) -> str:
+    return f"P{100 * point.level:g} covers {percent(point.share)} of runs instead of {percent(point.level)}"
+
+
+def _drift_words(record: ModelRecord) -> str:
+    """Return whether the version was taken back because later runs no longer fit it."""
+    if record.state is ModelState.DEMOTED:
+        return "it was taken back for drift" if record.note.startswith("drift") else "it was taken back"
+    return "no drift has taken it back" if record.promoted_ns else "drift is judged once it answers"
+
+
+def _coverage(record: ModelRecord) -> Coverage | None:
+    points = pd.DataFrame(list(record.evidence.coverage), columns=["level", "share"])
+    return coverage_plot(points, runs=record.evidence.validated_rows)
+
+
 def _charts(record: ModelRecord) -> tuple[Chart, ...]:
     evidence = record.evidence
     losses = [(record.name, evidence.loss, True), *((name, loss, False) for name, loss in evidence.baselines.items())]
     table = pd.DataFrame(losses, columns=["method", "loss", "is_model"]).astype({"is_model": bool})
-    points = pd.DataFrame(list(evidence.coverage), columns=["level", "share"])
-    charts = (leaderboard(table), coverage_plot(points, runs=evidence.validated_rows))
+    charts = (leaderboard(table), _coverage(record))
     return tuple(chart for chart in charts if chart is not None)

@@ -1,22 +1,30 @@
 """The Studies page: progress of a search, its trials, and the best configuration."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
+from crosswind.dashboards.figures.parameters import importance_plot
+from crosswind.dashboards.figures.search.charts import StudyCharts
+from crosswind.dashboards.figures.search.front import front_plot
+from crosswind.dashboards.figures.search.timeline import DRAWN, timeline
 from crosswind.dashboards.figures.trials import trial_values
 from crosswind.dashboards.figures.weights import source_weights
 from crosswind.dashboards.pages.page import TUNING, Page, PageQuery, Place
+from crosswind.dashboards.pages.tuning.insight import Insight, done_words, insight, stamp_of
 from crosswind.dashboards.wording import configuration_words, count, quantity
 from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import Configuration, Study, TrialRecord, TrialState
 from crosswind.models.tuner.service.rules import status_of
 from crosswind.models.tuner.service.service import OPEN, StudyStatus
 
 STUDIES, SHOWN, MOST_SHOWN = 100, 20, 500
+POINTS = 150  # of a figure of parameters: a page is some 30 KB
+PANELS = 6  # parameters that are drawn, the most important first
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,7 @@ class StudiesView:
     """The page's contents; `rows` are the newest of the study's `trials`, `sources` have the weights of the newest."""
 
     sentence: str
+    done: str
     studies: tuple[str, ...]
     selected: str | None
     objective: str
@@ -58,7 +67,7 @@ class StudiesView:
     title = "Studies"
 
 
-EMPTY = StudiesView("", (), None, "", "", 0, 0, 0, None, 0, None, None, (), ())
+EMPTY = StudiesView("", "", (), None, "", "", 0, 0, 0, None, 0, None, None, (), ())
 
 
 def view(client: Local, query: PageQuery) -> StudiesView:
@@ -71,13 +80,18 @@ def view(client: Local, query: PageQuery) -> StudiesView:
         return EMPTY
     with client.store.catalog.read() as session:
         records = session.leases.records(study.study_id)
-        status = status_of(study, records, time.time_ns, session.studies.sources(study.study_id))
-    values = trial_values(study, records, _unit(study))
+        sources = session.studies.sources(study.study_id)
+        runs = session.runs.some({record.run_id for record in records[-DRAWN:] if record.run_id})
+    status = status_of(study, records, time.time_ns, sources, looks_ahead=False)
+    judged = client.compute(client.store, insight, study.study_id, stamp_of(status))
+    if study.stop and judged.prospect and judged.prospect.is_enough:
+        status = replace(status, enough=judged.prospect.sentence)
     best = status.best
     running = status.counts.get(TrialState.LEASED, 0)
     rows = _rows(study, records, best)
     return StudiesView(
         sentence=_sentence(study, status, rows),
+        done=done_words(study, status, judged.prospect),
         studies=tuple(sorted({recent.name for recent in newest} | {study.name})),
         selected=study.name,
         objective=study.objective,
@@ -90,13 +104,33 @@ def view(client: Local, query: PageQuery) -> StudiesView:
         created_ns=study.created_ns,
         best=None if best is None else best.trial.configuration,
         rows=rows[::-1][:limit],
-        charts=tuple(chart for chart in (values, source_weights(records)) if chart),
+        charts=_charts(study, records, judged, {run.run_id: run for run in runs}),
         sources=status.sources,
         wants_no_sources=study.sources == (),
     )
 
 
 PAGE = Page("studies", "/studies", "studies.html", view, TUNING, label="Studies")
+
+
+def _charts(
+    study: Study, records: Sequence[TrialRecord], judged: Insight, runs: Mapping[str, Run]
+) -> tuple[Chart, ...]:
+    """Return the progress, what the parameters do, the front, the sources and the trials over time."""
+    values, over_time = trial_values(study, records, _unit(study)), timeline(records, runs, time.time_ns())
+    if values is None:
+        return (over_time,) if over_time else ()
+    charts: list[Chart | None] = [values]
+    if judged.importance:
+        names = tuple(name for name, _ in judged.importance[:PANELS])
+        drawn = StudyCharts(study, records, points=POINTS)
+        charts += [
+            importance_plot(study.objective, dict(judged.importance), len(values.values)),
+            drawn.slices(names),
+            drawn.parallel(names),
+        ]
+    charts += [front_plot(study, records), source_weights(records), over_time]
+    return tuple(chart for chart in charts if chart)
 
 
 def _selected(newest: Sequence[Study], wanted: str | None, client: Local) -> Study | None:

@@ -223,7 +223,7 @@ class Local:
         """As `Client.predict`."""
 
         with self.fitted.cut.hints(self.store):
-            answer = self.fitted.predictor.answer(self._asked(question), outcome, limit_seconds=limit_seconds)
+            answer = self.fitted.predictor.answer(self.question_of(question), outcome, limit_seconds=limit_seconds)
         return self.fitted.cut(self.store, answer)
 
     def predict_many(self, questions: Sequence[Question], outcome: Outcome | None = None) -> Batch:
@@ -250,7 +250,7 @@ class Local:
 
         with self.fitted.cut.hints(self.store):
             advice = walltime_advice(
-                self.fitted.predictor, self._asked(question), confidence, startup_seconds=startup_seconds
+                self.fitted.predictor, self.question_of(question), confidence, startup_seconds=startup_seconds
             )
         return replace(advice, answer=self.fitted.cut(self.store, advice.answer))
 
@@ -259,7 +259,7 @@ class Local:
         from crosswind.models.advice.advise import scaling_advice
 
         with self.fitted.cut.hints(self.store):
-            advice = scaling_advice(self.fitted.predictor, self._asked(question), scales, price)
+            advice = scaling_advice(self.fitted.predictor, self.question_of(question), scales, price)
         return replace(advice, answers=tuple(self.fitted.cut(self.store, answer) for answer in advice.answers))
 
     def remaining(self, run_id: str, *, total_steps: int | None = None) -> Remaining:
@@ -386,7 +386,7 @@ class Local:
 
         return events_of_store(self.store, wanted or ANY_EVENT, after, follow=follow)
 
-    def _asked(self, question: Question | LikeRun) -> Question:
+    def question_of(self, question: Question | LikeRun) -> Question:
         """Return the question, with what it has from a stored run. Raises: NotFoundError, InvalidInputError."""
         if isinstance(question, Question):
             return question

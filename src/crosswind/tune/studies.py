@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
+    from crosswind.dashboards.figures.search.charts import StudyCharts
     from crosswind.data.schema import trial as schema
     from crosswind.data.schema.trial import Parameter
     from crosswind.models.tuner.service.service import StudyService
     from crosswind.models.tuner.space.parameter import Domain
-    from crosswind.tune.figures import StudyFigures
 
 LEASE_SECONDS = 600.0
 ENDINGS = {str(state): state for state in ENDED - {TrialState.DONE}}
@@ -285,35 +285,35 @@ class Study:
         """
         import pandas as pd  # noqa: PLC0415 - heavy
 
-        return pd.Series(dict(self._figures().importances()), name="importance", dtype=float)
+        return pd.Series(dict(self._charts().importances()), name="importance", dtype=float)
 
     def importance_plot(self) -> go.Figure:
         """Return `importance` as bars."""
-        return self._figures().importance()
+        return self._charts().importance().draw()
 
     def history_plot(self) -> go.Figure:
         """Return the values in the order of the trials, and the best so far."""
-        return self._figures().history()
+        return self._charts().history().draw()
 
     def slice_plot(self, *parameters: str) -> go.Figure:
         """Return the values along these parameters, by default all."""
-        return self._figures().slices(parameters)
+        return self._charts().slices(parameters).draw()
 
     def parallel_coordinates_plot(self, *parameters: str) -> go.Figure:
         """Return the trials as lines through these parameters, by default all; the best tenth stands out."""
-        return self._figures().parallel(parameters)
+        return self._charts().parallel(parameters).draw()
 
     def contour_plot(self, *parameters: str) -> go.Figure:
         """Return the predicted objective over two parameters, by default the two most important, and the trials."""
         if len(parameters) not in (0, 2):
             raise InvalidInputError(f"there are {len(parameters)} parameters, expected two or none")
-        return self._figures().contour(parameters)
+        return self._charts().contour(parameters).draw()
 
-    def _figures(self) -> StudyFigures:
-        from crosswind.tune.figures import StudyFigures  # noqa: PLC0415 - heavy
+    def _charts(self) -> StudyCharts:
+        from crosswind.dashboards.figures.search.charts import StudyCharts  # noqa: PLC0415 - heavy
 
         study = self._place.service.status(self.study_id).study if self.grows else self._study
-        return StudyFigures(study, self._records())
+        return StudyCharts(study, self._records())
 
     def _check_end(self, trials: int | None, timeout: float | None) -> None:
         if trials is None and timeout is None and self._study.trials_max is None and self._study.hours is None:

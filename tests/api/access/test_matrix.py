@@ -60,6 +60,8 @@ GET /runs/{run_id}
 GET /runs/{run_id}.json
 GET /compare
 GET /compare.json
+GET /predict
+GET /predict.json
 GET /variability
 GET /variability.json
 GET /stragglers
@@ -174,8 +176,10 @@ POST /v1/studies/{study_id}/trials/{trial_id}:fail
 POST /v1/studies/{study_id}/trials/{trial_id}:retry
 POST /v1/studies/{study_id}/trials/{trial_id}:release
 POST /v1/studies/{study_id}/trials/{trial_id}:define
+POST /studies
 """
 ADMIN_ALONE = """
+POST /models
 GET /status
 GET /status.json
 POST /v1/models/{name}/versions/{version}:promote

@@ -3,11 +3,12 @@
 import textwrap
 from collections.abc import Sequence
 
-from crosswind.cli.text.energy import forecast_words
 from crosswind.cli.text.output import colour, printable, table
+from crosswind.dashboards.energy_wording import forecast_words
+from crosswind.dashboards.prediction_wording import accuracy_words, basis_words, chance, outside_words
 from crosswind.dashboards.wording import number, percent, seconds
 from crosswind.data.schema.answers.advice import WalltimeAdvice
-from crosswind.data.schema.answers.predictions import Accuracy, MemoryNeed, Quantile, QuestionKind, RunPrediction
+from crosswind.data.schema.answers.predictions import MemoryNeed, Quantile, RunPrediction
 
 ROOM = 80  # columns of a terminal
 NAME_MIN = 12  # letters that are left of a long name
@@ -19,19 +20,6 @@ OUTCOME_WORDS = {
     "job_seconds": "run time of the next job",
 }
 ENERGY_OF = {"step_p50_seconds": "energy of a step", "run_seconds": "energy", "job_seconds": "energy"}
-BASES = {
-    "cohort": "{cohort_runs} runs of this configuration and scale on this system",
-    "workload": "{runs} runs of the workload, none of this configuration and scale on this system",
-    "transfer": "{runs} runs of the workload, none on this system",
-    "analytic": "closed-form times of what the configuration says; the workload never ran",
-}
-KINDS = {
-    QuestionKind.REPEAT: "of repeats",
-    QuestionKind.CONFIGURATION: "of new configurations",
-    QuestionKind.SCALE: "of larger scales",
-    QuestionKind.SYSTEM: "on new systems",
-    QuestionKind.WORKLOAD: "of new workloads",
-}
 
 
 def answer_text(answer: RunPrediction) -> str:
@@ -58,21 +46,14 @@ def band(quantiles: Sequence[Quantile]) -> str:
     return f"{seconds(level[0.5])} [{seconds(level[0.05])} .. {seconds(level[0.95])}]"
 
 
-def chance(probability: float) -> str:
-    """Return a probability in words that claim no more than the quantiles."""
-    if probability <= 0.01:
-        return "at most 1 %"
-    return "at least 95 %" if probability >= 0.95 else percent(probability)
-
-
 def basis_lines(answer: RunPrediction) -> list[str]:
     """Return the basis of an answer, its accuracy, and warnings."""
     lines = [
-        line("from", BASES[answer.basis].format(cohort_runs=answer.cohort_runs, runs=answer.runs)),
-        *_accuracy(answer.worth),
+        line("from", basis_words(answer)),
+        *([line("accuracy", words)] if (words := accuracy_words(answer.worth)) else []),
     ]
     if answer.is_outside:
-        lines.append(colour(line("outside", f"{_far(answer.distance)}: the interval is a guess"), YELLOW))
+        lines.append(colour(line("outside", outside_words(answer)), YELLOW))
     return [*lines, *(line("warning", warning) for warning in answer.warnings)]
 
 
@@ -81,32 +62,6 @@ def line(what: str, words: str) -> str:
     return textwrap.fill(
         printable(f"{what}: {words}"), ROOM, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
     )
-
-
-def _accuracy(accuracy: Accuracy) -> list[str]:
-    if accuracy.kind is None:
-        return []
-    of_kind = KINDS[accuracy.kind]
-    if not accuracy.runs:
-        return [line("accuracy", f"unknown, too few runs {of_kind} to test it")]
-    on = f"cohorts held out, as {of_kind}" if accuracy.is_held_out else f"later runs {of_kind}"
-    scores = []
-    if accuracy.median_error is not None:
-        scores.append(f"median error {percent(accuracy.median_error)}")
-    if accuracy.skill is not None:
-        compared = "less" if accuracy.skill >= 0 else "MORE"
-        scores.append(f"{percent(abs(accuracy.skill))} {compared} loss than always the median")
-    if accuracy.coverage_90 is not None:
-        scores.append(f"{percent(accuracy.coverage_90)} inside the 90 % interval")
-    return [line("accuracy", f"on {accuracy.runs} {on}: {', '.join(scores)}")]
-
-
-def _far(distance: float | None) -> str:
-    if distance is None:
-        return "no run to compare with"
-    if distance <= 1:
-        return "nothing ran on this system, or on such a device"
-    return f"{number(distance)} times as far from the nearest run as runs usually are"
 
 
 def _memory(memory: MemoryNeed | None) -> list[str]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from crosswind.cli.text.energy import power_words
 from crosswind.cli.text.output import colour, table
 from crosswind.cli.text.prediction import YELLOW, line
+from crosswind.dashboards.energy_wording import power_words
 from crosswind.dashboards.wording import count, number, percent, seconds
 from crosswind.data.schema.answers.advice import ScalePoint, ScalingAdvice
 from crosswind.data.schema.answers.predictions import RunPrediction

@@ -4,9 +4,9 @@ import argparse
 
 from crosswind.cli.arguments import configure_server
 from crosswind.cli.progress import Progress
-from crosswind.cli.text.energy import measured_words
 from crosswind.cli.text.output import printable, say_answer, table
 from crosswind.client.connection import connect
+from crosswind.dashboards.energy_wording import measured_words
 from crosswind.dashboards.wording import NONE, count, percent, quantity, seconds, utc
 from crosswind.data.schema.answers.jobs import JobReport, JobRun, ListedJob
 from crosswind.data.schema.words import words

@@ -5,10 +5,10 @@ import argparse
 from crosswind.cli.arguments import configure_server
 from crosswind.cli.progress import Progress
 from crosswind.cli.quantities import whole
-from crosswind.cli.text.energy import joules_words
 from crosswind.cli.text.output import say, say_json, table
 from crosswind.client.connection import connect
 from crosswind.client.protocol import LISTED
+from crosswind.dashboards.energy_wording import joules_words
 from crosswind.dashboards.wording import NONE, percent, seconds, utc
 from crosswind.data.schema.answers.jobs import ListedJob
 from crosswind.settings import Settings

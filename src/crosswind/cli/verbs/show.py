@@ -3,10 +3,10 @@
 import argparse
 
 from crosswind.cli.arguments import configure_server
-from crosswind.cli.text.energy import measured_words
 from crosswind.cli.text.output import printable, say_answer
 from crosswind.client.connection import connect
 from crosswind.client.run_names import LATEST, run_named
+from crosswind.dashboards.energy_wording import measured_words
 from crosswind.dashboards.wording import seconds
 from crosswind.data.schema.answers.runs import RunReport
 from crosswind.data.schema.failure import TAG, failure_words, failures_in

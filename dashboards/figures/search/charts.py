@@ -1,11 +1,17 @@
-"""Figures and importances of a study, from its trials."""
+"""The charts of a study and the importance of its parameters, from its trials."""
 
 from collections.abc import Mapping, Sequence
 
-import plotly.graph_objects as go
-
-from crosswind.dashboards.figures.parameters import ContourPlot, Measured, ParallelPlot, SlicePlot, importance_plot
-from crosswind.dashboards.figures.trials import TrialValue, trial_values
+from crosswind.dashboards.figures.parameters import (
+    POINTS,
+    ContourPlot,
+    ImportancePlot,
+    Measured,
+    ParallelPlot,
+    SlicePlot,
+    importance_plot,
+)
+from crosswind.dashboards.figures.trials import TrialValue, TrialValues, trial_values
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.schema.trial import Parameter, Study, TrialRecord
 from crosswind.models.tuner.evidence.importance import Effects
@@ -16,11 +22,14 @@ from crosswind.models.tuner.space.space import Space
 GRID = 25  # values of a parameter without a list of its own
 
 
-class StudyFigures:
-    """The figures of a study with these trials. Raises: NotFoundError without a trial that has a value."""
+class StudyCharts:
+    """The charts of a study with these trials, the best `points` of them drawn.
 
-    def __init__(self, study: Study, records: Sequence[TrialRecord]) -> None:
-        self._study, self._records = study, records
+    Raises: NotFoundError without a trial that has a value.
+    """
+
+    def __init__(self, study: Study, records: Sequence[TrialRecord], *, points: int = POINTS) -> None:
+        self._study, self._records, self._points = study, records, points
         self._numbered = [
             (number, record) for number, record in enumerate(records, 1) if record.trial.objective is not None
         ]
@@ -32,25 +41,25 @@ class StudyFigures:
         """Return the share of each parameter alone in the variation of the objective, largest first."""
         return self._effects().importances()
 
-    def importance(self) -> go.Figure:
+    def importance(self) -> ImportancePlot:
         """Return the shares as bars."""
-        return importance_plot(self._study.objective, self.importances(), len(self._numbered)).draw()
+        return importance_plot(self._study.objective, self.importances(), len(self._numbered))
 
-    def history(self) -> go.Figure:
+    def history(self) -> TrialValues:
         """Return the values in the order of the trials, and the best so far."""
         values = trial_values(self._study, self._records, self._study.unit)
         assert values is not None  # noqa: S101 - there is a trial with a value
-        return values.draw()
+        return values
 
-    def slices(self, parameters: Sequence[str]) -> go.Figure:
+    def slices(self, parameters: Sequence[str]) -> SlicePlot:
         """Return the values along these parameters, by default all."""
-        return SlicePlot(self._measured(), self._named(parameters)).draw()
+        return SlicePlot(self._measured(), self._named(parameters))
 
-    def parallel(self, parameters: Sequence[str]) -> go.Figure:
+    def parallel(self, parameters: Sequence[str]) -> ParallelPlot:
         """Return the trials as lines through these parameters, by default all."""
-        return ParallelPlot(self._measured(), self._named(parameters)).draw()
+        return ParallelPlot(self._measured(), self._named(parameters))
 
-    def contour(self, parameters: Sequence[str]) -> go.Figure:
+    def contour(self, parameters: Sequence[str]) -> ContourPlot:
         """Return the objective over two parameters, by default the two most important."""
         pair = self._named(parameters or tuple(self.importances())[:2])
         if len(set(pair)) != 2:
@@ -61,7 +70,7 @@ class StudyFigures:
         predicted = self._effects().surface(first, second, pairs).reshape(len(up), len(along))
         sign = -1.0 if self._study.is_maximised else 1.0
         surface = tuple(tuple(row) for row in (sign * predicted).tolist())
-        return ContourPlot(self._measured(), (first, second), along, up, surface).draw()
+        return ContourPlot(self._measured(), (first, second), along, up, surface)
 
     def _effects(self) -> Effects:
         done = [record for _, record in self._numbered]
@@ -74,12 +83,12 @@ class StudyFigures:
     def _measured(self) -> Measured:
         study, sign = self._study, -1.0 if self._study.is_maximised else 1.0
         values = tuple(
-            TrialValue(number, record.trial.configuration, sign * (record.trial.objective or 0.0))
+            TrialValue(number, record.trial.configuration, sign * (record.trial.objective or 0.0), record.run_id)
             for number, record in self._numbered
         )
         domains = self._space.domains.items()
         logarithmic = frozenset(name for name, domain in domains if isinstance(domain, RangeDomain) and domain.log)
-        return Measured(study.objective, study.unit, study.is_maximised, values, logarithmic)
+        return Measured(study.objective, study.unit, study.is_maximised, values, logarithmic, self._points)
 
     def _named(self, parameters: Sequence[str]) -> tuple[str, ...]:
         unknown = [name for name in parameters if name not in self._space.domains]

@@ -1,4 +1,4 @@
-"""Energy as a terminal shows it."""
+"""Energy in words."""
 
 from crosswind.dashboards.wording import number, percent
 from crosswind.data.schema.answers.energy import EnergyForecast, MeasuredEnergy

@@ -1,0 +1,1 @@
+"""Figures of a study: its parameters, its front, its trials over time."""
