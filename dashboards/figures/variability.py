@@ -15,7 +15,7 @@ from crosswind.dashboards.palette import BLUE, PEER, translucent
 from crosswind.dashboards.wording import count, moment, percent, seconds, times, unit_of, utc
 from crosswind.data.schema.answers.explanations import Verdict
 
-ECDF_POINTS = 400
+ECDF_POINTS = 100
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _dots(runs: list[CohortRun], verdict: Verdict | None, scale: float) -> dict[
 
 
 def _word(verdict: Verdict | None) -> str:
-    return "not explained here" if verdict is None else LOOKS[verdict].word
+    return "not judged yet" if verdict is None else LOOKS[verdict].word
 
 
 @dataclass(frozen=True)

@@ -67,10 +67,19 @@ class RunFilter:
     account: str | None = None
     since_ns: int | None = None
     until_ns: int | None = None
+    cohort: str | None = None
 
 
 ANY_RUN = RunFilter()
-EQUAL = ("workload", "system", "state", "job_id", "user", "account")  # conditions that a column has this value
+EQUAL = (
+    "workload",
+    "system",
+    "state",
+    "job_id",
+    "user",
+    "account",
+    "cohort",
+)  # conditions that a column has this value
 
 
 class Runs:
@@ -314,9 +323,10 @@ class Runs:
         counts = self._connection.execute(query.group_by(table.c.system, table.c.job_id))
         return {(str(system), str(job_id)): int(count) for system, job_id, count in counts}
 
-    def count(self) -> int:
-        """Return how many runs are stored."""
-        return int(self._connection.execute(self._all_seen(select(func.count()).select_from(tables.runs))).scalar_one())
+    def count(self, wanted: RunFilter = ANY_RUN) -> int:
+        """Return how many runs match."""
+        query = filtered(select(func.count()).select_from(tables.runs), wanted)
+        return int(self._connection.execute(self._all_seen(query)).scalar_one())
 
     def workloads(self, wanted: RunFilter = ANY_RUN) -> set[str]:
         """Return the workloads of the runs that match."""

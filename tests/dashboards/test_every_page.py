@@ -21,7 +21,7 @@ Record = Callable[..., None]
 PAGES = {
     "runs": ["/runs", "/runs?workload=nanogpt&sort=-excess", "/runs?q=zzz", "/runs?verdict=slow", "/runs?limit=2"],
     "run": ["/runs/r3", "/runs/lost", "/runs/live"],
-    "variability": ["/variability", "/variability?workload=bert", "/variability?workload=none"],
+    "variability": ["/variability", "/variability?workload=bert&sort=lost", "/variability?workload=none"],
     "counters": ["/counters", "/counters?show=all&workload=nanogpt", "/counters?workload=none"],
     "interference": ["/interference", "/interference?system=none"],
     "regressions": ["/regressions", "/regressions?workload=none&system=lab"],
@@ -190,7 +190,7 @@ def test_a_run_that_cannot_be_judged_says_so_and_what_to_record(client: TestClie
         ("/runs?state=asleep", 422, "expected one of running, completed, failed, stopped, lost"),
         ("/runs?cursor=xyz", 422, "expected the `next` of an earlier page"),
         ("/runs?limit=9999", 422, "expected a whole number from 1 to 200"),
-        ("/variability?cohort=%3Cb%3E", 404, "Cohort &#39;&lt;b&gt;&#39; is not among"),
+        ("/variability?cohort=%3Cb%3E", 404, "Cohort &#39;&lt;b&gt;&#39; has no run"),
         ("/stragglers?kind=socket", 422, "expected one of node, device, rank place, switch"),
         ("/counters?show=none", 422, "expected one of tested, all"),
         ("/counters?limit=0", 422, "expected a whole number from 1 to 500"),
