@@ -41,6 +41,7 @@ NEEDS: Mapping[str, Need | None] = {
     "GET /": READ,
     **{f"GET /{page}": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
     **{f"GET /{page}.json": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
+    **{f"GET /{page}": READ for page in ("selection", "selection.json")},
     **{f"GET /{page}": READ for page in ("counters", "interference", "checks", "studies", "models", "sql")},
     **{f"GET /{page}.json": READ for page in ("counters", "interference", "checks", "studies", "models", "sql")},
     # Questions, which are sent by POST because they are long, and store nothing.

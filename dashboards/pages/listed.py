@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from crosswind.dashboards.pages import sql
-from crosswind.dashboards.pages.causes import counters, interference, regressions, variability
+from crosswind.dashboards.pages.causes import counters, interference, regressions, selection, variability
 from crosswind.dashboards.pages.fleet import checks, stragglers
 from crosswind.dashboards.pages.page import Page
 from crosswind.dashboards.pages.runs import run, runs
@@ -11,7 +11,7 @@ from crosswind.dashboards.pages.tuning import models, studies
 
 LISTED: tuple[Page, ...] = (
     *(runs.PAGE, run.PAGE),
-    *(variability.PAGE, counters.PAGE, interference.PAGE, regressions.PAGE),
+    *(variability.PAGE, selection.PAGE, counters.PAGE, interference.PAGE, regressions.PAGE),
     *(stragglers.PAGE, checks.PAGE),
     *(studies.PAGE, models.PAGE),
     sql.PAGE,

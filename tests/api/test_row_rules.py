@@ -15,12 +15,14 @@ from crosswind.api.access.scopes import methods
 from crosswind.api.app import create_app, routes_of
 from crosswind.api.late_pages import page_routes
 from crosswind.data.schema.access import OWNER
+from crosswind.data.schema.run import Run, RunState, cohort_digest
 from crosswind.data.store.store import Store
 
 NOBODY = "zoe"  # whose things are nowhere: bob's must look the same
 RUN, JOB, STUDY, TRIAL = "WHO-run23", "WHO-job23", "WHO-study", "WHO-trial0"
 OF_RUN = ("report", "steps", "explanation", "waits", "remaining", "batch-shares", "stragglers", "replay")
 QUESTION: Mapping[str, Any] = {"workload": "gpt", "system": "lab", "configuration": COHORT, "world_size": RANKS}
+DIGEST = cohort_digest(Run("any", "gpt", "lab", RunState.COMPLETED, RANKS, COHORT))
 STRANGE: Mapping[str, Any] = {**QUESTION, "configuration": {"batch": 3, "flag": 1}}
 UNKNOWN: Mapping[str, Any] = {**QUESTION, "workload": "WHO-work?"}
 NAMELESS: Mapping[str, Any] = {**QUESTION, "workload": "qqq"}
@@ -28,6 +30,7 @@ LIKE: Mapping[str, Any] = {"like": RUN}
 PAGES = (
     "runs",
     "variability",
+    "selection",
     "stragglers",
     "regressions",
     "counters",
@@ -52,6 +55,7 @@ QUERIES = {
     "/sql": [f"query={quote(SQL_QUERIES[1])}"],
     "/runs": ["q=WHO", "workload=WHO-work", "q=WHO-note"],
     "/variability": ["workload=gpt"],
+    "/selection": [f"cohort={DIGEST}", f"cohort={DIGEST}&runs=WHO-run23,WHO-run22,WHO-run21", "cohort=WHO-cohort"],
     "/checks": ["system=lab", "check=WHO-check0"],
     "/studies": ["study=WHO-search"],
     "/v1/runs": ["id_end=WHO-run1", "job_id=WHO-job1", "workload=WHO-work", "limit=3", "user=WHO", *TABLES],

@@ -15,13 +15,16 @@ from crosswind.api.background_answers import BackgroundAnswers
 from crosswind.api.settings import ServerSettings
 from crosswind.dashboards.pages import render_error
 from crosswind.dashboards.pages.listed import LISTED
+from crosswind.data.schema.run import Run, RunState, cohort_digest
 from crosswind.data.store.store import Store
 
 Record = Callable[..., None]
+LAB_COHORT = cohort_digest(Run("any", "nanogpt", "lab", RunState.COMPLETED, 2, {"batch_size": 8}))
 PAGES = {
     "runs": ["/runs", "/runs?workload=nanogpt&sort=-excess", "/runs?q=zzz", "/runs?verdict=slow", "/runs?limit=2"],
     "run": ["/runs/r3", "/runs/lost", "/runs/live"],
     "variability": ["/variability", "/variability?workload=bert&sort=lost", "/variability?workload=none"],
+    "selection": [f"/selection?cohort={LAB_COHORT}&slower=1.2", f"/selection?cohort={LAB_COHORT}&runs=none"],
     "counters": ["/counters", "/counters?show=all&workload=nanogpt", "/counters?workload=none"],
     "interference": ["/interference", "/interference?system=none"],
     "regressions": ["/regressions", "/regressions?workload=none&system=lab"],
@@ -105,7 +108,7 @@ def test_a_page_has_a_title_one_heading_and_landmarks(client: TestClient, addres
     assert len(page.all("h1")) == len(page.all("main")) == 1
     here = [link["aria-current"] for link in page.all("a") if "aria-current" in link]
     assert here[0] in ("page", "true"), "the entry of the rail"
-    assert here.count("page") == (0 if address.startswith("/runs/") else 1)
+    assert here.count("page") == (0 if address.startswith(("/runs/", "/selection")) else 1)
     assert page.all("html") == [{"lang": "en"}]
     identifiers = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(identifiers) == len(set(identifiers))
@@ -191,6 +194,8 @@ def test_a_run_that_cannot_be_judged_says_so_and_what_to_record(client: TestClie
         ("/runs?cursor=xyz", 422, "expected the `next` of an earlier page"),
         ("/runs?limit=9999", 422, "expected a whole number from 1 to 200"),
         ("/variability?cohort=%3Cb%3E", 404, "Cohort &#39;&lt;b&gt;&#39; has no run"),
+        ("/selection", 422, "Query parameter cohort is missing"),
+        (f"/selection?cohort={LAB_COHORT}&from=soon", 422, "expected a time as 2026-01-31T12:00"),
         ("/stragglers?kind=socket", 422, "expected one of node, device, rank place, switch"),
         ("/counters?show=none", 422, "expected one of tested, all"),
         ("/counters?limit=0", 422, "expected a whole number from 1 to 500"),
@@ -212,6 +217,7 @@ def test_a_refusal_is_a_page_to_readers_and_a_problem_to_machines(
 
 def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> None:
     tags = {HOSTILE: HOSTILE, "injected": HOSTILE}
+    cohort = cohort_digest(Run("any", HOSTILE, "lab", RunState.COMPLETED, 2, {HOSTILE: HOSTILE}))
     for number in range(5):
         facts = {"workload": HOSTILE, "configuration": {HOSTILE: HOSTILE}, "tags": tags}
         record(store, f"r{number}", slower_ms=30 * (number == 4), **facts)
@@ -220,6 +226,7 @@ def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> N
             "/runs",
             "/runs/r4",
             *("/variability", "/stragglers", "/regressions", "/counters", "/interference"),
+            f"/selection?cohort={cohort}&slower=1.2",
             f"/stragglers?node={HOSTILE}",
             f"/checks?system={HOSTILE}",
             f"/runs?workload={HOSTILE}",

@@ -240,13 +240,16 @@ def _distributions(
     return cohort_distributions(table, labels, selected=selected.cohort_id)
 
 
-def over_time(runs: Sequence[Run], outcomes: Mapping[str, RunVerdict]) -> CohortOverTime | None:
-    """Return the figure of a cohort's runs by their start."""
+def over_time(
+    runs: Sequence[Run], outcomes: Mapping[str, RunVerdict], selected: Sequence[str] = ()
+) -> CohortOverTime | None:
+    """Return the figure of a cohort's runs by their start, those selected marked."""
     rows = [
         (run.run_id, run.started_ns, outcomes[run.run_id].step_mean_seconds) for run in runs if run.run_id in outcomes
     ]
     verdicts = {run_id: Verdict(one.verdict) for run_id, one in outcomes.items() if one.verdict}
-    return cohort_over_time(pd.DataFrame(rows, columns=["run_id", "started_ns", "step_mean_seconds"]), verdicts)
+    table = pd.DataFrame(rows, columns=["run_id", "started_ns", "step_mean_seconds"])
+    return cohort_over_time(table, verdicts, selected)
 
 
 def _shares(explanations: Mapping[str, Explanation]) -> pd.DataFrame:

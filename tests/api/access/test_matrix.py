@@ -59,6 +59,8 @@ GET /runs/{run_id}
 GET /runs/{run_id}.json
 GET /variability
 GET /variability.json
+GET /selection
+GET /selection.json
 GET /stragglers
 GET /stragglers.json
 GET /regressions
