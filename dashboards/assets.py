@@ -17,6 +17,7 @@ MEDIA_TYPES = {
     "overview.js": JAVASCRIPT,
     "theme.js": JAVASCRIPT,
     "predict.js": JAVASCRIPT,
+    "selection.js": JAVASCRIPT,
     "icon.svg": "image/svg+xml",
     "docs.css": CSS,
     "docs.js": JAVASCRIPT,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from crosswind.client.local import Local
 from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.lake.parts import ALWAYS
@@ -38,6 +39,16 @@ class NodeSource:
     samples: int
     nodes: int
     instants: int
+
+
+def judge_newest(client: Local, wanted: RunFilter, *, limit: int) -> None:
+    """Have the newest runs judged that never were: a server does that in the background, other stores here."""
+    with client.store.catalog.read() as session:
+        newest = [run.run_id for run in session.runs.outlines(wanted, limit=limit)]
+        judged = session.verdicts.get(newest)
+        lacking = session.runs.some([run_id for run_id in newest if run_id not in judged])
+    if lacking:
+        client.explain_runs(client.store, lacking)
 
 
 def peers_of(session: Session, run: Run) -> list[Run]:

@@ -42,6 +42,7 @@ NEEDS: Mapping[str, Need | None] = {
     **{f"GET /{page}": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
     **dict.fromkeys(("GET /compare", "GET /compare.json"), READ),
     **{f"GET /{page}.json": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
+    **{f"GET /{page}": READ for page in ("selection", "selection.json")},
     **{f"GET /{page}": READ for page in ("counters", "interference", "checks", "studies", "models", "sql")},
     **dict.fromkeys(("GET /predict", "GET /predict.json"), READ),
     **{f"GET /{page}.json": READ for page in ("counters", "interference", "checks", "studies", "models", "sql")},

@@ -15,4 +15,4 @@ router = APIRouter(prefix="/v1/interference", tags=["explain"], dependencies=[De
 @router.get("")
 def get_interference(query: Annotated[RunsQuery, Query()], client: ClientOf) -> Interference:
     """Users, workloads and jobs ranked by how surely runs next to them are slower; stores nothing."""
-    return client.interference(query.workload, query.system)
+    return client.interference(query.workload, query.system, since_ns=query.since_ns)

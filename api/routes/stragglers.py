@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from crosswind.api.delivery.validators import UNLESS_RUN_IS_UNCHANGED
 from crosswind.api.dependencies import ClientOf
+from crosswind.api.routes.counters import RunsQuery
 from crosswind.api.wire import Id, Name, refuse_unknown_query
 from crosswind.data.schema.answers.stragglers import PeerRanking, Regressions, RunReplay, RunStragglers
 from crosswind.data.schema.question import RANKED_RUNS, REGRESSION_RUNS
@@ -25,11 +26,9 @@ class StragglersQuery(BaseModel):
     limit: Annotated[int, Field(ge=1, le=10_000)] = LIMIT
 
 
-class RegressionsQuery(BaseModel):
-    """Of which system and workload (null: of all), from how many of the newest completed runs."""
+class RegressionsQuery(RunsQuery):
+    """Of which system and workload (null: of all), from how many of the newest completed runs since when."""
 
-    system: Name | None = None
-    workload: Name | None = None
     runs: Annotated[int, Field(ge=1, le=EVERY_RUN)] = REGRESSION_RUNS
 
 
@@ -54,4 +53,4 @@ def get_run_replay(run_id: Id, client: ClientOf) -> RunReplay:
 @router.get("/regressions")
 def get_regressions(query: Annotated[RegressionsQuery, Query()], client: ClientOf) -> Regressions:
     """Return when workloads became slower or faster for good, and what changed with that; stores nothing."""
-    return client.regressions(query.system, query.workload, runs=query.runs)
+    return client.regressions(query.system, query.workload, runs=query.runs, since_ns=query.since_ns)

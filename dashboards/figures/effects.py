@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from crosswind.dashboards.figures.chart import Table, label, paper
 from crosswind.dashboards.palette import INK, MUTED, PEER, VERMILION
-from crosswind.dashboards.wording import number, times
+from crosswind.dashboards.wording import number, signed, times
 
 ROWS = 15  # drawn; more would not be read
 LETTERS = 46  # of a name; as many as a narrow page holds
@@ -18,7 +18,7 @@ ROW_PIXELS, AROUND_PIXELS = 34, 110
 
 @dataclass(frozen=True)
 class Effect:
-    """One row: how many times as long runs take, with its 90 % interval; `note` says how sure that is."""
+    """One row: how many times as long runs take, or another measure, with its 90 % interval; `note` says how sure."""
 
     name: str
     ratio: float
@@ -30,13 +30,17 @@ class Effect:
 
 @dataclass(frozen=True)
 class Effects:
-    """The surest effects, in the order given: `axis` is what the ratios are of, `verdicts` of sure and other ones."""
+    """The surest effects, in the order given: `axis` is what the ratios are of, `verdicts` of sure and other ones.
+
+    `nothing` is the value that means no effect: 1 of a ratio, 0 of a correlation.
+    """
 
     name: ClassVar[str] = "effects"
     effects: tuple[Effect, ...]
     finding: str
     axis: str
     verdicts: tuple[str, str]
+    nothing: float = 1.0
 
     @property
     def title(self) -> str:
@@ -49,13 +53,13 @@ class Effects:
         sure = sum(effect.is_sure for effect in self.effects)
         return (
             f"{self.axis[:1].upper()}{self.axis[1:]}, of the {len(self.effects)} most certain; {sure} marked: "
-            f"{self.verdicts[0]}. Lines are 90 % intervals, 1 is no difference."
+            f"{self.verdicts[0]}. Lines are 90 % intervals, {self.nothing:.0f} is no difference."
         )
 
     @property
     def table(self) -> Table:
         """The numbers drawn."""
-        rows = ((effect.name, _range(effect), effect.note, self._word(effect)) for effect in self.effects)
+        rows = ((effect.name, self._range(effect), effect.note, self._word(effect)) for effect in self.effects)
         return Table(("what", f"{self.axis} [90 % interval]", "how sure", "verdict"), tuple(rows))
 
     def draw(self) -> go.Figure:
@@ -76,10 +80,10 @@ class Effects:
                 yshift=13,
                 font={"size": 12, "color": INK if labelled.is_sure else MUTED},
             )
-        figure.add_vline(x=1, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
+        figure.add_vline(x=self.nothing, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
         least, most = (
-            min([1.0, *(effect.low for effect in self.effects)]),
-            max([1.0, *(effect.high for effect in self.effects)]),
+            min([self.nothing, *(effect.low for effect in self.effects)]),
+            max([self.nothing, *(effect.high for effect in self.effects)]),
         )
         figure.update_xaxes(range=[least - MARGIN * (most - least), most + MARGIN * (most - least)])
         rows = {"range": [len(self.effects) - 0.4, -0.9], "showticklabels": False, "showgrid": False, "ticks": ""}
@@ -99,18 +103,18 @@ class Effects:
             },
             "mode": "markers",
             "name": self._word(rows[0]),
-            "hovertext": [f"{label(effect.name)}<br>{_range(effect)}, {label(effect.note)}" for effect in rows],
+            "hovertext": [f"{label(effect.name)}<br>{self._range(effect)}, {label(effect.note)}" for effect in rows],
             "hoverinfo": "text",
         }
 
     def _word(self, effect: Effect) -> str:
         return self.verdicts[not effect.is_sure]
 
+    def _range(self, effect: Effect) -> str:
+        value = times(effect.ratio) if self.nothing else signed(effect.ratio)
+        return f"{value} [{number(effect.low)} to {number(effect.high)}]"
+
 
 def effects_plot(effects: Sequence[Effect], *, finding: str, axis: str, verdicts: tuple[str, str]) -> Effects | None:
     """The first effects, or None without any."""
     return Effects(tuple(effects[:ROWS]), finding, axis, verdicts) if effects else None
-
-
-def _range(effect: Effect) -> str:
-    return f"{times(effect.ratio)} [{number(effect.low)} to {number(effect.high)}]"

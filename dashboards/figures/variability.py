@@ -1,6 +1,6 @@
 """Differences between the runs of one cohort: over time, and as distributions."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,11 +11,11 @@ import plotly.graph_objects as go
 from crosswind.dashboards.downsample import keep_extremes
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.figures.verdicts import LOOKS
-from crosswind.dashboards.palette import BLUE, PEER, translucent
+from crosswind.dashboards.palette import BLUE, INK, PEER, translucent
 from crosswind.dashboards.wording import count, moment, percent, seconds, times, unit_of, utc
 from crosswind.data.schema.answers.explanations import Verdict
 
-ECDF_POINTS = 400
+ECDF_POINTS = 100
 
 
 @dataclass(frozen=True)
@@ -30,17 +30,24 @@ class CohortRun:
 
 @dataclass(frozen=True)
 class CohortOverTime:
-    """The cohort's runs, oldest first, with the band from P10 to P90 of their mean step time, in seconds."""
+    """The cohort's runs, oldest first, with the band from P10 to P90 of their mean step time, in seconds.
+
+    Those of `selected` are marked.
+    """
 
     name: ClassVar[str] = "cohort"
     runs: tuple[CohortRun, ...]
     p10: float
     p50: float
     p90: float
+    selected: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
         """The finding."""
+        if self.selected:
+            is_or_are = "is" if len(self.selected) == 1 else "are"
+            return f"{len(self.selected)} of {count(len(self.runs), 'run')} {is_or_are} selected"
         spread = times(self.p90 / self.p10) if self.p10 > 0 else times(None)
         return f"The slowest tenth of runs needs {spread} the step time of the fastest tenth"
 
@@ -82,10 +89,14 @@ class CohortOverTime:
             runs = [run for run in self.runs if run.verdict is verdict]
             if runs:
                 figure.add_scatter(**_dots(runs, verdict, scale))
+        if chosen := [run for run in self.runs if run.run_id in self.selected]:
+            figure.add_scatter(**_rings(chosen, scale))
         return figure.update_xaxes(type="date", showgrid=False)
 
 
-def cohort_over_time(runs: pd.DataFrame, verdicts: Mapping[str, Verdict]) -> CohortOverTime | None:
+def cohort_over_time(
+    runs: pd.DataFrame, verdicts: Mapping[str, Verdict], selected: Collection[str] = ()
+) -> CohortOverTime | None:
     """The figure of one cohort, or None when no run has steps; columns run_id, started_ns, step_mean_seconds."""
     timed = runs.dropna(subset=["started_ns", "step_mean_seconds"]).sort_values("started_ns")
     if timed.empty:
@@ -93,11 +104,22 @@ def cohort_over_time(runs: pd.DataFrame, verdicts: Mapping[str, Verdict]) -> Coh
     p10, p50, p90 = (
         float(value) for value in np.quantile(timed["step_mean_seconds"].to_numpy(np.float64), (0.1, 0.5, 0.9))
     )
-    dots = (
+    dots = tuple(
         CohortRun(str(run_id), int(started), float(mean), verdicts.get(str(run_id)))
         for run_id, started, mean in zip(timed["run_id"], timed["started_ns"], timed["step_mean_seconds"], strict=True)
     )
-    return CohortOverTime(tuple(dots), p10, p50, p90)
+    return CohortOverTime(dots, p10, p50, p90, tuple(run.run_id for run in dots if run.run_id in selected))
+
+
+def _rings(runs: list[CohortRun], scale: float) -> dict[str, object]:
+    return {
+        "x": [moment(run.started_ns) for run in runs],
+        "y": [run.step_seconds / scale for run in runs],
+        "mode": "markers",
+        "name": "selected",
+        "marker": {"color": INK, "symbol": "circle-open", "size": 15, "line": {"width": 1.5}},
+        "hoverinfo": "skip",
+    }
 
 
 def _dots(runs: list[CohortRun], verdict: Verdict | None, scale: float) -> dict[str, object]:
@@ -120,7 +142,7 @@ def _dots(runs: list[CohortRun], verdict: Verdict | None, scale: float) -> dict[
 
 
 def _word(verdict: Verdict | None) -> str:
-    return "not explained here" if verdict is None else LOOKS[verdict].word
+    return "not judged yet" if verdict is None else LOOKS[verdict].word
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from crosswind.dashboards.pages import sql
-from crosswind.dashboards.pages.causes import counters, interference, regressions, variability
+from crosswind.dashboards.pages.causes import counters, interference, regressions, selection, variability
 from crosswind.dashboards.pages.fleet import checks, data, energy, links, stragglers
 from crosswind.dashboards.pages.overview import overview
 from crosswind.dashboards.pages.page import Page
@@ -15,7 +15,7 @@ LISTED: tuple[Page, ...] = (
     overview.PAGE,
     *(runs.PAGE, run.PAGE, compare.PAGE),
     predict.PAGE,
-    *(variability.PAGE, counters.PAGE, interference.PAGE, regressions.PAGE),
+    *(variability.PAGE, selection.PAGE, counters.PAGE, interference.PAGE, regressions.PAGE),
     *(stragglers.PAGE, checks.PAGE, links.PAGE, energy.PAGE, data.PAGE),
     *(studies.PAGE, models.PAGE),
     sql.PAGE,

@@ -13,7 +13,7 @@ Place = tuple[int, str]  # of a run in the list: started_ns or 0, and run_id
 PERIODS = {"1d": 1, "7d": 7, "30d": 30, "90d": 90, "365d": 365}  # days up to now
 SCOPE = ("system", "workload", "period")  # parameters that a reader keeps from page to page
 LISTS = ("columns", "run")  # parameters that may be given several times, or once with commas
-DAY_NS = 86_400_000_000_000
+DAY_NS, HOUR_NS = 86_400_000_000_000, 3_600_000_000_000
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,12 @@ class PageQuery:
     def since_ns(self) -> int | None:
         """Return the beginning of the period; None without one. Raises: InvalidInputError."""
         return None if self.days is None else time.time_ns() - self.days * DAY_NS
+
+    @property
+    def since_hour_ns(self) -> int | None:
+        """Return the beginning of the period, of its full hour: answers that are kept hold for a while."""
+        since_ns = self.since_ns
+        return None if since_ns is None else since_ns // HOUR_NS * HOUR_NS
 
     def amount(self, name: str, default: int, *, most: int) -> int:
         """Return a whole number from 1 to `most`. Raises: InvalidInputError."""

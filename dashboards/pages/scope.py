@@ -40,7 +40,7 @@ def scope_of(client: Local, query: PageQuery, state: RunState | None = None) -> 
     system, workload, since_ns = query.word("system"), query.word("workload"), query.since_ns
     wanted = RunFilter(system=system, workload=workload, state=state, since_ns=since_ns)
     with client.store.catalog.read() as session:
-        newest = session.runs.find(RunFilter(state=state), limit=NEWEST)
+        newest = session.runs.outlines(RunFilter(state=state), limit=NEWEST)
         runs = session.runs.count(wanted)
         stored = session.runs.count()
     here = [run for run in newest if system in (None, run.system)]

@@ -13,6 +13,7 @@ from crosswind.data.catalog.audit import Audit
 from crosswind.data.catalog.cohorts import Cohorts
 from crosswind.data.catalog.first_answers import FirstAnswers
 from crosswind.data.catalog.injections import Injections
+from crosswind.data.catalog.judged_cohorts import JudgedCohorts
 from crosswind.data.catalog.judged_runs import JudgedRuns
 from crosswind.data.catalog.leases import Leases
 from crosswind.data.catalog.live.events import Events
@@ -64,6 +65,7 @@ class Session:
         self.runs = Runs(connection, rule, notes)
         self.verdicts = Verdicts(connection, notes)
         self.judged_runs = JudgedRuns(connection, rule)
+        self.judged_cohorts = JudgedCohorts(connection, rule)
         self.cohorts = Cohorts(connection, rule)
         self.people = People(connection)
         self.read_files = ReadFiles(connection)

@@ -67,10 +67,19 @@ class RunFilter:
     account: str | None = None
     since_ns: int | None = None
     until_ns: int | None = None
+    cohort: str | None = None
 
 
 ANY_RUN = RunFilter()
-EQUAL = ("workload", "system", "state", "job_id", "user", "account")  # conditions that a column has this value
+EQUAL = (
+    "workload",
+    "system",
+    "state",
+    "job_id",
+    "user",
+    "account",
+    "cohort",
+)  # conditions that a column has this value
 
 
 class Runs:

@@ -49,15 +49,25 @@ class Outcomes:
 
 
 def outcomes(
-    store: Store, workload: str | None = None, system: str | None = None, *, limit: int = EVERY_RUN
+    store: Store,
+    workload: str | None = None,
+    system: str | None = None,
+    *,
+    since_ns: int | None = None,
+    limit: int = EVERY_RUN,
 ) -> Outcomes:
     """Outcomes of the newest completed runs of a workload, or of all, on a system; None is that of most of them.
+
+    since_ns: of those that began then or later.
 
     A run's time is its mean step without warm-up where all runs of its cohort recorded steps, so that runs of more
     steps are no slower; else its run time. Raises: InvalidInputError where no such run is stored.
     """
     where = system if system is not None else usual_system(store, workload)
-    runs = _placed(all_runs(store, RunFilter(workload, where, RunState.COMPLETED), limit=limit))
+    wanted = RunFilter(workload, where, RunState.COMPLETED, since_ns=since_ns)
+    runs = _placed(all_runs(store, wanted, limit=limit))
+    if not runs and since_ns is not None:
+        raise InvalidInputError(f"since: no run has completed on system {where!r:.80} that began then or later")
     if not runs:
         raise InvalidInputError(_nothing(store, workload, where))
     table = _excess(summaries(store, runs))

@@ -4,7 +4,7 @@ Source: the ranking of the nodes' counters, with belonging to the cohort in plac
 within a workload and system, so that a cohort of several does not differ by these alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Self
 
@@ -69,17 +69,37 @@ def compare_cohort(store: Store, cohort: SavedCohort, *, drift: bool = False) ->
     with store.catalog.read() as session:
         members = session.cohorts.members(cohort, Part(MEMBERS, descending=True))
         others = session.cohorts.others(cohort, members, limit=OTHERS) if members else []
-    members, others = _ended(members), _ended(others)
+    return _comparison(store, cohort.cohort_id, (_ended(members), _ended(others)), frozenset(FeatureKind), drift=drift)
+
+
+def compare_selection(
+    store: Store, cohort: str, selected: tuple[str, ...], others: tuple[str, ...]
+) -> CohortComparison:
+    """Return the features of some runs of a cohort, of their ids, by how surely they differ from others of it.
+
+    Outcomes are left out: by these they were selected. Raises: MalformedError.
+    """
+    with store.catalog.read() as session:
+        members, rest = session.runs.some(selected), session.runs.some(others)
+    kinds = frozenset(FeatureKind) - {FeatureKind.OUTCOME}
+    return _comparison(store, cohort, (_ended(members), _ended(rest)), kinds, drift=False)
+
+
+def _comparison(
+    store: Store, cohort_id: str, sides: tuple[list[Run], list[Run]], kinds: Set[FeatureKind], *, drift: bool
+) -> CohortComparison:
+    members, others = sides
     if lacking := _lacking(members, others):
-        return CohortComparison(cohort.cohort_id, len(members), len(others), drift, (), (lacking,))
-    columns = feature_columns(store, [*members, *others])
+        return CohortComparison(cohort_id, len(members), len(others), drift, (), (lacking,))
+    stored = feature_columns(store, [*members, *others])
+    columns = {key: column for key, column in stored.items() if key[0] in kinds}
     compared = _Compared.of([*members, *others], len(members), drift=drift)
     groups = [(rows, keys) for rows, keys in by_gaps(columns) if _has_both(compared.is_member[rows])]
     tested = sum(len(keys) for _, keys in groups)
     parts = [_part(compared, columns, group, tested) for group in groups]
     features = _ranked(parts, columns, compared.is_member)
     warnings = () if any(one.kind is FeatureKind.EVIDENCE for one in features) else (NO_EVIDENCE,)
-    return CohortComparison(cohort.cohort_id, len(members), len(others), drift, tuple(features), warnings)
+    return CohortComparison(cohort_id, len(members), len(others), drift, tuple(features), warnings)
 
 
 NO_EVIDENCE = "no evidence of explanations is stored of enough runs: a server computes it in the background"
@@ -123,7 +143,7 @@ def _ranked(parts: Sequence[_Part], columns: Columns, is_member: Bools) -> list[
     def difference(place: int) -> FeatureDifference:
         (kind, name), rows = keys[place]
         values, is_own = columns[kind, name].to_numpy(np.float64)[rows], is_member[rows]
-        is_share = kind in (FeatureKind.NODE, FeatureKind.SOFTWARE) or "=" in name
+        is_share = kind in (FeatureKind.NODE, FeatureKind.SOFTWARE, FeatureKind.TIME) or "=" in name
         middle = np.mean if is_share else np.median
         return FeatureDifference(
             *(kind, name, is_share, int(is_own.sum()), int((~is_own).sum())),

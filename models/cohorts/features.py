@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,8 @@ from crosswind.models.explain.cohort.features import Features
 from crosswind.models.explain.cohort.read import stored_features
 
 OF_VERDICTS = ("step_p50_seconds", "step_mean_seconds", "step_cov_ratio", "excess_seconds")
+QUARTER_HOURS = 6  # of a day
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 VALUES_MAX = 200  # yes-or-no columns of one kind, those of most runs
 Key = tuple[FeatureKind, str]
 Column = Mapping[int, float]  # by the run's place
@@ -60,22 +63,38 @@ def _means(features: Features) -> Iterator[tuple[str, float]]:
 
 
 def _facts(runs: Sequence[Run]) -> dict[Key, "pd.Series[float]"]:
-    """Return what was run, where and with what: numbers as they are, and all else as one yes or no for each value."""
-    columns: dict[Key, pd.Series[float]] = {}
+    """Return what was run, where, when and with what: numbers as they are, all else as a yes or no for each value."""
     configurations = [{**run.configuration, "ranks": run.world_size} for run in runs]
-    for name in sorted({name for one in configurations for name in one}):
-        columns |= _parameter(name, [one.get(name) for one in configurations])
+    columns = _parameters(FeatureKind.CONFIGURATION, configurations)
+    columns |= _parameters(FeatureKind.FACT, [run.facts.given for run in runs])
     nodes = [[f"node={node}" for node in run.nodes] for run in runs]
     software = [[f"{name}={version}" for name, version in run.software.items()] for run in runs]
-    return {**columns, **_choices(FeatureKind.NODE, nodes), **_choices(FeatureKind.SOFTWARE, software)}
+    chosen = {**_choices(FeatureKind.NODE, nodes), **_choices(FeatureKind.SOFTWARE, software)}
+    return {**columns, **chosen, **_choices(FeatureKind.TIME, [_times(run) for run in runs])}
 
 
-def _parameter(name: str, values: Sequence[Scalar]) -> dict[Key, "pd.Series[float]"]:
+def _times(run: Run) -> list[str]:
+    """Return the quarter of the day and the day of the week in which a run began, UTC."""
+    if run.started_ns is None:
+        return []
+    began = datetime.fromtimestamp(run.started_ns / 1e9, tz=UTC)
+    first = began.hour // QUARTER_HOURS * QUARTER_HOURS
+    return [f"hours={first:02} to {first + QUARTER_HOURS:02} UTC", f"weekday={DAYS[began.weekday()]}"]
+
+
+def _parameters(kind: FeatureKind, given: Sequence[Mapping[str, Scalar]]) -> dict[Key, "pd.Series[float]"]:
+    columns: dict[Key, pd.Series[float]] = {}
+    for name in sorted({name for one in given for name in one}):
+        columns |= _parameter(kind, name, [one.get(name) for one in given])
+    return columns
+
+
+def _parameter(kind: FeatureKind, name: str, values: Sequence[Scalar]) -> dict[Key, "pd.Series[float]"]:
     stated = [value for value in values if value is not None]
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in stated):
         numbers = pd.Series([np.nan if value is None else float(value) for value in values])
-        return {(FeatureKind.CONFIGURATION, name): numbers} if stated else {}
-    return _choices(FeatureKind.CONFIGURATION, [[] if value is None else [f"{name}={value}"] for value in values])
+        return {(kind, name): numbers} if stated else {}
+    return _choices(kind, [[] if value is None else [f"{name}={value}"] for value in values])
 
 
 def _choices(kind: FeatureKind, of_runs: Sequence[Iterable[str]]) -> dict[Key, "pd.Series[float]"]:

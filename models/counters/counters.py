@@ -24,12 +24,21 @@ IMPORTANT_MAX = 20  # counters whose importance to trees is asked
 Q_MAX = 0.05
 
 
-def counters(store: Store, workload: str | None = None, system: str | None = None, *, seed: int = 0) -> CounterRanking:
+def counters(
+    store: Store,
+    workload: str | None = None,
+    system: str | None = None,
+    *,
+    since_ns: int | None = None,
+    seed: int = 0,
+) -> CounterRanking:
     """Of the newest completed runs of a workload, or of all; without a system, of that of most of them.
+
+    since_ns: of those that began then or later.
 
     Raises: InvalidInputError where no run is stored; MalformedError for a damaged file.
     """
-    compared = outcomes(store, workload, system, limit=RUNS_MAX)
+    compared = outcomes(store, workload, system, since_ns=since_ns, limit=RUNS_MAX)
     if len(compared.runs) < RUNS_MIN:
         few = (
             f"{len(compared.runs)} of {compared.looked_at} completed runs can be compared, expected {RUNS_MIN} or "

@@ -26,15 +26,16 @@ def interference(
     system: str | None = None,
     *,
     groups: Mapping[str, str] | None = None,
-    seed: int = 0,
+    since_ns: int | None = None,
 ) -> Interference:
     """Of the completed runs of a workload, or of all; without a system, of that of most of them.
 
+    since_ns: of those that began then or later.
     groups: the switch or rack of each node, None: the leaf switches that the store knows. Raises: InvalidInputError
     where no run is stored; MalformedError for a damaged file.
     """
     groups = store.switches if groups is None else groups
-    compared = outcomes(store, workload, system)
+    compared = outcomes(store, workload, system, since_ns=since_ns)
     placed = compared.rows(np.flatnonzero([bool(run.nodes) for run in compared.runs]))
     warnings = _of_runs(compared, placed)
     if len(placed.runs) < RUNS_MIN:
@@ -46,7 +47,7 @@ def interference(
     tested = enough(met)
     if not tested.candidates:
         return _answer(placed, met, Ranked((), 0), warnings)
-    ranked = ranking(placed, tested, seed=seed)
+    ranked = ranking(placed, tested)
     if not ranked.suspects:
         warnings.append("no candidate is separable from drift and cohorts, or no run differs from its cohort's others")
     return _answer(placed, met, ranked, warnings, candidates=len(tested.candidates))

@@ -42,9 +42,15 @@ class History:
     levels: tuple[Level, ...]
 
 
-def history(store: Store, system: str, workload: str, *, runs: int = REGRESSION_RUNS) -> History:
-    """History of the newest completed `runs` of a workload on a system. Raises: MalformedError for a damaged file."""
-    newest = all_runs(store, RunFilter(system=system, workload=workload, state=RunState.COMPLETED), limit=runs)
+def history(
+    store: Store, system: str, workload: str, *, runs: int = REGRESSION_RUNS, since_ns: int | None = None
+) -> History:
+    """History of the newest completed `runs` of a workload on a system, of those that began at `since_ns` or later.
+
+    Raises: MalformedError for a damaged file.
+    """
+    wanted = RunFilter(system=system, workload=workload, state=RunState.COMPLETED, since_ns=since_ns)
+    newest = all_runs(store, wanted, limit=runs)
     table = known_times(summaries(store, newest)).sort_values("started_ns", kind="stable")
     if len(table) < 2 * SHORTEST:
         return History(system, workload, (), ())

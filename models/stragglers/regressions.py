@@ -19,15 +19,21 @@ from crosswind.models.stragglers.coincidences import suspects
 
 
 def regressions(
-    store: Store, system: str | None = None, workload: str | None = None, *, runs: int = REGRESSION_RUNS
+    store: Store,
+    system: str | None = None,
+    workload: str | None = None,
+    *,
+    runs: int = REGRESSION_RUNS,
+    since_ns: int | None = None,
 ) -> Regressions:
     """Changes of the newest `runs` completed runs' time, each workload of each system by itself.
 
+    since_ns: of those that began then or later.
     Raises: InvalidInputError for fewer than one run or more than EVERY_RUN; MalformedError.
     """
     if not 1 <= runs <= EVERY_RUN:
         raise InvalidInputError(f"runs {runs}: expected 1 to {EVERY_RUN}")
-    wanted = RunFilter(system=system, workload=workload, state=RunState.COMPLETED)
+    wanted = RunFilter(system=system, workload=workload, state=RunState.COMPLETED, since_ns=since_ns)
     return regressions_of(store, all_runs(store, wanted, limit=runs))
 
 

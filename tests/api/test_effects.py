@@ -20,7 +20,13 @@ def test_few_runs_are_an_answer_that_says_what_is_missing(client: TestClient, pa
     [
         ({"system": "nowhere"}, 422, "known are lab"),
         ({"workload": "bert"}, 422, "workload 'bert': no run of it has completed"),
-        ({"users": "all"}, 422, "query parameter 'users' is unknown: expected system, workload"),
+        (
+            {"since": "2100-01-01T00:00:00Z"},
+            422,
+            "since: no run has completed on system 'lab' that began then or later",
+        ),
+        ({"since": "soon"}, 422, "since"),
+        ({"users": "all"}, 422, "query parameter 'users' is unknown: expected since, system, workload"),
         ({"workload": ""}, 422, "workload"),
         ({"workload": "x" * 201}, 422, "workload"),
     ],

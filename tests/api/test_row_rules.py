@@ -16,6 +16,7 @@ from crosswind.api.app import create_app, routes_of
 from crosswind.api.late_pages import page_routes
 from crosswind.dashboards.pages.overview.parts import PARTS
 from crosswind.data.schema.access import OWNER
+from crosswind.data.schema.run import Run, RunState, cohort_digest
 from crosswind.data.store.store import Store
 
 NOBODY = "zoe"  # whose things are nowhere: bob's must look the same
@@ -23,6 +24,7 @@ RUN, JOB, STUDY, TRIAL = "WHO-run23", "WHO-job23", "WHO-study", "WHO-trial0"
 COMPARED = ("", f"?a={RUN}", f"?a=ann-run0&b={RUN}", "?a=ann-run0", "?run=ann-run0&run=ann-run1")
 OF_RUN = ("report", "steps", "explanation", "waits", "remaining", "batch-shares", "stragglers", "replay")
 QUESTION: Mapping[str, Any] = {"workload": "gpt", "system": "lab", "configuration": COHORT, "world_size": RANKS}
+DIGEST = cohort_digest(Run("any", "gpt", "lab", RunState.COMPLETED, RANKS, COHORT))
 STRANGE: Mapping[str, Any] = {**QUESTION, "configuration": {"batch": 3, "flag": 1}}
 UNKNOWN: Mapping[str, Any] = {**QUESTION, "workload": "WHO-work?"}
 NAMELESS: Mapping[str, Any] = {**QUESTION, "workload": "qqq"}
@@ -31,6 +33,7 @@ PAGES = (
     "runs",
     "predict",
     "variability",
+    "selection",
     "stragglers",
     "regressions",
     "counters",
@@ -61,6 +64,7 @@ QUERIES = {
     "/predict": ["like=WHO-run23", "workload=WHO-work&ranks=2", "like=WHO-run23&steps=9", "script=srun+WHO-work"],
     "/variability": ["workload=gpt"],
     "/energy": ["workload=WHO-work"],
+    "/selection": [f"cohort={DIGEST}", f"cohort={DIGEST}&runs=WHO-run23,WHO-run22,WHO-run21", "cohort=WHO-cohort"],
     "/checks": ["system=lab", "check=WHO-check0"],
     "/studies": ["study=WHO-search"],
     "/v1/runs": ["id_end=WHO-run1", "job_id=WHO-job1", "workload=WHO-work", "limit=3", "user=WHO", *TABLES],

@@ -17,10 +17,12 @@ from crosswind.dashboards.pages import render_error
 from crosswind.dashboards.pages.listed import LISTED
 from crosswind.dashboards.pages.overview.parts import PARTS
 from crosswind.dashboards.pages.page import twin_of
+from crosswind.data.schema.run import Run, RunState, cohort_digest
 from crosswind.data.store.store import Store
 
 Record = Callable[..., None]
 SCRIPT = "script=%23SBATCH+-N+1+-n+2%0Asrun+python+nanogpt.py+--batch-size+8"
+LAB_COHORT = cohort_digest(Run("any", "nanogpt", "lab", RunState.COMPLETED, 2, {"batch_size": 8}))
 PAGES = {
     "overview": ["/", "/?part=all", "/?system=none&period=365d", *(f"/?part={part}&system=lab" for part in PARTS)],
     "runs": ["/runs", "/runs?workload=nanogpt&sort=-excess", "/runs?q=zzz", "/runs?verdict=slow", "/runs?limit=2"],
@@ -32,7 +34,8 @@ PAGES = {
         "/predict?workload=none&ranks=x",
         f"/predict?{SCRIPT}",
     ],
-    "variability": ["/variability", "/variability?workload=bert", "/variability?workload=none"],
+    "variability": ["/variability", "/variability?workload=bert&sort=lost", "/variability?workload=none"],
+    "selection": [f"/selection?cohort={LAB_COHORT}&slower=1.2", f"/selection?cohort={LAB_COHORT}&runs=none"],
     "counters": ["/counters", "/counters?show=all&workload=nanogpt", "/counters?workload=none"],
     "interference": ["/interference", "/interference?system=none"],
     "regressions": ["/regressions", "/regressions?workload=none&system=lab"],
@@ -120,7 +123,7 @@ def test_a_page_has_a_title_one_heading_and_landmarks(client: TestClient, addres
     assert len(page.all("h1")) == len(page.all("main")) == 1
     here = [link["aria-current"] for link in page.all("a") if "aria-current" in link]
     assert here[0] in ("page", "true"), "the entry of the rail"
-    assert here.count("page") == (0 if address.startswith("/runs/") else 1)
+    assert here.count("page") == (0 if address.startswith(("/runs/", "/selection")) else 1)
     assert page.all("html") == [{"lang": "en"}]
     identifiers = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(identifiers) == len(set(identifiers))
@@ -210,7 +213,9 @@ def test_a_run_that_cannot_be_judged_says_so_and_what_to_record(client: TestClie
         ("/compare?a=r3&b=nope", 404, "Run &#39;nope&#39; is not stored"),
         ("/compare?a=r3&b=r3", 422, "Run r3 is compared with itself: expected two runs"),
         ("/compare?run=r1&run=r2&run=r3", 422, "3 runs, expected one or two"),
-        ("/variability?cohort=%3Cb%3E", 404, "Cohort &#39;&lt;b&gt;&#39; is not among"),
+        ("/variability?cohort=%3Cb%3E", 404, "Cohort &#39;&lt;b&gt;&#39; has no run"),
+        ("/selection", 422, "Query parameter cohort is missing"),
+        (f"/selection?cohort={LAB_COHORT}&from=soon", 422, "expected a time as 2026-01-31T12:00"),
         ("/stragglers?kind=socket", 422, "expected one of node, device, rank place, switch"),
         ("/counters?show=none", 422, "expected one of tested, all"),
         ("/counters?limit=0", 422, "expected a whole number from 1 to 500"),
@@ -234,6 +239,7 @@ def test_a_refusal_is_a_page_to_readers_and_a_problem_to_machines(
 
 def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> None:
     tags = {HOSTILE: HOSTILE, "injected": HOSTILE}
+    cohort = cohort_digest(Run("any", HOSTILE, "lab", RunState.COMPLETED, 2, {HOSTILE: HOSTILE}))
     for number in range(5):
         facts = {"workload": HOSTILE, "configuration": {HOSTILE: HOSTILE}, "tags": tags}
         record(store, f"r{number}", slower_ms=30 * (number == 4), **facts)
@@ -244,6 +250,7 @@ def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> N
             "/runs/r4",
             *("/compare?a=r4", "/compare?a=r4&b=r3", f"/runs?user={HOSTILE}&columns=user,job"),
             *("/variability", "/stragglers", "/regressions", "/counters", "/interference", "/energy"),
+            f"/selection?cohort={cohort}&slower=1.2",
             f"/stragglers?node={HOSTILE}",
             f"/checks?system={HOSTILE}",
             f"/runs?workload={HOSTILE}",

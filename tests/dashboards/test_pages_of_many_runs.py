@@ -1,6 +1,7 @@
 """Contents of the pages about the whole fleet, over stores whose truth is known."""
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -213,3 +214,18 @@ def test_a_promoted_model_that_was_taken_back_says_why(empty: Store) -> None:
     assert shown.selected is not None
     assert (shown.selected.state, shown.selected.note, shown.models[0].promoted) == ("demoted", "it drifted", 1)
     assert shown.history[0].reason == "it drifted"
+
+
+def test_a_period_narrows_what_is_ranked(store: Store) -> None:
+    now, day_ns = time.time_ns(), 86_400_000_000_000
+    with store.catalog.write() as session:
+        for number in range(40):
+            began = now - day_ns * (1 + number // 20 * 40) - number
+            ended = began + 10**10 + number % 4 * 10**8
+            session.runs.merge(
+                Run(f"p{number}", "bert", "lab", RunState.COMPLETED, 2, nodes=("n",), started_ns=began, ended_ns=ended)
+            )
+    for page in (counters, interference, regressions):
+        assert page.view(client(store), PageQuery({"period": "30d"})).runs == 20
+        assert page.view(client(store), PageQuery()).runs == 40
+    assert (PageQuery({"period": "1d"}).since_hour_ns or 1) % 3_600_000_000_000 == 0

@@ -14,7 +14,7 @@ from crosswind.api.background_answers import BackgroundAnswers
 from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
 from crosswind.data.lake.lake import to_table
-from crosswind.data.schema.run import Rank, Run, RunState
+from crosswind.data.schema.run import Rank, Run, RunState, cohort_digest
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
 
@@ -22,6 +22,8 @@ MS = 1_000_000
 START_NS = 1_760_000_000_000_000_000  # 2025-10-09 08:53:20 UTC
 PREFIX = "/node/gpu07/8000"
 TOKEN = "0123456789abcdef"  # behind a prefix everybody needs one
+CONFIGURATION = {"batch_size": 8, "bucket_cap_mb": 25, "precision": "bf16"}
+COHORT = cohort_digest(Run("any", "nanogpt-124m", "lab", RunState.COMPLETED, 2, CONFIGURATION))
 FIGURES = {
     "/": 0,
     "/?part=all": 0,
@@ -34,6 +36,7 @@ FIGURES = {
 }
 FIGURES |= {"/compare": 0, "/compare?a=r3": 2, "/compare?a=r3&b=r1": 2}
 FIGURES |= {"/stragglers": 1, "/regressions": 0, "/counters": 0, "/interference": 0, "/checks": 1, "/models": 0}
+FIGURES |= {f"/selection?cohort={COHORT}&slower=1.2": 1}
 FIGURES |= {"/sql?query=select+*+from+step&limit=30": 0, "/sql?query=select+nothing+from+runs": 0}
 ADDRESSES = tuple(FIGURES)
 Open = Callable[..., "Visit"]
@@ -59,8 +62,7 @@ def record(store: Store, run_id: str, *, number: int, slower_ms: int = 0, state:
     names = [column.name for column in STEP.columns]
     rows = [_row(run_id, start, step, rank, slower_ms) for step in range(20) for rank in range(2)]
     store.lake.append(run_id, to_table(STEP, {name: [row.get(name) for row in rows] for name in names}))
-    configuration = {"batch_size": 8, "bucket_cap_mb": 25, "precision": "bf16"}
-    run = Run(run_id, "nanogpt-124m" if number < 9 else "bert", "lab", state, 2, configuration, started_ns=start)
+    run = Run(run_id, "nanogpt-124m" if number < 9 else "bert", "lab", state, 2, CONFIGURATION, started_ns=start)
     with store.catalog.write() as session:
         session.runs.merge(run)
         for rank in range(2):
@@ -266,6 +268,23 @@ def test_a_click_on_a_run_in_a_figure_opens_it(visit: Open) -> None:
     opened.page.mouse.down()
     opened.page.mouse.up()
     opened.page.wait_for_url("**/runs/r3")
+
+
+def test_a_box_in_the_figure_selects_runs_by_an_address(visit: Open) -> None:
+    opened = visit("/variability")
+    opened.is_drawn()
+    opened.page.get_by_role("button", name="Draw a box").click()
+    area = opened.page.locator("#figure-cohort .nsewdrag").first.bounding_box()
+    assert area is not None
+    opened.page.mouse.move(area["x"] + 4, area["y"] + 1)
+    opened.page.mouse.down()
+    opened.page.mouse.move(area["x"] + area["width"] - 4, area["y"] + area["height"] / 2, steps=5)
+    opened.page.mouse.up()
+    opened.page.wait_for_url("**/selection?*")
+    assert "1 run, compared with the other 4" in opened.page.locator("p.detail").first.inner_text()
+    assert "slower=1." in opened.page.url
+    opened.is_drawn()
+    assert opened.problems == []
 
 
 def test_what_is_to_be_excluded_can_be_copied(visit: Open) -> None:

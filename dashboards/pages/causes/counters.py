@@ -62,7 +62,7 @@ def view(client: Local, query: PageQuery) -> CountersView:
     if not scope.runs:
         return _nothing(scope, show)
     try:
-        ranking = client.counters(scope.workload, scope.system)
+        ranking = client.counters(scope.workload, scope.system, since_ns=query.since_hour_ns)
     except InvalidInputError as error:  # none of the stored runs has a time
         return _nothing(scope, show, "No counter can be ranked yet.", str(error))
     informative = [counter for counter in ranking.counters if not counter.follows_duration]

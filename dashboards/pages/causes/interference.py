@@ -60,7 +60,7 @@ def view(client: Local, query: PageQuery) -> InterferenceView:
     if not scope.runs:
         return _nothing(scope)
     try:
-        answer = client.interference(scope.workload, scope.system)
+        answer = client.interference(scope.workload, scope.system, since_ns=query.since_hour_ns)
     except InvalidInputError as error:  # none of the stored runs has a time
         return _nothing(scope, "No neighbour can be judged yet.", str(error))
     return InterferenceView(

@@ -41,9 +41,10 @@ def view(client: Local, query: PageQuery) -> RegressionsView:
     scope = scope_of(client, query, RunState.COMPLETED)
     if not scope.runs:
         return RegressionsView("", scope, 0, 0, 0, 0, (), None, (), (), ())
-    answer = client.regressions(scope.system, scope.workload)
+    since_ns = query.since_hour_ns
+    answer = client.regressions(scope.system, scope.workload, since_ns=since_ns)
     drawn = _drawn(answer, scope)
-    chart = None if drawn is None else levels_plot(client.compute(client.store, history, *drawn))
+    chart = None if drawn is None else levels_plot(client.compute(client.store, history, *drawn, since_ns=since_ns))
     return RegressionsView(
         sentence=_sentence(answer),
         scope=scope,

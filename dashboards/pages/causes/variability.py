@@ -1,39 +1,47 @@
 """The Variability page: the cohorts that differ most from run to run, and the time that is lost."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.causes import cause_totals
 from crosswind.dashboards.figures.chart import Chart
-from crosswind.dashboards.figures.variability import cohort_distributions, cohort_over_time
+from crosswind.dashboards.figures.variability import CohortOverTime, cohort_distributions, cohort_over_time
 from crosswind.dashboards.pages.page import CAUSES, Page, PageQuery, Place
-from crosswind.dashboards.pages.runs.run import cohort_id
 from crosswind.dashboards.pages.scope import Scope, scope_of
+from crosswind.dashboards.queries import judge_newest
 from crosswind.dashboards.wording import count, percent, scalar, seconds
+from crosswind.data.catalog.judged_cohorts import RUNS_OF_EACH, JudgedCohort
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.schema.answers.explanations import Explanation, Verdict
+from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation, Verdict
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.metric import Scalar
-from crosswind.data.schema.run import Run, cohort_key
-from crosswind.data.store.features import all_runs, summaries
+from crosswind.data.schema.run import Run, cohort_digest
+from crosswind.data.schema.run_verdict import RunVerdict
+from crosswind.data.schema.words import words
+from crosswind.models.explain.stored import stored_explanations
 
-NEWEST = 500  # runs that the page looks at
-FEWEST = 3  # runs with steps, from which on a cohort is ranked
-EXPLAINED = 50  # newest runs of the selected cohort that are explained
-DRAWN_COHORTS = 12
+FEWEST = 3  # runs that have ended, from which on a cohort is ranked
+JUDGED = 50  # newest runs that are judged here where no server did
+EXPLAINED = 50  # newest slow runs of the selected cohort whose causes are summed
+SHOWN = 50
+DRAWN_COHORTS = 6
 SLOWEST = 8
+ORDERS = ("cov", "lost")
+NOT_JUDGED = "not judged yet"
 
 
 @dataclass(frozen=True)
 class CohortRow:
-    """One cohort.
+    """One cohort, by the newest of its runs that have ended.
 
     `cov_ratio` is the sample standard deviation of its runs' mean step times over their mean, `step_cov_ratio` the
-    median of the CoV within its runs. `lost_seconds` is what its runs took beyond the cohort's median step time, and
-    `lost_ratio` that over all of their step time.
+    mean of the CoV within its runs. `lost_seconds` is what its slow runs took beyond what was expected of them, and
+    `lost_ratio` that over the time of all; `cause` is the main cause of the slow runs that lost most.
     """
 
     cohort_id: str
@@ -43,11 +51,13 @@ class CohortRow:
     label: str
     world_size: int | None
     runs: int
-    step_p50_seconds: float
-    cov_ratio: float
+    verdicts: Mapping[str, int]
+    step_p50_seconds: float | None
+    cov_ratio: float | None
     step_cov_ratio: float | None
     lost_seconds: float
-    lost_ratio: float
+    lost_ratio: float | None
+    cause: str | None
 
 
 @dataclass(frozen=True)
@@ -55,9 +65,8 @@ class SlowRun:
     """One of the slowest runs of the cohort selected."""
 
     run: Run
-    step_seconds: float
+    outcome: RunVerdict
     ratio: float
-    explanation: Explanation | None
 
 
 @dataclass(frozen=True)
@@ -66,12 +75,16 @@ class VariabilityView:
 
     sentence: str
     scope: Scope
+    sort: str
     cohorts: tuple[CohortRow, ...]
+    more_cohorts: int
     looked_at: int
     in_small_cohorts: int
     selected: CohortRow | None
     slowest: tuple[SlowRun, ...]
-    explained: int
+    drawn: int
+    first_ns: int | None
+    last_ns: int | None
     charts: tuple[Chart, ...]
     next_place: Place | None = None
 
@@ -79,59 +92,90 @@ class VariabilityView:
 
 
 def view(client: Local, query: PageQuery) -> VariabilityView:
-    """Return the cohorts among the newest runs, and one of them in detail. Raises: NotFoundError."""
-    scope = scope_of(client, query)
+    """Return the cohorts, and one of them in detail. Raises: NotFoundError, InvalidInputError."""
+    scope, sort = scope_of(client, query), query.choice("sort", ORDERS) or ORDERS[0]
     wanted = RunFilter(workload=scope.workload, system=scope.system, since_ns=query.since_ns)
-    runs = all_runs(client.store, wanted, limit=NEWEST)
-    by_id = {run.run_id: run for run in runs}
-    outcome = summaries(client.store, runs)
-    cohorts = _cohorts(outcome, by_id)
-    selected = _selected(cohorts, query.word("cohort"))
-    members = outcome[outcome["cohort"].map(cohort_id) == selected.cohort_id] if selected else outcome.iloc[:0]
-    explanations = _explained(client, members, by_id)
+    judge_newest(client, wanted, limit=JUDGED)
+    with client.store.catalog.read() as session:
+        judged = session.judged_cohorts.find(wanted)
+    ranked = sorted((one for one in judged if one.runs >= FEWEST), key=_order(sort))
+    cohorts = _rows(client, ranked[:SHOWN])
+    selected = _selected(client, cohorts, query.word("cohort"))
+    runs, outcomes = runs_of_cohort(client, wanted, selected.cohort_id) if selected else ([], {})
+    began = [run.started_ns for run in runs if run.started_ns is not None]
+    distributions = _distributions(client, wanted, cohorts, selected)
+    charts = over_time(runs, outcomes), _causes(client, runs, outcomes), distributions
     return VariabilityView(
-        sentence=_sentence(cohorts, len(runs)),
+        sentence=_sentence(ranked, cohorts, sort),
         scope=scope,
+        sort=sort,
         cohorts=cohorts,
-        looked_at=len(runs),
-        in_small_cohorts=len(runs) - sum(cohort.runs for cohort in cohorts),
+        more_cohorts=len(ranked) - len(cohorts),
+        looked_at=sum(one.runs for one in judged),
+        in_small_cohorts=sum(one.runs for one in judged if one.runs < FEWEST),
         selected=selected,
-        slowest=_slowest(members, by_id, explanations),
-        explained=len(explanations),
-        charts=_charts(outcome, members, cohorts, explanations),
+        slowest=_slowest(runs, outcomes),
+        drawn=len(outcomes),
+        first_ns=min(began, default=None),
+        last_ns=max(began, default=None),
+        charts=tuple(chart for chart in charts if chart is not None),
     )
 
 
 PAGE = Page("variability", "/variability", "variability.html", view, CAUSES, label="Variability")
 
 
-def _cohorts(outcome: pd.DataFrame, by_id: Mapping[str, Run]) -> tuple[CohortRow, ...]:
-    timed = outcome.dropna(subset=["step_mean_seconds"])
-    groups = [group for _, group in timed.groupby("cohort") if len(group) >= FEWEST]
-    rows = [_cohort(group, by_id[str(group["run_id"].iloc[0])]) for group in groups]
+def runs_of_cohort(client: Local, wanted: RunFilter, cohort_id: str) -> tuple[list[Run], Mapping[str, RunVerdict]]:
+    """Return the newest runs of a cohort, oldest first and in outline, and the verdicts on those that have ended."""
+    of_cohort = RunFilter(cohort=cohort_id, since_ns=wanted.since_ns, until_ns=wanted.until_ns)
+    with client.store.catalog.read() as session:
+        runs = session.runs.outlines(of_cohort, limit=RUNS_OF_EACH)
+        return runs, session.verdicts.get([run.run_id for run in runs])
+
+
+def _order(sort: str) -> Callable[[JudgedCohort], tuple[float, float]]:
+    def place(one: JudgedCohort) -> tuple[float, float]:
+        cov = -1.0 if one.cov_ratio is None else one.cov_ratio
+        return (-cov, -one.lost_seconds) if sort == "cov" else (-one.lost_seconds, -cov)
+
+    return place
+
+
+def _rows(client: Local, judged: Sequence[JudgedCohort]) -> tuple[CohortRow, ...]:
+    with client.store.catalog.read() as session:
+        runs = {cohort_digest(run): run for run in session.runs.some([one.sums.run_id for one in judged])}
+    rows = [_row(one, runs[one.cohort]) for one in judged if one.cohort in runs]
     names = _names(rows)
-    ranked = sorted(rows, key=lambda row: -row.cov_ratio)
-    return tuple(CohortRow(**{**vars(row), "label": names[row.cohort_id]}) for row in ranked)
+    return tuple(replace(row, label=names[row.cohort_id]) for row in rows)
 
 
-def _cohort(group: pd.DataFrame, run: Run) -> CohortRow:
-    means, steps = group["step_mean_seconds"], group["steps"]
-    lost = float(((means - means.median()).clip(lower=0) * steps).sum())
-    within = group["step_cov_ratio"].dropna()
+def _row(judged: JudgedCohort, run: Run) -> CohortRow:
+    sums, verdicts = judged.sums, Counter[str]()
+    lost: defaultdict[str, float] = defaultdict(float)
+    for one, _ in judged.groups:
+        verdicts[one.verdict or NOT_JUDGED] += one.runs
+        if one.verdict == Verdict.SLOW:
+            lost[one.cause or UNKNOWN] += one.excess_seconds
     return CohortRow(
-        cohort_id=cohort_id(cohort_key(run)),
+        cohort_id=judged.cohort,
         workload=run.workload,
         system=run.system,
         configuration=run.configuration,
         label="",
         world_size=run.world_size,
-        runs=len(group),
-        step_p50_seconds=float(group["step_p50_seconds"].median()),
-        cov_ratio=float(means.std() / means.mean()),
-        step_cov_ratio=float(within.median()) if len(within) else None,
-        lost_seconds=lost,
-        lost_ratio=lost / float((means * steps).sum()),
+        runs=judged.runs,
+        verdicts=verdicts,
+        step_p50_seconds=_over(sums.p50s, sums.with_p50),
+        cov_ratio=judged.cov_ratio,
+        step_cov_ratio=_over(sums.covs, sums.with_cov),
+        lost_seconds=judged.lost_seconds,
+        lost_ratio=_over(judged.lost_seconds, sums.measured_seconds),
+        cause=max(lost, key=lambda cause: lost[cause], default=None),
     )
+
+
+def _over(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
 
 
 def _names(rows: Sequence[CohortRow]) -> dict[str, str]:
@@ -153,51 +197,59 @@ def _value(row: CohortRow, name: str) -> str:
     return scalar(row.configuration.get(name))
 
 
-def _selected(cohorts: Sequence[CohortRow], wanted: str | None) -> CohortRow | None:
+def _selected(client: Local, cohorts: Sequence[CohortRow], wanted: str | None) -> CohortRow | None:
     if wanted is None:
         return cohorts[0] if cohorts else None
-    for row in cohorts:
-        if row.cohort_id == wanted:
-            return row
-    raise NotFoundError(
-        f"cohort {wanted[:60]!r} is not among those of the newest {NEWEST} runs with {FEWEST} or more runs"
-    )
+    listed = next((row for row in cohorts if row.cohort_id == wanted), None)
+    return listed or cohort_named(client, wanted)
 
 
-def _explained(client: Local, members: pd.DataFrame, by_id: Mapping[str, Run]) -> Mapping[str, Explanation]:
-    newest = [by_id[str(run_id)] for run_id in members["run_id"].tail(EXPLAINED)]
-    return client.explain_runs(client.store, newest) if newest else {}
+def cohort_named(client: Local, cohort_id: str) -> CohortRow:
+    """Return one cohort, whatever its system, workload and period. Raises: NotFoundError."""
+    with client.store.catalog.read() as session:
+        judged = session.judged_cohorts.find(RunFilter(), [cohort_id])
+    rows = _rows(client, [one for one in judged if one.cohort == cohort_id])
+    if not rows:
+        raise NotFoundError(f"cohort {cohort_id[:60]!r} has no run that has ended")
+    return rows[0]
 
 
-def _slowest(
-    members: pd.DataFrame, by_id: Mapping[str, Run], explanations: Mapping[str, Explanation]
-) -> tuple[SlowRun, ...]:
-    means = members.dropna(subset=["step_mean_seconds"]).set_index("run_id")["step_mean_seconds"]
-    median = float(means.median()) if len(means) else 1.0
-    worst = means.nlargest(SLOWEST)
-    return tuple(
-        SlowRun(by_id[str(run_id)], float(mean), float(mean) / median, explanations.get(str(run_id)))
-        for run_id, mean in worst.items()
-    )
+def _slowest(runs: Sequence[Run], outcomes: Mapping[str, RunVerdict]) -> tuple[SlowRun, ...]:
+    means = {run_id: one.step_mean_seconds for run_id, one in outcomes.items() if one.step_mean_seconds is not None}
+    median = float(np.median(list(means.values()))) if means else 1.0
+    by_id = {run.run_id: run for run in runs}
+    worst = sorted(means, key=lambda run_id: -means[run_id])[:SLOWEST]
+    return tuple(SlowRun(by_id[run_id], outcomes[run_id], means[run_id] / median) for run_id in worst)
 
 
-def _charts(
-    outcome: pd.DataFrame,
-    members: pd.DataFrame,
-    cohorts: Sequence[CohortRow],
-    explanations: Mapping[str, Explanation],
-) -> tuple[Chart, ...]:
-    selected = str(members["cohort"].iloc[0]) if len(members) else ""
-    keys = {cohort_id(str(key)): str(key) for key in outcome["cohort"].unique()}
-    shown = [row for place, row in enumerate(cohorts) if place < DRAWN_COHORTS or keys[row.cohort_id] == selected]
-    labels = {keys[row.cohort_id]: row.label for row in shown}
-    verdicts = {run_id: explanation.verdict for run_id, explanation in explanations.items()}
-    charts = (
-        cohort_over_time(members, verdicts),
-        cause_totals(_shares(explanations), explained_runs=len(explanations)),
-        cohort_distributions(outcome, labels, selected=selected),
-    )
-    return tuple(chart for chart in charts if chart is not None)
+def _causes(client: Local, runs: Sequence[Run], outcomes: Mapping[str, RunVerdict]) -> Chart | None:
+    slow = [run.run_id for run in runs if run.run_id in outcomes and outcomes[run.run_id].verdict == Verdict.SLOW]
+    explanations = stored_explanations(client.store, slow[-EXPLAINED:], is_current=False)
+    return cause_totals(_shares(explanations), explained_runs=len(outcomes))
+
+
+def _distributions(
+    client: Local, wanted: RunFilter, cohorts: Sequence[CohortRow], selected: CohortRow | None
+) -> Chart | None:
+    if selected is None:
+        return None
+    labels = {row.cohort_id: row.label for row in (selected, *cohorts[:DRAWN_COHORTS])}
+    with client.store.catalog.read() as session:
+        steps = session.judged_cohorts.mean_steps(wanted, labels)
+    table = pd.DataFrame(steps, columns=["cohort", "step_mean_seconds"])
+    return cohort_distributions(table, labels, selected=selected.cohort_id)
+
+
+def over_time(
+    runs: Sequence[Run], outcomes: Mapping[str, RunVerdict], selected: Sequence[str] = ()
+) -> CohortOverTime | None:
+    """Return the figure of a cohort's runs by their start, those selected marked."""
+    rows = [
+        (run.run_id, run.started_ns, outcomes[run.run_id].step_mean_seconds) for run in runs if run.run_id in outcomes
+    ]
+    verdicts = {run_id: Verdict(one.verdict) for run_id, one in outcomes.items() if one.verdict}
+    table = pd.DataFrame(rows, columns=["run_id", "started_ns", "step_mean_seconds"])
+    return cohort_over_time(table, verdicts, selected)
 
 
 def _shares(explanations: Mapping[str, Explanation]) -> pd.DataFrame:
@@ -212,11 +264,14 @@ def _shares(explanations: Mapping[str, Explanation]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["run_id", "cause", "seconds", "is_main"])
 
 
-def _sentence(cohorts: Sequence[CohortRow], runs: int) -> str:
+def _sentence(ranked: Sequence[JudgedCohort], cohorts: Sequence[CohortRow], sort: str) -> str:
     if not cohorts:
-        return f"No cohort among {count(runs, 'run')} has {FEWEST} runs with steps yet, so nothing can be compared."
-    lost, worst = sum(row.lost_seconds for row in cohorts), cohorts[0]
-    return (
-        f"{worst.label} varies most: run to run its step time has a CoV of {percent(worst.cov_ratio)}. "
-        f"Over {count(len(cohorts), 'cohort')}, {seconds(lost)} went to runs slower than their cohort's median."
-    )
+        return f"No cohort has {FEWEST} runs that have ended yet, so nothing can be compared."
+    first, lost = cohorts[0], sum(one.lost_seconds for one in ranked)
+    mainly = f", mainly to {words(first.cause)}" if first.cause and first.cause != UNKNOWN else ""
+    if sort == "lost" and lost:
+        return f"{first.label} lost most time: {seconds(first.lost_seconds)} of {seconds(lost)}{mainly}."
+    if first.cov_ratio is None:
+        return f"No step times are stored of the newest runs of {count(len(ranked), 'cohort')}."
+    own = f"; its slow runs lost {seconds(first.lost_seconds)}{mainly}" if first.lost_seconds else ""
+    return f"{first.label} varies most, with a CoV of {percent(first.cov_ratio)} from run to run{own}."

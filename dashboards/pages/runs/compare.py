@@ -15,6 +15,7 @@ from crosswind.dashboards.pages.runs.differences import (
     fact_differences,
     recorded,
 )
+from crosswind.data.catalog.judged_runs import VerdictFilter
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.explanations import CauseShare, Comparison, Explanation, Interval, Verdict
 from crosswind.data.schema.errors import InvalidInputError
@@ -129,7 +130,7 @@ def _peers(client: Local, run: Run) -> list[Run]:
 
 def _form(client: Local) -> CompareView:
     with client.store.catalog.read() as session:
-        newest = session.judged_runs.find(RunFilter(), (Verdict.SLOW,), limit=SUGGESTED)
+        newest = session.judged_runs.find(RunFilter(), VerdictFilter((Verdict.SLOW,)), limit=SUGGESTED)
         slow = session.runs.some([place.run_id for place in newest])
     sentence = "Which runs do you want to compare?"
     return CompareView(sentence, None, None, 0, None, None, None, (), 0, (), 0, 0, tuple(reversed(slow)), ())

@@ -1,6 +1,5 @@
 """The Run page: the causes of one run's time."""
 
-import hashlib
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -15,7 +14,7 @@ from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.pages.page import RUNS, Page, PageQuery, Place
 from crosswind.dashboards.queries import NodeSource, cohort_band, node_samples, peers_of
 from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation
-from crosswind.data.schema.run import Rank, Run, cohort_key
+from crosswind.data.schema.run import Rank, Run, cohort_digest
 from crosswind.data.store.features import WARM_UP_STEPS, steps_of
 from crosswind.data.store.store import Store
 
@@ -91,18 +90,13 @@ def view(client: Local, query: PageQuery) -> RunPageView:
         ranks=ranks,
         explanation=explanation,
         coverage=_coverage(client.store, run, ranks, steps),
-        cohort_id=cohort_id(cohort_key(run)),
+        cohort_id=cohort_digest(run),
         leads=_leads(run, explanation),
         charts=_charts(client.store, explanation, steps, peers),
     )
 
 
 PAGE = Page("run", "/runs/{run_id}", "run.html", view, RUNS)
-
-
-def cohort_id(cohort: str) -> str:
-    """Return a short name of a cohort, for addresses."""
-    return hashlib.sha256(cohort.encode()).hexdigest()[:12]
 
 
 def _leads(run: Run, explanation: Explanation) -> tuple[Lead, ...]:

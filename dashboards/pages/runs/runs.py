@@ -13,6 +13,7 @@ from crosswind.dashboards.figures.runs import runs_over_time
 from crosswind.dashboards.pages.page import RUNS, Page, PageQuery, Place
 from crosswind.dashboards.pages.runs.columns import COLUMNS, Column, chosen_columns, short_ids, shown_columns
 from crosswind.dashboards.pages.scope import Scope, scope_of
+from crosswind.dashboards.queries import judge_newest
 from crosswind.dashboards.wording import count, seconds, short_configuration
 from crosswind.data.catalog.judged_runs import NEWEST, OF_VERDICT, ORDERS, Judged, RunPlace, VerdictFilter
 from crosswind.data.catalog.runs import RunFilter
@@ -134,7 +135,7 @@ def view(client: Local, query: PageQuery) -> RunsView:
     """Return the runs that match, in the order asked for. Raises: InvalidInputError."""
     asked = _asked(client, query)
     if asked.is_by_verdict:
-        _judge_newest(client, asked)
+        judge_newest(client, asked.of_runs, limit=max(asked.limit, SHOWN))
     runs, next_place = _searched(client, asked, query.before) if asked.q else _part(client, asked, query.before)
     rows = _rows(client, runs)
     with client.store.catalog.read() as session:
@@ -179,16 +180,6 @@ def _asked(client: Local, query: PageQuery) -> RunsQuery:
         sort=query.choice("sort", DIRECTIONS) or NEWEST,
         limit=query.amount("limit", SHOWN, most=MOST_SHOWN),
     )
-
-
-def _judge_newest(client: Local, asked: RunsQuery) -> None:
-    """Have the newest runs judged that never were: a server does that in the background, other stores here."""
-    with client.store.catalog.read() as session:
-        newest = session.runs.find(asked.of_runs, limit=max(asked.limit, SHOWN))
-        judged = session.verdicts.get([run.run_id for run in newest])
-    lacking = [run for run in newest if run.run_id not in judged]
-    if lacking:
-        client.explain_runs(client.store, lacking)
 
 
 def _part(client: Local, asked: RunsQuery, before: Place | None) -> tuple[list[Run], Place | None]:

@@ -26,13 +26,15 @@ class ListedCohort:
 
 
 class FeatureKind(StrEnum):
-    """The origin of a feature: the outcome of runs, evidence of explanations, or what was run, where and with what."""
+    """The origin of a feature: the outcome of runs, evidence of explanations, or what was run, where, when, how."""
 
     OUTCOME = "outcome"
     EVIDENCE = "evidence"
     CONFIGURATION = "configuration"
     NODE = "node"
     SOFTWARE = "software"
+    FACT = "fact"
+    TIME = "time"
 
 
 @dataclass(frozen=True)

@@ -333,12 +333,17 @@ class Local:
         yield answer
 
     def regressions(
-        self, system: str | None = None, workload: str | None = None, *, runs: int = REGRESSION_RUNS
+        self,
+        system: str | None = None,
+        workload: str | None = None,
+        *,
+        runs: int = REGRESSION_RUNS,
+        since_ns: int | None = None,
     ) -> Regressions:
         """As `Client.regressions`."""
         from crosswind.models.stragglers.regressions import regressions
 
-        return self.compute(self.store, regressions, system, workload, runs=runs)
+        return self.compute(self.store, regressions, system, workload, runs=runs, since_ns=since_ns)
 
     def weather(
         self, system: str | None = None, workload: str | None = None, *, hours: int = HOURS_MAX
@@ -348,21 +353,28 @@ class Local:
 
         return weather_seen(self.store, self.fitted.forecaster, system, workload, hours=hours)
 
-    def counters(self, workload: str | None = None, system: str | None = None) -> CounterRanking:
+    def counters(
+        self, workload: str | None = None, system: str | None = None, *, since_ns: int | None = None
+    ) -> CounterRanking:
         """As `Client.counters`."""
         from crosswind.models.counters.counters import counters
 
-        return self.compute(self.store, counters, workload, system)
+        return self.compute(self.store, counters, workload, system, since_ns=since_ns)
 
     def interference(
-        self, workload: str | None = None, system: str | None = None, *, groups: Mapping[str, str] | None = None
+        self,
+        workload: str | None = None,
+        system: str | None = None,
+        *,
+        groups: Mapping[str, str] | None = None,
+        since_ns: int | None = None,
     ) -> Interference:
         """As `Client.interference`; with the group of each node, neighbours in the same group count too."""
         from crosswind.models.interference.interference import interference
 
         if groups is None:
-            return self.compute(self.store, interference, workload, system)
-        return interference(self.store, workload, system, groups=groups)
+            return self.compute(self.store, interference, workload, system, since_ns=since_ns)
+        return interference(self.store, workload, system, groups=groups, since_ns=since_ns)
 
     def checks(self, system: str) -> SystemChecks:
         """As `Client.checks`."""

@@ -177,9 +177,14 @@ class Client(Protocol):
         ...
 
     def regressions(
-        self, system: str | None = None, workload: str | None = None, *, runs: int = REGRESSION_RUNS
+        self,
+        system: str | None = None,
+        workload: str | None = None,
+        *,
+        runs: int = REGRESSION_RUNS,
+        since_ns: int | None = None,
     ) -> Regressions:
-        """Lasting changes of workloads' times, and what changed with them; None: of all."""
+        """Lasting changes of workloads' times, and what changed with them; None: of all; of runs since a time."""
         ...
 
     def weather(
@@ -188,11 +193,18 @@ class Client(Protocol):
         """The slowdown of a system's workloads now and hour by hour; None: the system of most runs."""
         ...
 
-    def counters(self, workload: str | None = None, system: str | None = None) -> CounterRanking:
-        """Counters by how surely they go with slow runs; None: of all workloads, of the system of most runs."""
+    def counters(
+        self, workload: str | None = None, system: str | None = None, *, since_ns: int | None = None
+    ) -> CounterRanking:
+        """Counters by how surely they go with slow runs; None: of all workloads, of the system of most runs.
+
+        since_ns: of runs that began then or later.
+        """
         ...
 
-    def interference(self, workload: str | None = None, system: str | None = None) -> Interference:
+    def interference(
+        self, workload: str | None = None, system: str | None = None, *, since_ns: int | None = None
+    ) -> Interference:
         """Neighbours by how surely they go with slow runs; None: as for counters."""
         ...
 

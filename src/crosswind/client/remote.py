@@ -12,6 +12,7 @@ from crosswind.client.answers import Answers
 from crosswind.client.http import Server, segment
 from crosswind.client.protocol import LISTED
 from crosswind.data.schema import answers
+from crosswind.data.schema.answers.fields import rfc3339
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.question import (
     HOUR_SECONDS,
@@ -221,12 +222,16 @@ class Remote:
         return self._answers.get(answers.stragglers.RunReplay, f"{_run(run_id)}/replay")
 
     def regressions(
-        self, system: str | None = None, workload: str | None = None, *, runs: int = REGRESSION_RUNS
+        self,
+        system: str | None = None,
+        workload: str | None = None,
+        *,
+        runs: int = REGRESSION_RUNS,
+        since_ns: int | None = None,
     ) -> answers.stragglers.Regressions:
         """As GET /v1/regressions."""
-        return self._answers.get(
-            answers.stragglers.Regressions, "/v1/regressions", system=system, workload=workload, runs=runs
-        )
+        of_runs = _of_runs(workload, system, since_ns)
+        return self._answers.get(answers.stragglers.Regressions, "/v1/regressions", **of_runs, runs=runs)
 
     def weather(
         self, system: str | None = None, workload: str | None = None, *, hours: int = HOURS_MAX
@@ -236,13 +241,20 @@ class Remote:
             answers.weather.SystemWeather, "/v1/weather", system=system, workload=workload, hours=hours
         )
 
-    def counters(self, workload: str | None = None, system: str | None = None) -> answers.effects.CounterRanking:
+    def counters(
+        self, workload: str | None = None, system: str | None = None, *, since_ns: int | None = None
+    ) -> answers.effects.CounterRanking:
         """As GET /v1/counters."""
-        return self._answers.get(answers.effects.CounterRanking, "/v1/counters", workload=workload, system=system)
+        of_runs = _of_runs(workload, system, since_ns)
+        return self._answers.get(answers.effects.CounterRanking, "/v1/counters", **of_runs)
 
-    def interference(self, workload: str | None = None, system: str | None = None) -> answers.effects.Interference:
+    def interference(
+        self, workload: str | None = None, system: str | None = None, *, since_ns: int | None = None
+    ) -> answers.effects.Interference:
         """As GET /v1/interference."""
-        return self._answers.get(answers.effects.Interference, "/v1/interference", workload=workload, system=system)
+        return self._answers.get(
+            answers.effects.Interference, "/v1/interference", **_of_runs(workload, system, since_ns)
+        )
 
     def checks(self, system: str) -> answers.checks.SystemChecks:
         """As GET /v1/checks."""
@@ -279,3 +291,8 @@ class Remote:
 
 def _run(run_id: str) -> str:
     return f"/v1/runs/{segment(run_id)}"
+
+
+def _of_runs(workload: str | None, system: str | None, since_ns: int | None) -> dict[str, object | None]:
+    since = None if since_ns is None else rfc3339(since_ns)
+    return {"workload": workload, "system": system, "since": since}

@@ -64,6 +64,8 @@ GET /predict
 GET /predict.json
 GET /variability
 GET /variability.json
+GET /selection
+GET /selection.json
 GET /stragglers
 GET /stragglers.json
 GET /regressions
