@@ -15,6 +15,7 @@ MEDIA_TYPES = {
     "crosswind.css": CSS,
     "crosswind.js": JAVASCRIPT,
     "theme.js": JAVASCRIPT,
+    "run.js": JAVASCRIPT,
     "icon.svg": "image/svg+xml",
     "docs.css": CSS,
     "docs.js": JAVASCRIPT,

@@ -105,7 +105,7 @@ def _also(shares: Sequence[CauseShare], whole: float) -> tuple[str, ...]:
 
 
 def _differing(slower: Run, faster: Run) -> dict[str, tuple[str, str]]:
-    facts = {run.run_id: _facts(run) for run in (slower, faster)}
+    facts = {run.run_id: recorded_facts(run) for run in (slower, faster)}
     first, second = facts[slower.run_id], facts[faster.run_id]
     names = sorted(first.keys() | second.keys())
     return {
@@ -113,7 +113,8 @@ def _differing(slower: Run, faster: Run) -> dict[str, tuple[str, str]]:
     }
 
 
-def _facts(run: Run) -> dict[str, str]:
+def recorded_facts(run: Run) -> dict[str, str]:
+    """Return what is recorded of a run and may differ from others, by name, as text."""
     facts = {"system": run.system, "world_size": str(run.world_size), "nodes": ", ".join(run.nodes)}
     facts |= {f"config.{name}": str(value) for name, value in run.configuration.items()}
     facts |= {name: value for name, value in run.tags.items() if name.startswith(RECORDED) or name in COMMANDS}

@@ -20,7 +20,7 @@ from crosswind.data.store.store import Store
 Record = Callable[..., None]
 PAGES = {
     "runs": ["/runs", "/runs?workload=nanogpt&sort=-excess", "/runs?q=zzz", "/runs?verdict=slow", "/runs?limit=2"],
-    "run": ["/runs/r3", "/runs/lost", "/runs/live"],
+    "run": ["/runs/r3", "/runs/lost", "/runs/live", "/runs/r3?from_step=5&to_step=9", "/runs/r3?from_step=99"],
     "variability": ["/variability", "/variability?workload=bert", "/variability?workload=none"],
     "counters": ["/counters", "/counters?show=all&workload=nanogpt", "/counters?workload=none"],
     "interference": ["/interference", "/interference?system=none"],
@@ -192,6 +192,7 @@ def test_a_run_that_cannot_be_judged_says_so_and_what_to_record(client: TestClie
         ("/runs?limit=9999", 422, "expected a whole number from 1 to 200"),
         ("/variability?cohort=%3Cb%3E", 404, "Cohort &#39;&lt;b&gt;&#39; is not among"),
         ("/stragglers?kind=socket", 422, "expected one of node, device, rank place, switch"),
+        ("/runs/r3?from_step=x", 422, "expected the number of a step, from 0"),
         ("/counters?show=none", 422, "expected one of tested, all"),
         ("/counters?limit=0", 422, "expected a whole number from 1 to 500"),
         ("/interference?limit=401", 422, "expected a whole number from 1 to 400"),
