@@ -44,7 +44,7 @@ class Strip:
 
     @property
     def ratio(self) -> float | None:
-        """How much more the node has than the others, as a share of theirs; None without both."""
+        """The difference of the node from the others, as a share of theirs; None without both."""
         own, others = self.own_mean, self.others_mean
         return None if own is None or not others else own / others - 1
 

@@ -1,4 +1,4 @@
-"""Who waited for whom: the seconds that ranks cost each other."""
+"""Waits of ranks for each other: the seconds that they cost each other."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""What sets a run apart from most of the other runs of its cohort."""
+"""Facts that set a run apart from most of the other runs of its cohort."""
 
 from collections import Counter
 from collections.abc import Sequence
