@@ -18,6 +18,7 @@ MEDIA_TYPES = {
     "theme.js": JAVASCRIPT,
     "predict.js": JAVASCRIPT,
     "selection.js": JAVASCRIPT,
+    "run.js": JAVASCRIPT,
     "icon.svg": "image/svg+xml",
     "docs.css": CSS,
     "docs.js": JAVASCRIPT,

@@ -14,12 +14,14 @@ from crosswind.data.store.features import WARM_UP_STEPS
 from crosswind.data.store.store import Store
 
 MOST_PEERS = 200  # newest runs of the workload, among which a cohort is looked for
+BAND_PEERS_LEAST, BAND_ROWS = 3, 2_000_000  # whose steps make a band, and their rows at most
 ABOUT_THE_AGENT = ("collector",)
+NO_BAND = pd.DataFrame(columns=["step", "p10", "p50", "p90"], dtype=float)
 
 _BAND = """
 with per_step as (
-    select run_id, step, max(duration_seconds) as seconds
-    from step where step >= ? and run_id in (select unnest(?)) group by run_id, step
+    select run_id, step, max(duration_seconds) * 1e-9 as seconds
+    from {files} where step >= $warm_up and run_id in (select unnest($runs)) group by run_id, step
 )
 select step, quantile_cont(seconds, 0.1) as p10, median(seconds) as p50, quantile_cont(seconds, 0.9) as p90,
     (select count(distinct run_id) from per_step) as runs
@@ -59,10 +61,36 @@ def peers_of(session: Session, run: Run) -> list[Run]:
     return [peer for peer in runs if peer.run_id != run.run_id and cohort_key(peer) == cohort]
 
 
-def cohort_band(store: Store, peers: list[Run]) -> tuple[pd.DataFrame, int]:
-    """Columns step, p10, p50, p90 in seconds over the peers' slowest ranks, after warm-up; and how many have steps."""
-    band = store.lake.frame(_BAND, [WARM_UP_STEPS, [peer.run_id for peer in peers]], within=time_of(peers))
-    return band, 0 if band.empty else int(band["runs"].iloc[0])
+def cohort_band(store: Store, run_id: str) -> tuple[pd.DataFrame, int]:
+    """Columns step, p10, p50, p90 in seconds over the slowest ranks of the cohort's other runs; and their number.
+
+    Steps are those after warm-up. Of many ranks and long runs fewer are read, the newest.
+    """
+    with store.catalog.read() as session:
+        run = session.runs.get(run_id)
+        peers = [peer for peer in peers_of(session, run) if peer.started_ns is not None]
+    return _band(store, peers[: max(BAND_PEERS_LEAST, BAND_ROWS // _rows(store, peers[:1]))]) if peers else (NO_BAND, 0)
+
+
+def _rows(store: Store, peers: list[Run]) -> int:
+    """Return the number of rows that the steps of these runs have, 1 at least."""
+    files, parameters = _steps_of(store, peers), {"runs": [peer.run_id for peer in peers]}
+    sql = f"select count(*) from {files} where run_id in (select unnest($runs))"  # noqa: S608 - the files of the lake
+    [(count,)] = store.lake.answer(lambda connection: connection.execute(sql, parameters).fetchall())
+    return max(1, int(count))
+
+
+def _band(store: Store, peers: list[Run]) -> tuple[pd.DataFrame, int]:
+    sql, parameters = _BAND.format(files=_steps_of(store, peers)), {"runs": [peer.run_id for peer in peers]}
+    given = {**parameters, "warm_up": WARM_UP_STEPS}
+    band: pd.DataFrame = store.lake.answer(lambda connection: connection.execute(sql, given).df())
+    return (NO_BAND, 0) if band.empty else (band, int(band["runs"].iloc[0]))
+
+
+def _steps_of(store: Store, runs: list[Run]) -> str:
+    """Return the files of these runs' steps, as SQL reads them."""
+    files = store.lake.parts("step", time_of(runs), [run.run_id for run in runs])
+    return store.lake.source("step", files) or store.lake.files("step")
 
 
 def node_samples(store: Store, run: Run) -> tuple[NodeSource, ...]:

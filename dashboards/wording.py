@@ -1,6 +1,7 @@
 """Numbers as people read them: three significant digits, SI units, an estimate with its interval."""
 
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
@@ -15,6 +16,8 @@ NEGLIGIBLE = 1e-3  # of an interval's largest part: less is shown as 0
 SUREST = 0.99  # above which only draws without end would tell certainties apart
 NOTHING_SECONDS = 1e-10  # what sums of times leave of zero
 MINUTE, HOUR = 60, 3600
+HEADLINE = 140  # characters of two lines at 1280 pixels
+BETWEEN = re.compile(r"(?<=[.])\s+(?=[A-Z])")  # sentences
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "\u00b5s"), (1e-9, "ns"))
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 LONG_UNITS = ((HOUR, "h"), (MINUTE, "min"), (1.0, "s"))
@@ -140,6 +143,13 @@ def count(amount: int, noun: str) -> str:
 def utc(ns: int | None) -> str:
     """A time stamp in UTC to the second: `2026-11-20 19:27:03 UTC`."""
     return NONE if ns is None else f"{moment(ns):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def headline(text: str) -> tuple[str, str]:
+    """The sentences that fit into two lines of a heading, at least the first, and the rest."""
+    sentences = BETWEEN.split(text)
+    fitting = next((size for size in range(len(sentences), 1, -1) if len(" ".join(sentences[:size])) <= HEADLINE), 1)
+    return " ".join(sentences[:fitting]), " ".join(sentences[fitting:])
 
 
 def iso(ns: int | None) -> str:

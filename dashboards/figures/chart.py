@@ -1,15 +1,18 @@
 """The parts of every figure: a finding, a sentence, a table with the same numbers, and a drawing."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import ClassVar, Protocol
 
 import plotly.graph_objects as go
 
-from crosswind.dashboards.palette import HAIRLINE, INK, MUTED, PAPER
+from crosswind.dashboards.palette import HAIRLINE, INK, MUTED, PAPER, VERMILION
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 TITLE_PIXELS = 24  # of a figure's top margin, for the title that a page takes out and gives as a heading
+LEFT_PIXELS = 72  # of figures over the same steps, one above the other
+STILL = {"fixedrange": True, "automargin": False}  # an axis that a zoom leaves alone, so that others stay aligned
 TABLE_ROWS = 60  # a table twin is for reading; the page's JSON and the API have all rows
 
 
@@ -82,3 +85,14 @@ def _axis_title(text: str) -> dict[str, object]:
 def label(text: str) -> str:
     """A stranger's text for a place where plotly would read HTML."""
     return escape(text)
+
+
+def rounded(values: Sequence[float | None], scale: float = 1.0, *, digits: int = 4) -> list[float | None]:
+    """Return values over a scale with so many significant digits: more would not be seen, and be sent all the same."""
+    return [None if value is None else float(f"{value / scale:.{digits}g}") for value in values]
+
+
+def mark(place: float) -> dict[str, object]:
+    """A line through a figure from top to bottom, at a place of its axis."""
+    line = {"color": VERMILION, "width": 1.5, "dash": "dash"}
+    return {"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1, "yref": "paper", "line": line}

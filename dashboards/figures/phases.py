@@ -6,7 +6,7 @@ from typing import ClassVar
 import pandas as pd
 import plotly.graph_objects as go
 
-from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, paper
+from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, paper, rounded
 from crosswind.dashboards.palette import PHASE_COLOURS, PHASE_PATTERNS, hatched
 from crosswind.dashboards.wording import percent, seconds, unit_of
 from crosswind.data.schema.steps import PHASES
@@ -83,7 +83,7 @@ class PhaseStack:
             figure.add_bar(
                 orientation="h",
                 y=names,
-                x=[row.seconds[place] / scale for row in self.ranks],
+                x=rounded([row.seconds[place] for row in self.ranks], scale),
                 name=phase,
                 marker={"color": PHASE_COLOURS[phase], "pattern": pattern, "line": {"width": 0}},
                 hovertemplate=f"rank %{{y}}, {phase}: %{{x:.3~g}} {unit}<extra></extra>",
@@ -92,13 +92,12 @@ class PhaseStack:
         return figure.update_layout(barmode="stack", bargap=0.35, legend={"traceorder": "normal"})
 
 
-def phase_stack(steps: pd.DataFrame) -> PhaseStack | None:
-    """The stack of a run, or None without steps; columns rank and one `<phase>_seconds` a phase."""
-    columns = [f"{phase}_seconds" for phase in PHASES]
-    means = steps.groupby("rank")[columns].mean().fillna(0.0)
-    if means.empty:
+def phase_stack(ranks: pd.DataFrame) -> PhaseStack | None:
+    """The stack of a run, or None without steps; columns rank and the mean `<phase>_seconds` a phase, a row a rank."""
+    if ranks.empty:
         return None
-    values = zip(means.index, means.to_numpy(), strict=True)
+    means = ranks[[f"{phase}_seconds" for phase in PHASES]].fillna(0.0)
+    values = zip(ranks["rank"], means.to_numpy(float), strict=True)
     rows = [RankPhases(int(rank), tuple(float(value) for value in row)) for rank, row in values]
     longest = sorted(rows, key=lambda row: -row.local_seconds)[:MOST_RANKS]
     return PhaseStack(tuple(sorted(longest, key=lambda row: row.rank)), len(rows))

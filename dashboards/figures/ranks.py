@@ -1,6 +1,5 @@
 """Exposed wait by rank and step: who waits, and who is waited for."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -8,12 +7,10 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from crosswind.dashboards.downsample import buckets
-from crosswind.dashboards.figures.chart import TABLE_ROWS, TITLE_PIXELS, Table, paper
+from crosswind.dashboards.figures.chart import TABLE_ROWS, TITLE_PIXELS, Table, paper, rounded
 from crosswind.dashboards.palette import BLUE, HAIRLINE, LOW, MUTED, PEER, VERMILION
 from crosswind.dashboards.wording import count, percent, seconds, unit_of
-
-MOST_RANKS, MOST_CELLS = 128, 20_000
+from crosswind.data.schema.prediction import Floats
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,8 @@ class RankRow:
 class RankHeatMap:
     """Exposed wait in seconds by rank and step; with many steps, the longest wait of `steps_a_cell` neighbours.
 
-    `waits[rank][column]` is None where nothing was recorded. With more than 128 ranks, those that wait least are
+    `waits[rank][column]` is None where nothing was recorded; `means[column]` is the mean of all ranks.
+    With more than 128 ranks, those that wait least are
     shown: a rank that no other waits for is no suspect.
     """
 
@@ -37,6 +35,7 @@ class RankHeatMap:
     ranks: tuple[RankRow, ...]
     steps: tuple[int, ...]
     waits: tuple[tuple[float | None, ...], ...]
+    means: tuple[float | None, ...]
     steps_a_cell: int
     rank_count: int
 
@@ -58,7 +57,8 @@ class RankHeatMap:
         cell = "" if self.steps_a_cell == 1 else f" Each cell is the longest wait of {self.steps_a_cell} steps."
         return (
             f"Exposed wait of {count(self.rank_count, 'rank')}{shown}, by step; "
-            f"rank {longest.rank} waits longest, {seconds(longest.wait_seconds)} a step.{cell}"
+            f"rank {longest.rank} waits longest, {seconds(longest.wait_seconds)} a step.{cell} "
+            "Above: the mean of all ranks; on the right: the mean of each rank, the one that arrives last in vermilion."
         )
 
     @property
@@ -72,10 +72,10 @@ class RankHeatMap:
         """The plotly figure."""
         scale, unit = unit_of(*(wait for row in self.waits for wait in row))
         names = [str(row.rank) for row in self.ranks]
-        height = int(min(640, max(240, 150 + 28 * len(names))))
+        height = int(min(640, max(300, 210 + 28 * len(names))))
         figure = paper(self.title, height=height, x="step", y="rank")
         figure.add_heatmap(
-            z=[[None if wait is None else wait / scale for wait in row] for row in self.waits],
+            z=[rounded(row, scale, digits=3) for row in self.waits],
             x=self.steps,
             y=names,
             zmin=0,
@@ -87,12 +87,20 @@ class RankHeatMap:
         figure.add_bar(
             orientation="h",
             y=names,
-            x=[row.last_ratio * 100 for row in self.ranks],
+            x=rounded([row.wait_seconds for row in self.ranks], scale),
             xaxis="x2",
             marker={"color": [VERMILION if row == self.culprit else PEER for row in self.ranks], "line": {"width": 0}},
-            hovertemplate="rank %{y} arrived last in %{x:.0f} % of steps<extra></extra>",
+            hovertemplate=f"rank %{{y}} waits %{{x:.3~g}} {unit} a step<extra></extra>",
         )
-        return figure.update_layout(_layout(figure.layout.xaxis.to_plotly_json()))
+        figure.add_scatter(
+            x=self.steps,
+            y=rounded(self.means, scale),
+            yaxis="y2",
+            mode="lines",
+            line={"color": PEER, "width": 1.5, "shape": "hv"},
+            hovertemplate=f"from step %{{x}}: all ranks wait %{{y:.3~g}} {unit} a step<extra></extra>",
+        )
+        return figure.update_layout(_layout(figure.layout, unit))
 
 
 def _colour_bar(title: str) -> dict[str, object]:
@@ -111,42 +119,59 @@ def _colour_bar(title: str) -> dict[str, object]:
     }
 
 
-def _layout(axis: Mapping[str, Any]) -> dict[str, object]:
-    margin = {"title": {**axis["title"], "text": "last, %"}, "range": [0, 100], "tickvals": [0, 50, 100]}
+def _layout(layout: Any, unit: str) -> dict[str, object]:
+    axis = layout.xaxis.to_plotly_json()
+    font = axis["title"]["font"]
+    margin = {"title": {"text": f"mean, {unit}", "font": font, "standoff": 8}, "rangemode": "tozero", "nticks": 3}
     # Plotly sets the title of a horizontal colour bar into the ticks, so an annotation is the title.
     step = {"text": "step", "x": 0.36, "y": 0, "xref": "paper", "yref": "paper", "yanchor": "top", "yshift": -22}
     return {
-        "xaxis": {"domain": [0, 0.72], "showgrid": False, "anchor": "y", "title": {"text": ""}},
-        "annotations": [{**step, "showarrow": False, "font": axis["title"]["font"]}],
-        "xaxis2": {**axis, **margin, "domain": [0.78, 0.99], "anchor": "y"},
-        "yaxis": {"type": "category", "showgrid": False, "autorange": "reversed", "linecolor": HAIRLINE},
+        "xaxis": {"domain": [0, 0.76], "showgrid": False, "anchor": "y", "title": {"text": ""}},
+        "annotations": [{**step, "showarrow": False, "font": font}],
+        "xaxis2": {**axis, **margin, "fixedrange": True, "domain": [0.8, 0.99], "anchor": "y"},
+        "yaxis": {
+            "fixedrange": True,
+            "type": "category",
+            "showgrid": False,
+            "autorange": "reversed",
+            "linecolor": HAIRLINE,
+            "domain": [0, 0.8],
+        },
+        "yaxis2": {**axis, **margin, "fixedrange": True, "domain": [0.84, 1], "anchor": "x"},
         "showlegend": False,
         "bargap": 0.35,
         "margin": {"t": TITLE_PIXELS + 60, "b": 44},
     }
 
 
-def rank_heat_map(steps: pd.DataFrame) -> RankHeatMap | None:
+def rank_heat_map(
+    ranks: pd.DataFrame, cells: pd.DataFrame, means: pd.DataFrame, *, first_step: int = 0, steps_a_cell: int = 1
+) -> RankHeatMap | None:
     """The heat-map of a run, or None with fewer than two ranks, no step that all recorded, or no communication.
 
     Args:
-        steps: columns step, rank, comm_seconds.
+        ranks: columns rank, comm_seconds (mean wait a step), last_ratio, a row a rank.
+        cells: columns rank, cell, wait_seconds (longest of a cell); the ranks to show.
+        means: columns cell, wait_seconds (mean of all ranks).
+        first_step: of cell 0.
+        steps_a_cell: steps of each cell.
     """
-    waits = steps.pivot_table(index="rank", columns="step", values="comm_seconds", aggfunc="max")
-    complete = waits.dropna(axis="columns")
-    if len(waits) < 2 or complete.empty or not (complete.to_numpy() > 0).any():
+    waited = ranks.dropna(subset=["comm_seconds", "last_ratio"])
+    if len(waited) < 2 or not (waited["comm_seconds"] > 0).any():
         return None
-    last = complete.idxmin().value_counts(normalize=True)
-    means = zip(waits.index, waits.mean(axis="columns"), strict=True)
-    rows = [RankRow(int(rank), float(wait), float(last.get(rank, 0.0))) for rank, wait in means]
-    shown = sorted(sorted(rows, key=lambda row: row.wait_seconds)[:MOST_RANKS], key=lambda row: row.rank)
-    cells = waits.loc[[row.rank for row in shown]]
-    bucket = buckets(cells.shape[1], max(1, MOST_CELLS // len(shown)))
-    thin = cells.T.groupby(bucket).max().T
-    firsts = [int(step) for step in pd.Series(cells.columns).groupby(bucket).first()]
-    size = int(np.bincount(bucket).max())
-    return RankHeatMap(tuple(shown), tuple(firsts), _cells(thin), size, len(rows))
+    columns = zip(*(waited[name] for name in ("rank", "comm_seconds", "last_ratio")), strict=True)
+    rows = {int(rank): RankRow(int(rank), float(wait), float(last)) for rank, wait, last in columns}
+    grid = cells.pivot_table(index="rank", columns="cell", values="wait_seconds", aggfunc="max")
+    mean = means.set_index("cell")["wait_seconds"].reindex(grid.columns)
+    return RankHeatMap(
+        ranks=tuple(rows[int(rank)] for rank in grid.index),
+        steps=tuple(first_step + int(cell) * steps_a_cell for cell in map(float, grid.columns)),
+        waits=tuple(map(_cells, grid.to_numpy())),
+        means=_cells(mean.to_numpy()),
+        steps_a_cell=steps_a_cell,
+        rank_count=len(rows),
+    )
 
 
-def _cells(frame: pd.DataFrame) -> tuple[tuple[float | None, ...], ...]:
-    return tuple(tuple(None if np.isnan(cell) else float(cell) for cell in row) for row in frame.to_numpy())
+def _cells(row: Floats) -> tuple[float | None, ...]:
+    return tuple(None if np.isnan(cell) else float(cell) for cell in row)

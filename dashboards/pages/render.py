@@ -182,6 +182,7 @@ def _environment() -> Environment:
         interval=interval,
         in_path=in_path,
         cell=cell,
+        headline=wording.headline,
         is_number=is_number,
         drawn=drawn,
     )

@@ -42,6 +42,8 @@
 
   function listen(plot) {
     const reset = document.querySelector(`[data-reset="${plot.dataset.figure}"]`);
+    plot.addEventListener("figure-changed", () => draw(plot));
+    plot.dispatchEvent(new Event("figure-drawn", { bubbles: true }));
     plot.on("plotly_relayout", (change) => {
       const names = Object.keys(change);
       if (names.some((name) => name.includes(".range["))) reset.hidden = false;

@@ -5,10 +5,11 @@ from enum import StrEnum
 
 from crosswind.data.schema.errors import InvalidInputError
 
-METRICS_MAX, STATISTICS_MAX, NODES_MAX, RUNS_MAX = 20, 4, 1000, 100
+METRICS_MAX, STATISTICS_MAX, NODES_MAX, RUNS_MAX, DEVICES_MAX = 20, 4, 1000, 100, 100
 POINTS, BUCKETS_MAX = 500, 10_000  # of a series
 SERIES, SERIES_MAX = 100, 1000
 STEP_LEAST = 1e-6  # seconds
+_MOST = (("metrics", METRICS_MAX), ("statistics", STATISTICS_MAX), ("nodes", NODES_MAX), ("devices", DEVICES_MAX))
 
 
 class Statistic(StrEnum):
@@ -35,7 +36,8 @@ class SeriesQuestion:
 
     Without nodes, job or runs: of every node. Times are ns UTC; without them, those of the job or runs, else the last
     hour. Without statistics: the rate of counters, the mean of gauges. Without a step: so that there are `points` at
-    most. `by` names what each series is of (`node`, `device`, `rank`); None: every device or rank.
+    most. `by` names what each series is of (`node`, `device`, `rank`); None: every device or rank. `devices` are those
+    of nodes that are wanted; empty: all.
     Raises: InvalidInputError naming the field.
     """
 
@@ -51,9 +53,10 @@ class SeriesQuestion:
     by: tuple[str, ...] | None = None
     points: int = POINTS
     limit: int = SERIES
+    devices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for field, most in (("metrics", METRICS_MAX), ("statistics", STATISTICS_MAX), ("nodes", NODES_MAX)):
+        for field, most in _MOST:
             _check_count(field, getattr(self, field), most)
         _check_count("runs", self.runs, RUNS_MAX)
         if not self.metrics:

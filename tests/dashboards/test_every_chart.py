@@ -29,6 +29,9 @@ from crosswind.dashboards.figures.nodes.timeline import Bar, Timeline
 from crosswind.dashboards.figures.parameters import ContourPlot, Measured, ParallelPlot, SlicePlot, importance_plot
 from crosswind.dashboards.figures.phases import phase_stack
 from crosswind.dashboards.figures.ranks import rank_heat_map
+from crosswind.dashboards.figures.run.course import Part, RunCourse
+from crosswind.dashboards.figures.run.strips import NodeStrips, Strip
+from crosswind.dashboards.figures.run.waits import wait_map
 from crosswind.dashboards.figures.runs import runs_over_time
 from crosswind.dashboards.figures.search.front import front_plot
 from crosswind.dashboards.figures.search.timeline import timeline
@@ -38,7 +41,7 @@ from crosswind.dashboards.figures.variability import cohort_distributions, cohor
 from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.figures.weights import source_weights
 from crosswind.dashboards.pages.render import drawn
-from crosswind.data.schema.answers.explanations import Verdict
+from crosswind.data.schema.answers.explanations import StepChange, Verdict
 from crosswind.data.schema.answers.predictions import Quantile
 from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, RankedPeer
 from crosswind.data.schema.prediction import Prediction
@@ -63,8 +66,10 @@ STEPS = 3000
 def charts() -> Mapping[str, Chart | None]:
     """One of every kind, larger than fits, with a hostile name wherever a stranger may choose one."""
     step, rank = np.repeat(np.arange(STEPS), 2), np.tile([0, 1], STEPS)
-    steps = pd.DataFrame({"step": step, "rank": rank, "duration_seconds": 0.1 + step % 7 * 0.01})
-    steps = steps.assign(**{f"{phase}_seconds": 0.01 * (rank + 1) for phase in PHASES})
+    slowest = pd.DataFrame({"step": range(STEPS), "seconds": 0.1 + np.arange(STEPS) % 7 * 0.01})
+    ranks = pd.DataFrame({"rank": [0, 1], "last_ratio": [0.0, 1.0]})
+    ranks = ranks.assign(**{f"{phase}_seconds": [0.01, 0.02] for phase in PHASES})
+    cells = pd.DataFrame({"rank": rank, "cell": step, "wait_seconds": 0.01})
     cohort = pd.DataFrame({"step": range(STEPS), "p10": 0.1, "p50": 0.2, "p90": 0.3})
     runs = pd.DataFrame({"run_id": [f"{HOSTILE}{number}" for number in range(STEPS)], "workload": HOSTILE})
     runs = runs.assign(started_ns=range(STEPS), cohort="c", step_mean_seconds=np.linspace(1, 2, STEPS), verdict="slow")
@@ -73,17 +78,32 @@ def charts() -> Mapping[str, Chart | None]:
     return {
         "waterfall": waterfall(SLOW),
         "quantiles": quantile_shift(),
-        "steps": step_ribbon(steps, cohort, cohort_runs=3),
-        "ranks": rank_heat_map(steps),
-        "phases": phase_stack(steps),
+        "steps": step_ribbon(slowest, cohort, cohort_runs=3, change=StepChange(5, None, 0.1, 0.2)),
+        "ranks": rank_heat_map(ranks, cells[cells["cell"] < 1000], cells[cells["rank"] == 0]),
+        "phases": phase_stack(ranks),
         "runs": runs_over_time(runs.iloc[:200].assign(**times)),
         "cohort": cohort_over_time(runs, {HOSTILE + "1": Verdict.SLOW}),
         "ecdf": cohort_distributions(runs, {"c": HOSTILE}, selected="c"),
         "causes": cause_totals(shares, explained_runs=1),
         "coverage": coverage_plot(pd.DataFrame({"level": [0.1, 0.9], "share": [0.3, 0.9]}), runs=100),
         "leaderboard": leaderboard(pd.DataFrame({"method": [HOSTILE, "m"], "loss": 0.1, "is_model": [False, True]})),
+        **of_one_run(),
         **of_fleets(),
         **of_nodes(),
+    }
+
+
+def of_one_run() -> dict[str, Chart | None]:
+    line = (1.0, None, 2.0)
+    strips = (
+        Strip(HOSTILE, "bytes/s", (0.0, 1.0, 2.0), *[line] * 4),
+        Strip("b", "ratio", (0.0, 1.0, 2.0), *[line] * 4),
+    )
+    edges = {"culprit": [0], "victim": [1], "seconds": [2.0], "steps": [9], "lost_seconds": [2.0], "of_steps": [9]}
+    return {
+        "strips": NodeStrips(HOSTILE, 3, "step", (0.0, 3.0), strips, (HOSTILE,), mark=1),
+        "course": RunCourse((Part("start-up", 1.0), Part("steps", 9.0))),
+        "waits": wait_map(pd.DataFrame(edges)),
     }
 
 
@@ -154,6 +174,7 @@ def of_parameters() -> dict[str, Chart | None]:
 
 
 NAMES = (
+    *("strips", "course", "waits"),
     *(
         "quantiles",
         "waterfall",

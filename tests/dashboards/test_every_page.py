@@ -26,7 +26,7 @@ LAB_COHORT = cohort_digest(Run("any", "nanogpt", "lab", RunState.COMPLETED, 2, {
 PAGES = {
     "overview": ["/", "/?part=all", "/?system=none&period=365d", *(f"/?part={part}&system=lab" for part in PARTS)],
     "runs": ["/runs", "/runs?workload=nanogpt&sort=-excess", "/runs?q=zzz", "/runs?verdict=slow", "/runs?limit=2"],
-    "run": ["/runs/r3", "/runs/lost", "/runs/live"],
+    "run": ["/runs/r3", "/runs/lost", "/runs/live", "/runs/r3?from_step=5&to_step=9", "/runs/r3?from_step=99"],
     "compare": ["/compare", "/compare?a=r3", "/compare?run=r3&run=r1", "/compare?a=lost", "/compare?a=r3&b=lost"],
     "predict": [
         "/predict",
@@ -217,6 +217,7 @@ def test_a_run_that_cannot_be_judged_says_so_and_what_to_record(client: TestClie
         ("/selection", 422, "Query parameter cohort is missing"),
         (f"/selection?cohort={LAB_COHORT}&from=soon", 422, "expected a time as 2026-01-31T12:00"),
         ("/stragglers?kind=socket", 422, "expected one of node, device, rank place, switch"),
+        ("/runs/r3?from_step=x", 422, "expected the number of a step, from 0"),
         ("/counters?show=none", 422, "expected one of tested, all"),
         ("/counters?limit=0", 422, "expected a whole number from 1 to 500"),
         ("/interference?limit=401", 422, "expected a whole number from 1 to 400"),

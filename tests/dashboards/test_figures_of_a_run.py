@@ -4,14 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.dashboards.downsample import MOST_POINTS
 from crosswind.dashboards.figures.phases import phase_stack
-from crosswind.dashboards.figures.ranks import MOST_CELLS, MOST_RANKS, RankRow, rank_heat_map
-from crosswind.dashboards.figures.steps import Band, step_ribbon
+from crosswind.dashboards.figures.ranks import RankRow, rank_heat_map
+from crosswind.dashboards.figures.run.course import run_course
+from crosswind.dashboards.figures.steps import MOST_DRAWN, Band, step_ribbon
 from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.palette import GREEN, ORANGE, PEER, VERMILION
-from crosswind.data.schema.answers.explanations import CauseShare, Explanation, Interval
+from crosswind.data.schema.answers.explanations import CauseShare, Explanation, Interval, StepChange
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import Rank, Run, RunState
 
 NO_COHORT = pd.DataFrame(columns=["step", "p10", "p50", "p90"], dtype=float)
 
@@ -68,7 +69,7 @@ def test_a_waterfall_that_does_not_add_up_is_refused(slow: Explanation, unsure: 
 
 
 def test_the_ribbon_shows_the_slowest_rank_over_the_cohort() -> None:
-    run = pd.DataFrame({"step": [3, 3, 4, 4], "rank": [0, 1, 0, 1], "duration_seconds": [0.1, 0.2, 0.4, 0.3]})
+    run = pd.DataFrame({"step": [3, 4], "seconds": [0.2, 0.4]})
     cohort = pd.DataFrame({"step": [3, 4, 5], "p10": [0.1, 0.1, 0.1], "p50": [0.2, 0.2, 0.2], "p90": [0.3, 0.3, 0.3]})
     drawn = step_ribbon(run, cohort, cohort_runs=7)
     assert (drawn.steps, drawn.seconds, drawn.step_count) == ((3, 4), (0.2, 0.4), 2)
@@ -79,7 +80,7 @@ def test_the_ribbon_shows_the_slowest_rank_over_the_cohort() -> None:
 
 
 def test_a_ribbon_without_cohort_says_so() -> None:
-    run = pd.DataFrame({"step": [3], "rank": [0], "duration_seconds": [0.1]})
+    run = pd.DataFrame({"step": [3], "seconds": [0.1]})
     drawn = step_ribbon(run, NO_COHORT, cohort_runs=0)
     assert (drawn.band, drawn.above_ratio) == (None, None)
     assert "No other run of the cohort" in drawn.sentence
@@ -91,71 +92,54 @@ def test_a_long_ribbon_keeps_its_spike_and_few_points() -> None:
     seconds[31_234] = 7.0
     steps = np.arange(50_000)
     cohort = pd.DataFrame({"step": steps, "p10": 0.1, "p50": 0.2, "p90": 0.3})
-    drawn = step_ribbon(pd.DataFrame({"step": steps, "rank": 0, "duration_seconds": seconds}), cohort, cohort_runs=3)
-    assert len(drawn.steps) <= MOST_POINTS
+    drawn = step_ribbon(pd.DataFrame({"step": steps, "seconds": seconds}), cohort, cohort_runs=3)
+    assert len(drawn.steps) <= MOST_DRAWN
     assert dict(zip(drawn.steps, drawn.seconds, strict=True))[31_234] == 7.0
     assert drawn.band is not None
-    assert len(drawn.band.steps) <= MOST_POINTS
+    assert len(drawn.band.steps) <= MOST_DRAWN
     assert len(drawn.table.rows) <= 60
 
 
-def waits(values: dict[tuple[int, int], float]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [(rank, step, wait) for (rank, step), wait in values.items()], columns=["rank", "step", "comm_seconds"]
-    )
+def test_a_ribbon_marks_from_where_on_the_run_was_slow() -> None:
+    run = pd.DataFrame({"step": [3, 4, 5, 6], "seconds": [0.1, 0.1, 0.3, 0.3]})
+    drawn = step_ribbon(run, NO_COHORT, cohort_runs=0, change=StepChange(5, None, 0.1, 0.3))
+    assert drawn.title == "Slow since step 5: 300 ms a step, 100 ms before"
+    figure = drawn.draw()
+    assert [shape.x0 for shape in figure.layout.shapes] == [5]
+    assert [note.text for note in figure.layout.annotations] == ["slow since step 5"]
 
 
-def test_the_rank_that_waits_least_arrived_last() -> None:
-    frame = waits(
-        {(0, 3): 0.5, (1, 3): 0.1, (0, 4): 0.5, (1, 4): 0.1, (0, 5): 0.1, (1, 5): 0.5, (0, 6): 0.4, (1, 6): 0.0}
-    )
-    drawn = rank_heat_map(frame)
+def ranks_of(values: dict[int, tuple[float, float | None]]) -> pd.DataFrame:
+    rows = [(rank, wait, last) for rank, (wait, last) in values.items()]
+    return pd.DataFrame(rows, columns=["rank", "comm_seconds", "last_ratio"])
+
+
+def test_the_heat_map_names_the_rank_that_arrives_last_and_has_its_margins() -> None:
+    cells = pd.DataFrame({"rank": [0, 0, 1], "cell": [0, 1, 0], "wait_seconds": [0.5, 0.4, 0.1]})
+    means = pd.DataFrame({"cell": [0, 1], "wait_seconds": [0.3, 0.2]})
+    ranks = ranks_of({0: (0.375, 0.25), 1: (0.175, 0.75)})
+    drawn = rank_heat_map(ranks, cells, means, first_step=3, steps_a_cell=2)
     assert drawn is not None
-    assert drawn.ranks == (RankRow(0, pytest.approx(0.375), 0.25), RankRow(1, pytest.approx(0.175), 0.75))
-    assert drawn.waits == ((0.5, 0.5, 0.1, 0.4), (0.1, 0.1, 0.5, 0.0))
+    assert drawn.ranks == (RankRow(0, 0.375, 0.25), RankRow(1, 0.175, 0.75))
+    assert (drawn.steps, drawn.waits, drawn.means) == ((3, 5), ((0.5, 0.4), (0.1, None)), (0.3, 0.2))
     assert (drawn.culprit.rank, drawn.title) == (1, "Rank 1 arrives last in 75 % of steps")
     assert drawn.table.rows[0] == ("1", "75 %", "175 ms")
-
-
-def test_a_step_that_a_rank_did_not_record_is_a_hole_and_no_evidence() -> None:
-    drawn = rank_heat_map(waits({(0, 3): 0.5, (1, 3): 0.1, (0, 4): 0.01}))
-    assert drawn is not None
-    assert drawn.waits == ((0.5, 0.01), (0.1, None))
-    assert drawn.culprit == RankRow(1, 0.1, 1.0)
+    _, right, above = drawn.draw().data
+    assert list(right.x) == [375.0, 175.0]
+    assert list(above.y) == [300.0, 200.0]
+    assert (right.xaxis, above.yaxis) == ("x2", "y2")
 
 
 def test_one_rank_or_no_communication_gives_no_heat_map() -> None:
-    assert rank_heat_map(waits({(0, 3): 0.5})) is None
-    assert rank_heat_map(waits({(0, 3): 0.0, (1, 3): 0.0})) is None
-    assert rank_heat_map(waits({(0, 3): 0.5, (1, 4): 0.5})) is None
-    assert rank_heat_map(waits({})) is None
+    nothing = pd.DataFrame({"rank": [], "cell": [], "wait_seconds": []})
+    assert rank_heat_map(ranks_of({0: (0.5, 1.0)}), nothing, nothing) is None
+    assert rank_heat_map(ranks_of({0: (0.0, 0.5), 1: (0.0, 0.5)}), nothing, nothing) is None
+    assert rank_heat_map(ranks_of({0: (0.5, None), 1: (0.5, None)}), nothing, nothing) is None
 
 
-def test_many_ranks_and_steps_keep_the_suspects_and_the_longest_waits() -> None:
-    steps, ranks = 1000, 200
-    grid = np.full((ranks, steps), 0.5)
-    grid[150], grid[3, 777] = 0.1, 9.0
-    frame = pd.DataFrame(
-        {
-            "rank": np.repeat(np.arange(ranks), steps),
-            "step": np.tile(np.arange(steps), ranks),
-            "comm_seconds": grid.ravel(),
-        }
-    )
-    drawn = rank_heat_map(frame)
-    assert drawn is not None
-    assert (len(drawn.ranks), drawn.rank_count, drawn.culprit.rank) == (MOST_RANKS, ranks, 150)
-    assert sum(len(row) for row in drawn.waits) <= MOST_CELLS
-    assert "the 128 that wait least" in drawn.sentence
-    few = rank_heat_map(frame[frame["rank"] < 60])
-    assert few is not None
-    assert few.steps_a_cell == 4
-    assert few.waits[3][777 // 4] == 9.0
-
-
-def test_phases_are_means_over_steps_and_sum_to_the_step() -> None:
+def test_phases_sum_to_the_step() -> None:
     columns = ("input_seconds", "compute_seconds", "comm_seconds", "checkpoint_seconds", "other_seconds")
-    rows = [(0, 0.1, 0.2, 0.6, 0.0, 0.0), (0, 0.3, 0.2, 0.4, 0.0, 0.0), (1, 0.1, 0.7, 0.1, 0.0, 0.0)]
+    rows = [(0, 0.2, 0.2, 0.5, 0.0, 0.0), (1, 0.1, 0.7, 0.1, 0.0, 0.0)]
     drawn = phase_stack(pd.DataFrame(rows, columns=["rank", *columns]))
     assert drawn is not None
     assert drawn.ranks[0].seconds == pytest.approx((0.2, 0.2, 0.5, 0.0, 0.0))
@@ -164,6 +148,20 @@ def test_phases_are_means_over_steps_and_sum_to_the_step() -> None:
     assert drawn.title == "Rank 1 needs longest before it communicates: 800 ms a step"
     assert drawn.table.rows[1] == ("1", "100 ms", "700 ms", "100 ms", "0 s", "0 s", "900 ms")
     assert phase_stack(pd.DataFrame(columns=["rank", *columns])) is None
+
+
+def test_the_course_of_a_run_is_start_up_warm_up_steps_and_end() -> None:
+    second = 1_000_000_000
+    run = Run("r", "w", "s", RunState.COMPLETED, started_ns=0, ended_ns=20 * second)
+    ranks = (Rank("r", 0, "a", 1, second), Rank("r", 1, "b", 2, 2 * second))
+    steps = pd.DataFrame({"step": range(6), "began_ns": [(5 + n) * second for n in range(6)], "seconds": [1.0] * 6})
+    drawn = run_course(run, ranks, steps)
+    assert drawn is not None
+    assert [(part.name, part.seconds) for part in drawn.parts] == [
+        *(("launch", 2.0), ("start-up", 3.0), ("warm-up", 3.0), ("steps", 3.0), ("end", 9.0)),
+    ]
+    assert drawn.title == "5.00 s before the first step, 25 % of 20.0 s"
+    assert run_course(run, ranks, steps[:0]) is None
 
 
 def test_a_single_rank_is_described_by_its_largest_phase() -> None:

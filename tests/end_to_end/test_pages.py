@@ -28,9 +28,9 @@ FIGURES = {
     "/": 0,
     "/?part=all": 0,
     "/runs": 1,
-    "/runs/r3": 4,
-    "/runs/r4": 4,
-    "/runs/live": 3,
+    "/runs/r3": 6,
+    "/runs/r4": 5,
+    "/runs/live": 4,
     "/variability": 3,
     "/runs/nope": 0,
 }
@@ -314,3 +314,28 @@ def test_without_scripts_the_words_and_tables_are_there(visit: Open) -> None:
     assert page.locator("h1").inner_text().startswith("Slow:")
     page.locator("#figure-waterfall summary").click()
     assert page.locator("#figure-waterfall table").is_visible()
+
+
+def test_a_zoom_asks_for_its_steps_and_is_a_link(visit: Open) -> None:
+    run = visit("/runs/r3", width=1280)
+    run.is_drawn()
+    page = run.page
+    area = page.locator("#figure-steps .nsewdrag").first.bounding_box()
+    assert area is not None
+    middle = area["y"] + area["height"] / 2
+    page.mouse.move(area["x"] + area["width"] * 0.3, middle)
+    page.mouse.down()
+    page.mouse.move(area["x"] + area["width"] * 0.4, middle)
+    page.mouse.move(area["x"] + area["width"] * 0.7, middle)
+    page.mouse.up()
+    page.wait_for_url("**/runs/r3?from_step=*&to_step=*")
+    page.wait_for_function("() => !document.querySelector('#figure-steps summary').textContent.includes('(17 rows)')")
+    assert page.locator("#shown").is_visible()
+    again = visit(page.url.partition(PREFIX)[2], width=1280)
+    again.is_drawn()
+    assert (
+        again.page.locator("#figure-steps summary").inner_text() == page.locator("#figure-steps summary").inner_text()
+    )
+    again.page.locator("#shown a").click()
+    again.page.wait_for_function("() => !location.search && document.getElementById('shown').hidden")
+    assert not run.problems + again.problems

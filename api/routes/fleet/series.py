@@ -69,6 +69,7 @@ class SeriesQuery(BaseModel):
         int, Field(ge=1, le=BUCKETS_MAX, description="about so many values each, where no step is given")
     ] = POINTS
     limit: Annotated[int, Field(ge=1, le=SERIES_MAX, description="at most so many series")] = SERIES
+    device: Annotated[Listed | None, Field(description="names of devices of nodes; else all")] = None
 
     def question(self) -> SeriesQuestion:
         """Return the question. Raises: InvalidInputError naming the parameter."""
@@ -84,6 +85,7 @@ class SeriesQuery(BaseModel):
             by=by,
             points=self.points,
             limit=self.limit,
+            devices=_words(self.device),
         )
 
 

@@ -9,14 +9,25 @@ from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.phases import phase_stack
 from crosswind.dashboards.figures.ranks import rank_heat_map
+from crosswind.dashboards.figures.run.course import run_course
+from crosswind.dashboards.figures.run.waits import wait_map
 from crosswind.dashboards.figures.steps import step_ribbon
 from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.pages.page import RUNS, Page, PageQuery, Place
+from crosswind.dashboards.pages.runs.differences import FactDifference
+from crosswind.dashboards.pages.runs.node_strips import axis_of, node_strips
+from crosswind.dashboards.pages.runs.recorded_steps import RecordedSteps, all_steps, recorded_steps
+from crosswind.dashboards.pages.runs.unusual import unusual
 from crosswind.dashboards.queries import NodeSource, cohort_band, node_samples, peers_of
+from crosswind.data.schema.answers.energy import MeasuredEnergy
 from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Rank, Run, cohort_digest
-from crosswind.data.store.features import WARM_UP_STEPS, steps_of
+from crosswind.data.store.features import WARM_UP_STEPS
 from crosswind.data.store.store import Store
+from crosswind.models.energy.measured import energy_of_run
+
+ONLY_STEPS, STEP_DIGITS = "steps", 15
 
 
 @dataclass(frozen=True)
@@ -54,16 +65,34 @@ LEADS = {  # cause -> the page with more about it
 
 
 @dataclass(frozen=True)
+class Shown:
+    """The steps that the figures of steps are about, both included; None: to the run's begin or end."""
+
+    first: int | None
+    last: int | None
+
+    @property
+    def is_part(self) -> bool:
+        """Return whether these are not all steps."""
+        return self.first is not None or self.last is not None
+
+
+@dataclass(frozen=True)
 class RunPageView:
-    """The page's contents."""
+    """The page's contents; with `is_only_steps` the figures of steps alone, to put into a page that is there."""
 
     run: Run
     ranks: tuple[Rank, ...]
     explanation: Explanation
-    coverage: Coverage
+    coverage: Coverage | None
     cohort_id: str
+    shown: Shown
+    differences: tuple[FactDifference, ...]
+    peers: int
+    energy: MeasuredEnergy | None
     leads: tuple[Lead, ...]
     charts: tuple[Chart, ...]
+    is_only_steps: bool = False
     next_place: Place | None = None
 
     @property
@@ -78,22 +107,47 @@ class RunPageView:
 
 
 def view(client: Local, query: PageQuery) -> RunPageView:
-    """Return one run with its explanation and evidence. Raises: NotFoundError."""
+    """Return one run with its explanation and evidence. Raises: NotFoundError, InvalidInputError."""
+    shown = shown_steps(query)
+    is_only_steps = query.choice("only", (ONLY_STEPS,)) is not None
     with client.store.catalog.read() as session:
         run = session.runs.get(query.run_id)
         ranks = tuple(session.runs.ranks(run.run_id))
-        peers = peers_of(session, run)
-    steps = steps_of(client.store, run.run_id)
+        peers = [] if is_only_steps else peers_of(session, run)
     explanation = client.explain_runs(client.store, [run])[run.run_id]
+    asked = _Asked(client, run, ranks, explanation, shown)
+    all_steps = None if is_only_steps else asked.steps()
     return RunPageView(
         run=run,
         ranks=ranks,
         explanation=explanation,
-        coverage=_coverage(client.store, run, ranks, steps),
+        coverage=None if all_steps is None else _coverage(client.store, run, ranks, all_steps),
         cohort_id=cohort_digest(run),
+        shown=shown,
+        differences=unusual(run, peers),
+        peers=len(peers),
+        energy=None if is_only_steps else _energy(client, run),
         leads=_leads(run, explanation),
-        charts=_charts(client.store, explanation, steps, peers),
+        charts=asked.of_steps() if all_steps is None else asked.charts(all_steps),
+        is_only_steps=is_only_steps,
     )
+
+
+def shown_steps(query: PageQuery) -> Shown:
+    """Return the steps of an address. Raises: InvalidInputError."""
+    first, last = (_step(query, name) for name in ("from_step", "to_step"))
+    if first is not None and last is not None and first > last:
+        raise InvalidInputError(f"query parameter to_step={last}: expected from_step, {first}, or more")
+    return Shown(first, last)
+
+
+def _step(query: PageQuery, name: str) -> int | None:
+    value = query.word(name)
+    if value is None:
+        return None
+    if not value.isascii() or not value.isdigit() or len(value) > STEP_DIGITS:
+        raise InvalidInputError(f"query parameter {name}={value[:60]!r}: expected the number of a step, from 0")
+    return int(value)
 
 
 PAGE = Page("run", "/runs/{run_id}", "run.html", view, RUNS)
@@ -115,24 +169,82 @@ def _leads(run: Run, explanation: Explanation) -> tuple[Lead, ...]:
     return tuple(sorted(leads, key=lambda lead: not lead.is_of_cause))
 
 
-def _coverage(store: Store, run: Run, ranks: tuple[Rank, ...], steps: pd.DataFrame) -> Coverage:
-    recorded = steps["step"].nunique()
+def _coverage(store: Store, run: Run, ranks: tuple[Rank, ...], steps: RecordedSteps) -> Coverage:
+    numbers = steps.slowest["step"]
     return Coverage(
-        steps=recorded,
-        warm_up_steps=int(steps.loc[steps["step"] < WARM_UP_STEPS, "step"].nunique()),
+        steps=len(numbers),
+        warm_up_steps=int((numbers < WARM_UP_STEPS).sum()),
         ranks_expected=run.world_size or len(ranks) or None,
-        ranks_with_steps=steps["rank"].nunique(),
+        ranks_with_steps=len(steps.ranks),
         node_sources=node_samples(store, run),
     )
 
 
-def _charts(store: Store, explanation: Explanation, steps: pd.DataFrame, peers: list[Run]) -> tuple[Chart, ...]:
-    charts: list[Chart | None] = []
-    if explanation.excess is not None:
-        charts.append(waterfall(explanation))
-    compared = steps[steps["step"] >= WARM_UP_STEPS]
-    if not compared.empty:
-        band, cohort_runs = cohort_band(store, peers)
-        charts.append(step_ribbon(compared, band, cohort_runs=cohort_runs))
-        charts += [rank_heat_map(compared), phase_stack(compared)]
+def _energy(client: Local, run: Run) -> MeasuredEnergy | None:
+    return client.compute(client.store, _energy_of, run.run_id)
+
+
+def _energy_of(store: Store, run_id: str) -> MeasuredEnergy | None:
+    with store.catalog.read() as session:
+        run = session.runs.get(run_id)
+    return energy_of_run(store, run, None)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A run, and what its figures need."""
+
+    client: Local
+    run: Run
+    ranks: tuple[Rank, ...]
+    explanation: Explanation
+    shown: Shown
+
+    def steps(self) -> RecordedSteps:
+        """Return all steps."""
+        return self.client.compute(self.client.store, all_steps, self.run.run_id)
+
+    def charts(self, steps: RecordedSteps) -> tuple[Chart, ...]:
+        """Return every figure of the run, the figures of steps about those that are shown."""
+        first = None if self.explanation.excess is None else waterfall(self.explanation)
+        phases = phase_stack(steps.ranks if not steps.compared.empty else steps.ranks[:0])
+        rest = (phases, run_course(self.run, self.ranks, steps.slowest), wait_map(steps.edges))
+        return (*_there(first), *self.of_steps(None if self.shown.is_part else steps), *_there(*rest))
+
+    def of_steps(self, steps: RecordedSteps | None = None) -> tuple[Chart, ...]:
+        """Return the figures of the steps that are shown: the ribbon, the nodes' strips and the ranks."""
+        steps = steps or recorded_steps(self.client.store, self.run, self.shown.first, self.shown.last)
+        slowest = steps.compared
+        strips = node_strips(self.client, self.run, axis_of(self.run, slowest), self._node, mark=self._mark(slowest))
+        if slowest.empty:
+            return _there(strips)
+        numbers = int(slowest["step"].iloc[0]), int(slowest["step"].iloc[-1])
+        band, cohort_runs = self.client.compute(self.client.store, cohort_band, self.run.run_id)
+        band = band[band["step"].between(*numbers)]
+        change = None if self._mark(slowest) is None else self.explanation.change
+        ribbon = step_ribbon(slowest, band, cohort_runs=cohort_runs, change=change)
+        waited = rank_heat_map(
+            *(steps.ranks, steps.cells, steps.means), first_step=steps.first_step, steps_a_cell=steps.steps_a_cell
+        )
+        return _there(ribbon, strips, waited)
+
+    @property
+    def _node(self) -> str | None:
+        """The culprit's node; None where no node stands out."""
+        if self.explanation.culprit_node is not None:
+            return self.explanation.culprit_node
+        lag = self.explanation.lag
+        rank = self.explanation.culprit_rank if lag is None else lag.rank
+        return next((one.node for one in self.ranks if one.rank == rank), None)
+
+    def _mark(self, slowest: pd.DataFrame) -> int | None:
+        """Return the step from which on the run was slow, if it is among those shown."""
+        change = self.explanation.change
+        if change is None or slowest.empty:
+            return None
+        is_shown = slowest["step"].iloc[0] <= change.first_step <= slowest["step"].iloc[-1]
+        return change.first_step if is_shown else None
+
+
+def _there(*charts: Chart | None) -> tuple[Chart, ...]:
     return tuple(chart for chart in charts if chart is not None)

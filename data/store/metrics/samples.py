@@ -28,7 +28,7 @@ CELLS_AT_ONCE = 6_000_000  # rows x columns of counters, which are held in memor
 LOOK_BACK_NS = (
     300_000_000_000  # before the time that is asked for: the growth of its first samples needs the ones before
 )
-INTERVAL = "interval"
+INTERVAL, DEVICE = "interval", "device"
 WITHIN = """exists (
     select 1 from (select unnest(?) as at_node, unnest(?::bigint[]) as from_ns, unnest(?::bigint[]) as until_ns)
     where at_node = node and ts_ns >= from_ns and ts_ns < until_ns
@@ -52,9 +52,15 @@ def rows_of(selection: Selection, metric: Metric) -> Rows:
         if not selection.run_ids:
             raise InvalidInputError(f"run None: {metric.name} is of runs: name some, or a job")
         return Rows(f"{TIME} between ? and ? and {_among(RUN, selection.run_ids)}", (*span, *selection.run_ids), span)
-    if selection.intervals is None:
-        return Rows(f"{TIME} between ? and ?", span, span)
-    return _on_nodes(selection.intervals, span)
+    rows = _at_any_time(span) if selection.intervals is None else _on_nodes(selection.intervals, span)
+    if not selection.devices or DEVICE not in metric.keys:
+        return rows
+    where = f"{rows.where} and {_among(DEVICE, selection.devices)}"
+    return replace(rows, where=where, parameters=(*rows.parameters, *selection.devices))
+
+
+def _at_any_time(span: Span) -> Rows:
+    return Rows(f"{TIME} between ? and ?", span, span)
 
 
 def _on_nodes(intervals: Sequence[NodeInterval], span: Span) -> Rows:
@@ -158,7 +164,8 @@ def _earlier(selection: Selection, nodes: Sequence[str]) -> Selection:
     if selection.is_cut:
         return replace(selection, intervals=tuple(one for one in selection.intervals or () if one.node in set(nodes)))
     span = max(0, begin_ns - LOOK_BACK_NS), end_ns
-    return Selection(span, (), tuple(NodeInterval(node, *span) for node in nodes), is_cut=False)
+    intervals = tuple(NodeInterval(node, *span) for node in nodes)
+    return Selection(span, (), intervals, is_cut=False, devices=selection.devices)
 
 
 def _grown(ordered: Series, metric: Metric, begin_ns: int) -> pa.Table:

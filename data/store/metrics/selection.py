@@ -30,13 +30,15 @@ HOUR_NS = 3_600_000_000_000
 class Selection:
     """The samples that are wanted: of these runs, or of nodes, within their intervals; None: all nodes, at any time.
 
-    `span` is the time of them all, [begin, end) in ns UTC. `is_cut`: other times on these nodes are somebody else's.
+    `devices` are those of nodes that are wanted, all where there are none. `span` is the time of them all, [begin, end)
+    in ns UTC. `is_cut`: other times on these nodes are somebody else's.
     """
 
     span: Span
     run_ids: tuple[str, ...]
     intervals: tuple[NodeInterval, ...] | None
     is_cut: bool
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ def select(store: Store, question: SeriesQuestion, now_ns: int) -> Selection:
         run_ids=tuple(run.run_id for run in named.runs) if named else (),
         intervals=None if intervals is None else merged(intervals, span),
         is_cut=named is not None or not store.rule.sees_all,
+        devices=question.devices,
     )
 
 

@@ -152,4 +152,5 @@ def _query(question: SeriesQuestion) -> dict[str, object | None]:
         "by": None if question.by is None else ",".join(question.by) or "none",
         "points": question.points,
         "limit": question.limit,
+        "device": ",".join(question.devices) or None,
     }

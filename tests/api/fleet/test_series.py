@@ -66,7 +66,7 @@ def test_metrics_are_listed_part_by_part(client: TestClient) -> None:
         (f"{OF_RUN}&points=0", 422, "query.points"),
         (f"{OF_RUN}&to=2026-01-01", 422, "later than from"),
         (f"{OF_RUN}&from=9999-01-01", 422, "expected a year between 1970 and 2262"),
-        (f"{OF_RUN}&resolution=1", 422, "expected by, from, job, limit, metric"),
+        (f"{OF_RUN}&resolution=1", 422, "expected by, device, from, job, limit, metric"),
         (",".join(["metric=a", *["a"] * 20]), 422, "metrics: 21 of them, expected 20 at most"),
     ],
 )

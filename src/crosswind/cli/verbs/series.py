@@ -27,6 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser._negative_number_matcher = AGO
     parser.add_argument("metric", nargs="*", help="set.column, such as cpu.user_seconds_total; without one: lists them")
     parser.add_argument("--node", action="append", default=[], help="of this node; may be repeated (default: all)")
+    parser.add_argument("--device", action="append", default=[], help="of this device; may be repeated (default: all)")
     parser.add_argument("--job", help="of this job: its nodes and runs, in its time")
     parser.add_argument("--system", help="where several systems have a job of this id")
     parser.add_argument("--run", action="append", default=[], help="of this run and its nodes; may be repeated")
@@ -66,6 +67,7 @@ def _question(arguments: argparse.Namespace, now_ns: int) -> SeriesQuestion:
         by=by,
         points=POINTS,
         limit=arguments.limit,
+        devices=tuple(arguments.device),
     )
 
 

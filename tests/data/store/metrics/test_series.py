@@ -117,6 +117,15 @@ def test_series_are_grouped_by_what_is_asked_for(store: Store) -> None:
     assert values(store, both) == {("n2", "sum"): (2.0, 8.0, 14.0, 20.0)}
 
 
+def test_some_devices_alone_may_be_wanted(store: Store) -> None:
+    for device in ("d0", "d1"):
+        sample(store, "a", [100 * number for number in range(SWEEPS)], device=device)
+    question = SeriesQuestion((SENT, POWER), from_ns=START, to_ns=START + SWEEPS * APART * SECOND)
+    labels = [one.labels["device"] for one in series(store, replace(question, devices=("d1",))).series]
+    assert labels == ["d1", "d1"]
+    assert [one.values for one in series(store, replace(question, devices=("d2",))).series] == []
+
+
 def test_counters_of_many_nodes_are_read_some_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for node in ("n1", "n2", "n3"):
         sample(store, node, [number * 100 for number in range(SWEEPS)])

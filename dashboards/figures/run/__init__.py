@@ -1,0 +1,1 @@
+"""Figures of one run beyond its steps: its nodes, its course, who waited for whom."""
