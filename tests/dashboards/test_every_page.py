@@ -131,7 +131,7 @@ def test_every_figure_has_its_text_twin(client: TestClient, address: str) -> Non
     assert len(figures) == len(drawn)
     for figure in figures:
         assert re.search(r"<h2[^>]*>[^<]+</h2>\s*<p class=\"twin\">[^<]+\.</p>", figure)
-        assert "<details>" in figure
+        assert '<details class="numbers" open>' in figure
         assert figure.count("<tr>") >= 2
         assert re.search(r'role="img" aria-label="[^"]+"', figure)
     assert ("plotly-cartesian.min.js" in html) is bool(drawn)
