@@ -30,6 +30,7 @@ OPEN: Need | None = None
 READ, INGEST, TUNE, ADMIN = (Need(scope) for scope in Scope)
 READ_ALL = Need(Scope.READ, sees_all=True)
 STUDY, TRIAL = "/v1/studies/{study_id}", "/v1/studies/{study_id}/trials/{trial_id}"
+FORMS = ("", ".json", ".csv", ".html")  # of pages
 WEBHOOK_ACTS = ("delete", "enable", "test")
 NEEDS: Mapping[str, Need | None] = {
     **dict.fromkeys(("GET /healthz", "GET /problems/{name}", "GET /static/{name}"), OPEN),
@@ -39,10 +40,16 @@ NEEDS: Mapping[str, Need | None] = {
     "GET /readyz": READ,
     **dict.fromkeys(("GET /openapi.json", "GET /docs", "GET /docs/examples/{name}"), READ),
     "GET /": READ,
-    **{f"GET /{page}": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
-    **{f"GET /{page}.json": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
-    **{f"GET /{page}": READ for page in ("counters", "interference", "checks", "studies", "models", "sql")},
-    **{f"GET /{page}.json": READ for page in ("counters", "interference", "checks", "studies", "models", "sql")},
+    **{
+        f"GET /{page}{form}": READ
+        for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")
+        for form in FORMS
+    },
+    **{
+        f"GET /{page}{form}": READ
+        for page in ("counters", "interference", "checks", "studies", "models", "sql")
+        for form in FORMS
+    },
     # Questions, which are sent by POST because they are long, and store nothing.
     **{f"POST /v1/{question}": READ for question in ("predictions", "predictions:batch")},
     **{f"POST /v1/{question}": READ for question in ("walltime-advice", "scaling-advice", "sql")},

@@ -14,9 +14,11 @@ from crosswind.api.problems import OF_ERROR
 from crosswind.api.routes.docs import file_answer
 from crosswind.client.local import Local
 from crosswind.dashboards.assets import asset
+from crosswind.dashboards.pages.as_csv import as_csv
 from crosswind.dashboards.pages.listed import FIRST, LISTED
 from crosswind.dashboards.pages.page import Page, PageQuery, View
 from crosswind.dashboards.pages.render import Address, as_json, render, render_error, render_waiting
+from crosswind.dashboards.pages.report import report
 from crosswind.data.schema.errors import ProjectError
 
 REMEDIES = {
@@ -116,6 +118,28 @@ def _as_json(page: Page) -> Callable[..., JSONResponse]:
     return show
 
 
+def _as_csv(page: Page) -> Callable[..., Response]:
+    def show(request: Request, client: ClientOf) -> Response:
+        view, _ = _answer(page, client, request)
+        name = request.query_params.get("figure")
+        file = f"crosswind-{page.name}.csv"
+        headers = {"Content-Disposition": f'attachment; filename="{file}"'}
+        return Response(as_csv(page, view, name), headers=headers, media_type="text/csv")
+
+    return show
+
+
+def _as_report(page: Page) -> Callable[..., Response]:
+    def show(request: Request, client: ClientOf) -> Response:
+        view, address = _answer(page, client, request)
+        headers = {"Content-Disposition": f'attachment; filename="crosswind-{page.name}.html"'}
+        return HTMLResponse(report(page, view, address), headers=headers)
+
+    return show
+
+
 for _page in LISTED:
+    router.add_api_route(f"{_page.path}.html", _as_report(_page), name=f"{_page.name}_report")
+    router.add_api_route(f"{_page.path}.csv", _as_csv(_page), name=f"{_page.name}_csv")
     router.add_api_route(f"{_page.path}.json", _as_json(_page), name=f"{_page.name}_json")
     router.add_api_route(_page.path, _as_html(_page), name=_page.name, route_class_override=PageRoute)

@@ -74,7 +74,10 @@ RUNS, CAUSES, FLEET, TUNING, SQL = "Runs", "Causes", "Fleet", "Tuning", "SQL"  #
 
 @dataclass(frozen=True)
 class Page:
-    """One page: its address, its template, its view, and its group, among whose tabs it is if it has a label."""
+    """One page: its address, its template, its view, and its group, among whose tabs it is if it has a label.
+
+    `table` is the field of the view with the page's main table, which is its CSV.
+    """
 
     name: str
     path: str
@@ -82,3 +85,4 @@ class Page:
     view: Callable[[Local, PageQuery], View]
     group: str
     label: str | None = None
+    table: str = ""

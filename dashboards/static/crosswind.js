@@ -195,8 +195,8 @@
     if (event.key === "k") move(-1);
     if (event.key === "/") {
       event.preventDefault();
-      document.getElementById("search").select();
-      document.getElementById("search").focus();
+      document.getElementById("search")?.select();
+      document.getElementById("search")?.focus();
     }
   });
 })();

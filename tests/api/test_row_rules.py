@@ -68,8 +68,8 @@ QUERIES = {
 TIMES = "from=2026-01-01&to=2100-01-01&step=7d"
 OF_WHOM = ("node=WHO-node0", "run=WHO-run23", "job=WHO-job23", "job=WHO-job23&system=lab")
 ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is tried, WHO for whom it is about
-    **{f"/{page}{form}": [f"/{page}{form}"] for page in PAGES for form in ("", ".json")},
-    **{f"/runs/{{run_id}}{form}": [f"/runs/{RUN}{form}"] for form in ("", ".json")},
+    **{f"/{page}{form}": [f"/{page}{form}"] for page in PAGES for form in ("", ".json", ".csv", ".html")},
+    **{f"/runs/{{run_id}}{form}": [f"/runs/{RUN}{form}"] for form in ("", ".json", ".csv", ".html")},
     **{f"/v1/{noun}": [f"/v1/{noun}"] for noun in LISTS},
     **{f"/v1/runs/{{run_id}}/{part}": [f"/v1/runs/{RUN}/{part}"] for part in OF_RUN},
     **{
@@ -215,7 +215,7 @@ def secret(store: Store) -> re.Pattern[str]:
 
 def addresses(path: str) -> list[str]:
     plain = ASKED.get(path, [])
-    queries = QUERIES.get(path.removesuffix(".json"), ())
+    queries = QUERIES.get(re.sub(r"\.(json|csv|html)$", "", path), ())
     return [*plain, *(f"{address}?{query}" for address in plain[:1] for query in queries)]
 
 

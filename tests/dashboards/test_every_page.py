@@ -1,3 +1,5 @@
+import csv
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -146,6 +148,38 @@ def test_a_page_has_a_json_twin_of_the_same_state(client: TestClient, address: s
     body = twin.json()
     assert [chart["name"] for chart in body["charts"]] == re.findall(r'data-figure="([a-z]+)"', html)
     assert f'href="{"../" * (path.count("/") - 1) or "./"}{path[1:]}.json' in html
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_page_and_its_figures_are_tables_too(client: TestClient, address: str) -> None:
+    html = html_of(client, address)
+    path, _, query = address.partition("?")
+    table = client.get(f"{path}.csv?{query}")
+    assert table.headers["content-type"] == "text/csv; charset=utf-8"
+    assert f'href="{"../" * (path.count("/") - 1) or "./"}{path[1:]}.csv' in html
+    for name in re.findall(r'data-figure="([a-z]+)"', html):
+        lines = list(csv.reader(client.get(f"{path}.csv?{query}&figure={name}").text.splitlines()))
+        assert len(lines) >= 2
+        assert {len(line) for line in lines} == {len(lines[0])}
+
+
+def test_the_table_of_runs_has_their_fields_under_names_with_dots(client: TestClient) -> None:
+    text = client.get("/runs.csv").text
+    rows = list(csv.DictReader(text.splitlines()))
+    assert [row["run.run_id"] for row in rows] == [
+        row["run"]["run_id"] for row in client.get("/runs.json").json()["rows"]
+    ]
+    assert {row["run.configuration.batch_size"] for row in rows} == {"8"}
+    assert json.loads(rows[0]["run.nodes"]) == ["a", "b"]
+    assert text.endswith("\r\n")
+    answer = client.get("/sql.csv", params={"query": "select -1 as n, '=1+1' as formula, null as nothing"})
+    assert answer.text == "n,formula,nothing\r\n-1,'=1+1,\r\n"
+
+
+def test_a_figure_that_a_page_lacks_is_refused_as_a_table(client: TestClient) -> None:
+    answer = client.get("/runs.csv?figure=waterfall")
+    assert answer.status_code == 404
+    assert "expected runs" in answer.json()["detail"]
 
 
 def test_links_of_the_pages_lead_somewhere(client: TestClient) -> None:

@@ -102,7 +102,7 @@ def view(client: Local, query: PageQuery) -> VariabilityView:
     )
 
 
-PAGE = Page("variability", "/variability", "variability.html", view, CAUSES, label="Variability")
+PAGE = Page("variability", "/variability", "variability.html", view, CAUSES, label="Variability", table="cohorts")
 
 
 def _cohorts(outcome: pd.DataFrame, by_id: Mapping[str, Run]) -> tuple[CohortRow, ...]:

@@ -72,7 +72,7 @@ def view(client: Local, query: PageQuery) -> StragglersView:
     )
 
 
-PAGE = Page("stragglers", "/stragglers", "stragglers.html", view, FLEET, label="Stragglers")
+PAGE = Page("stragglers", "/stragglers", "stragglers.html", view, FLEET, label="Stragglers", table="rows")
 
 
 def _is_of(entry: RankedPeer, node: str) -> bool:

@@ -97,7 +97,7 @@ def view(client: Local, query: PageQuery) -> RunPageView:
     )
 
 
-PAGE = Page("run", "/runs/{run_id}", "run.html", view, RUNS)
+PAGE = Page("run", "/runs/{run_id}", "run.html", view, RUNS, table="explanation.shares")
 
 
 def cohort_id(cohort: str) -> str:

@@ -96,7 +96,7 @@ def view(client: Local, query: PageQuery) -> StudiesView:
     )
 
 
-PAGE = Page("studies", "/studies", "studies.html", view, TUNING, label="Studies")
+PAGE = Page("studies", "/studies", "studies.html", view, TUNING, label="Studies", table="rows")
 
 
 def _selected(newest: Sequence[Study], wanted: str | None, client: Local) -> Study | None:
