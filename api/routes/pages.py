@@ -1,16 +1,17 @@
 """The pages and the files they load."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
+from starlette.types import Scope
 
 from crosswind.api.background_answers import PendingError
 from crosswind.api.dependencies import ClientOf, PageClientOf
 from crosswind.api.paging import cursor_of, place_of
-from crosswind.api.problems import OF_ERROR
+from crosswind.api.problems import KINDS
 from crosswind.api.routes.docs import file_answer
 from crosswind.client.local import Local
 from crosswind.dashboards.assets import asset
@@ -19,41 +20,46 @@ from crosswind.dashboards.pages.listed import FIRST, LISTED
 from crosswind.dashboards.pages.page import Page, PageQuery, View
 from crosswind.dashboards.pages.render import Address, as_json, render, render_error, render_waiting
 from crosswind.dashboards.pages.report import report
-from crosswind.data.schema.errors import ProjectError
 
-REMEDIES = {
-    404: "Look for it in the list of runs, or search.",
-    422: "Correct the address, or start again from the list of runs.",
-    503: "Try again in a moment; nothing was changed.",
+REMEDIES = {  # for readers of pages, by the name of the problem
+    "not-found": "Look for it in the list of runs, or search.",
+    "invalid-input": "Correct the address, or start again from the list of runs.",
+    "forbidden": "Open the page at the server's own address, and do it again there.",
+    "method-not-allowed": "Go back to the page with the form, and send it again.",
+    "unavailable": "Try again in a moment; nothing was changed.",
 }
+SLASH = "Leave out the slash at the end of the address."
 RELOAD_SECONDS = 2
 FOR_A_YEAR = "public, max-age=31536000, immutable"
 
 
 class PageRoute(APIRoute):
-    """The route of a page: a browser gets a refusal as a page, other clients get problem details."""
+    """The route of a page: a browser does not wait for what is being computed; delivery/problem_pages.py refuses."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler, with refusals made into pages."""
+        """Return the handler, with a page in place of one that is being computed."""
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:
             try:
                 return await handle(request)
-            except tuple(OF_ERROR) as error:
+            except PendingError:
                 if "text/html" not in request.headers.get("accept", ""):
                     raise
-                return _waiting(request) if isinstance(error, PendingError) else _refusal(request, error)
+                return _waiting(request)
 
         return answer
 
 
-def _refusal(request: Request, error: ProjectError) -> HTMLResponse:
-    [kind] = [kind for error_type, kind in OF_ERROR.items() if isinstance(error, error_type)]
-    html = render_error(
-        kind.status, kind.title, str(error), root=root_of(request), remedy=REMEDIES.get(kind.status, "")
-    )
-    return HTMLResponse(html, kind.status)
+def refusal_page(scope: Scope, facts: Mapping[str, Any]) -> HTMLResponse:
+    """Return problem details as a page: the kind, the reason and the remedy."""
+    name = facts["type"].rpartition("/")[2]
+    remedy = REMEDIES.get(name) or next((kind.remedy for kind in KINDS if kind.name == name), "")
+    if name == "not-found" and scope["path"].endswith("/"):
+        remedy = SLASH
+    root = root_of(Request(scope))
+    html = render_error(facts["status"], facts["title"], facts["detail"], root=root, remedy=remedy)
+    return HTMLResponse(html, facts["status"])
 
 
 def _waiting(request: Request) -> HTMLResponse:

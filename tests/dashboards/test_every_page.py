@@ -244,6 +244,39 @@ def test_a_refusal_is_a_page_to_readers_and_a_problem_to_machines(
         assert machine.json()["status"] == status
 
 
+@pytest.mark.parametrize(
+    ("method", "address", "fields", "status", "said"),
+    [
+        ("GET", "/nope", {}, 404, "No page or resource at /nope"),
+        ("GET", "/runs/", {}, 404, "Leave out the slash at the end of the address."),
+        ("GET", "/a/b/<i>", {}, 404, "/a/b/&lt;i&gt;"),
+        ("POST", "/runs", {}, 405, "POST is not allowed at /runs"),
+        ("POST", "/logout", {"Origin": "http://elsewhere.org"}, 403, "Open the page at the server&#39;s own address"),
+        ("GET", "/runs", {"Host": "elsewhere.org"}, 403, "Open the page at the server&#39;s own address"),
+        ("GET", "/runs.html?limit=0", {}, 422, "expected a whole number from 1 to 200"),
+    ],
+)
+def test_every_refusal_is_a_page_in_a_browser(
+    client: TestClient, method: str, address: str, fields: dict[str, str], status: int, said: str
+) -> None:
+    answer = client.request(
+        method, address, headers={**fields, "Accept": "text/html,*/*;q=0.8"}, follow_redirects=False
+    )
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
+    assert said in answer.text
+    assert "default-src" in answer.headers["content-security-policy"]
+    page = Outline(answer.text)
+    assert page.open == []
+    assert page.all("link")[1]["href"].startswith("../" * (address.count("/") - 1) or "./")  # type: ignore[union-attr]
+    machine = client.request(method, address, headers={**fields, "Accept": "application/json"}, follow_redirects=False)
+    assert (machine.status_code, machine.headers["content-type"]) == (status, "application/problem+json")
+
+
+def test_the_api_refuses_a_browser_as_it_does_a_program(client: TestClient) -> None:
+    answer = client.get("/v1/runs/nope", headers={"Accept": "text/html"})
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+
+
 def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> None:
     tags = {HOSTILE: HOSTILE, "injected": HOSTILE}
     for number in range(5):
