@@ -21,6 +21,7 @@ from crosswind.api.body_check import BodyCheck
 from crosswind.api.coverage import Coverage
 from crosswind.api.delivery.coding import Coding
 from crosswind.api.delivery.deprecation import Notices
+from crosswind.api.delivery.problem_pages import ProblemPages
 from crosswind.api.delivery.repeats import Repeats
 from crosswind.api.delivery.validators import NotModifiedError, Validators, not_modified
 from crosswind.api.edge.edge import Edge
@@ -186,6 +187,7 @@ def create_app(
     app.add_middleware(Coding)
     app.add_middleware(Notices)
     app.add_middleware(Authentication, settings=settings, callers=app.state.callers, needs=needs)
+    app.add_middleware(ProblemPages)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(Telemetry, counts=app.state.request_counts)
     app.add_middleware(Correlating, traces=traces)

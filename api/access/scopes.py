@@ -30,6 +30,21 @@ OPEN: Need | None = None
 READ, INGEST, TUNE, ADMIN = (Need(scope) for scope in Scope)
 READ_ALL = Need(Scope.READ, sees_all=True)
 STUDY, TRIAL = "/v1/studies/{study_id}", "/v1/studies/{study_id}/trials/{trial_id}"
+FORMS = ("", ".json", ".csv", ".html")  # of pages
+PAGES = (
+    *(
+        "runs",
+        "runs/{run_id}",
+        "compare",
+        "predict",
+        "variability",
+        "selection",
+        "regressions",
+        "counters",
+        "interference",
+    ),
+    *("stragglers", "checks", "links", "energy", "data", "studies", "models", "sql"),
+)
 WEBHOOK_ACTS = ("delete", "enable", "test")
 NEEDS: Mapping[str, Need | None] = {
     **dict.fromkeys(("GET /healthz", "GET /problems/{name}", "GET /static/{name}"), OPEN),
@@ -38,15 +53,9 @@ NEEDS: Mapping[str, Need | None] = {
     **dict.fromkeys(("GET /status", "GET /status.json"), ADMIN),
     "GET /readyz": READ,
     **dict.fromkeys(("GET /openapi.json", "GET /docs", "GET /docs/examples/{name}"), READ),
-    **dict.fromkeys(("GET /", "GET /overview.json"), READ),
-    **{f"GET /{page}": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
-    **dict.fromkeys(("GET /compare", "GET /compare.json"), READ),
-    **{f"GET /{page}.json": READ for page in ("runs", "runs/{run_id}", "variability", "stragglers", "regressions")},
-    **{f"GET /{page}": READ for page in ("selection", "selection.json")},
-    **{f"GET /{page}": READ for page in ("counters", "interference", "checks", "studies", "models", "sql")},
-    **dict.fromkeys(("GET /predict", "GET /predict.json"), READ),
-    **{f"GET /{page}.json": READ for page in ("counters", "interference", "checks", "studies", "models", "sql")},
-    **{f"GET /{page}{form}": READ for page in ("links", "energy", "data") for form in ("", ".json")},
+    "GET /": READ,
+    **{f"GET /overview{form}": READ for form in FORMS if form},
+    **{f"GET /{page}{form}": READ for page in PAGES for form in FORMS},
     "POST /studies": TUNE,  # forms of pages
     "POST /models": ADMIN,
     # Questions, which are sent by POST because they are long, and store nothing.

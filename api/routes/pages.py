@@ -1,64 +1,72 @@
 """The pages and the files they load."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
+from starlette.types import Scope
 
 from crosswind.api.background_answers import PendingError
 from crosswind.api.dependencies import ClientOf, PageClientOf, RunnerOf, StudyServiceOf, asking
 from crosswind.api.paging import cursor_of, place_of
-from crosswind.api.problems import OF_ERROR
+from crosswind.api.problems import KINDS
 from crosswind.api.routes.docs import file_answer
 from crosswind.api.routes.login import Form
 from crosswind.client.local import Local
 from crosswind.dashboards.assets import asset
+from crosswind.dashboards.pages.as_csv import as_csv
 from crosswind.dashboards.pages.listed import LISTED
 from crosswind.dashboards.pages.page import LISTS, Page, PageQuery, View
 from crosswind.dashboards.pages.predict.form import configuration_of
 from crosswind.dashboards.pages.render import Address, as_json, render, render_error, render_waiting
-from crosswind.data.schema.access import Scope
-from crosswind.data.schema.errors import ProjectError
+from crosswind.dashboards.pages.report import report
+from crosswind.data.schema.access import Scope as Permission
 from crosswind.data.schema.trial import TRIALS_MAX
 
-REMEDIES = {
-    409: "Look at the page again: it may have changed meanwhile.",
-    404: "Look for it in the list of runs, or search.",
-    422: "Correct the address, or start again from the list of runs.",
-    503: "Try again in a moment; nothing was changed.",
+REMEDIES = {  # for readers of pages, by the name of the problem
+    "conflict": "Look at the page again: it may have changed meanwhile.",
+    "not-found": "Look for it in the list of runs, or search.",
+    "invalid-input": "Correct the address, or start again from the list of runs.",
+    "forbidden": "Open the page at the server's own address, and do it again there.",
+    "method-not-allowed": "Go back to the page with the form, and send it again.",
+    "unavailable": "Try again in a moment; nothing was changed.",
 }
+SLASH = "Leave out the slash at the end of the address."
 RELOAD_SECONDS = 2
 VERSION_MAX = 2**31 - 1
 FOR_A_YEAR = "public, max-age=31536000, immutable"
 
 
 class PageRoute(APIRoute):
-    """The route of a page: a browser gets a refusal as a page, other clients get problem details."""
+    """The route of a page: a browser does not wait for what is being computed; delivery/problem_pages.py refuses."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler, with refusals made into pages."""
+        """Return the handler, with a page in place of one that is being computed."""
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:
             try:
                 return await handle(request)
-            except tuple(OF_ERROR) as error:
+            except PendingError:
                 if "text/html" not in request.headers.get("accept", ""):
                     raise
-                return _waiting(request) if isinstance(error, PendingError) else _refusal(request, error)
+                return _waiting(request)
 
         return answer
 
 
-def _refusal(request: Request, error: ProjectError) -> HTMLResponse:
-    [kind] = [kind for error_type, kind in OF_ERROR.items() if isinstance(error, error_type)]
-    html = render_error(
-        kind.status, kind.title, str(error), root=root_of(request), remedy=REMEDIES.get(kind.status, "")
-    )
-    return HTMLResponse(html, kind.status)
+def refusal_page(scope: Scope, facts: Mapping[str, Any]) -> HTMLResponse:
+    """Return problem details as a page: the kind, the reason and the remedy."""
+    name = facts["type"].rpartition("/")[2]
+    remedy = REMEDIES.get(name) or next((kind.remedy for kind in KINDS if kind.name == name), "")
+    if name == "not-found" and scope["path"].endswith("/"):
+        remedy = SLASH
+    root = root_of(Request(scope))
+    html = render_error(facts["status"], facts["title"], facts["detail"], root=root, remedy=remedy)
+    return HTMLResponse(html, facts["status"])
 
 
 def _waiting(request: Request) -> HTMLResponse:
@@ -99,8 +107,8 @@ def _answer(page: Page, client: Local, request: Request) -> tuple[View, Address]
         *(root_of(request), path, query, cursor),
         sees_all=client.store.rule.sees_all,
         damaged=client.store.lake.damaged,
-        may_tune=principal.allows(Scope.TUNE),
-        may_administer=principal.allows(Scope.ADMIN),
+        may_tune=principal.allows(Permission.TUNE),
+        may_administer=principal.allows(Permission.ADMIN),
     )
 
 
@@ -116,6 +124,26 @@ def _as_json(page: Page) -> Callable[..., JSONResponse]:
     def show(request: Request, client: ClientOf) -> JSONResponse:
         view, address = _answer(page, client, request)
         return JSONResponse(as_json(page, view, address))
+
+    return show
+
+
+def _as_csv(page: Page) -> Callable[..., Response]:
+    def show(request: Request, client: ClientOf) -> Response:
+        view, _ = _answer(page, client, request)
+        name = request.query_params.get("figure")
+        file = f"crosswind-{page.name}.csv"
+        headers = {"Content-Disposition": f'attachment; filename="{file}"'}
+        return Response(as_csv(page, view, name), headers=headers, media_type="text/csv")
+
+    return show
+
+
+def _as_report(page: Page) -> Callable[..., Response]:
+    def show(request: Request, client: ClientOf) -> Response:
+        view, address = _answer(page, client, request)
+        headers = {"Content-Disposition": f'attachment; filename="crosswind-{page.name}.html"'}
+        return HTMLResponse(report(page, view, address), headers=headers)
 
     return show
 
@@ -147,9 +175,8 @@ def change_model(form: Form, runner: RunnerOf) -> RedirectResponse:
 
 
 for _address, _change in (("/studies", change_study), ("/models", change_model)):
-    router.add_api_route(
-        _address, _change, methods=["POST"], name=_change.__name__, response_model=None, route_class_override=PageRoute
-    )
+    router.add_api_route(_address, _change, methods=["POST"], name=_change.__name__, response_model=None)
 for _page in LISTED:
-    router.add_api_route(_page.twin, _as_json(_page), name=f"{_page.name}_json")
+    for _form, _as_form in (("html", _as_report), ("csv", _as_csv), ("json", _as_json)):
+        router.add_api_route(f"{_page.stem}.{_form}", _as_form(_page), name=f"{_page.name}_{_form}")
     router.add_api_route(_page.path, _as_html(_page), name=_page.name, route_class_override=PageRoute)

@@ -89,14 +89,17 @@ OVERVIEW, RUNS, PREDICT, CAUSES, FLEET = "Overview", "Runs", "Predict", "Causes"
 TUNING, SQL = "Tuning", "SQL"
 
 
-def twin_of(path: str) -> str:
-    """Return the address of a page's contents as JSON; the page without a name has one there."""
-    return f"{'/overview' if path == '/' else path}.json"
+def stem_of(path: str) -> str:
+    """Return the beginning of the addresses of a page as JSON, as CSV and as a file; that of `/` has a name there."""
+    return "/overview" if path == "/" else path
 
 
 @dataclass(frozen=True)
 class Page:
-    """One page: its address, its template, its view, and its group, among whose tabs it is if it has a label."""
+    """One page: its address, its template, its view, and its group, among whose tabs it is if it has a label.
+
+    `table` is the field of the view with the page's main table, which is its CSV.
+    """
 
     name: str
     path: str
@@ -104,8 +107,9 @@ class Page:
     view: Callable[[Local, PageQuery], View]
     group: str
     label: str | None = None
+    table: str = ""
 
     @property
-    def twin(self) -> str:
-        """The address of the same as JSON."""
-        return twin_of(self.path)
+    def stem(self) -> str:
+        """The beginning of the addresses of its other forms."""
+        return stem_of(self.path)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +18,7 @@ from crosswind.dashboards.assets import asset
 from crosswind.dashboards.figures.chart import TITLE_PIXELS, Chart
 from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.pages.listed import rail
-from crosswind.dashboards.pages.page import PERIODS, SCOPE, Page, View, twin_of
+from crosswind.dashboards.pages.page import PERIODS, SCOPE, Page, View, stem_of
 from crosswind.dashboards.palette import VARIABLES
 from crosswind.data.schema.answers.explanations import Interval
 from crosswind.data.schema.answers.sql import cell
@@ -64,17 +65,29 @@ class Address:
     @property
     def twin_url(self) -> str:
         """The same as JSON."""
-        return self._here(self.query, twin_of(self.path))
+        return self._here(self.query, ".json")
 
-    def _here(self, words: Mapping[str, str | None], path: str | None = None) -> str:
+    @property
+    def report_url(self) -> str:
+        """The page as one file."""
+        return self._here(self.query, ".html")
+
+    @property
+    def csv_url(self) -> str:
+        """The page's main table as CSV."""
+        return self._here(self.query, ".csv")
+
+    def _here(self, words: Mapping[str, str | None], form: str = "") -> str:
         query = urlencode({name: value for name, value in words.items() if value})
-        here = self.root + quote((path or self.path).lstrip("/"))
+        path = stem_of(self.path) + form if form else self.path
+        here = self.root + quote(path.lstrip("/"))
         return f"{here}?{query}" if query else here
 
 
-def render(page: Page, view: View, address: Address) -> str:
-    """Return the page as HTML."""
-    return _environment().get_template(page.template).render(page=page, view=view, address=address, root=address.root)
+def render(page: Page, view: View, address: Address, *, is_report: bool = False) -> str:
+    """Return the page as HTML; as a report it stands alone, without ways to other pages."""
+    template = _environment().get_template(page.template)
+    return template.render(page=page, view=view, address=address, root=address.root, is_report=is_report)
 
 
 def render_error(status: int, title: str, detail: str, *, root: str = "/", remedy: str = "") -> str:
@@ -188,6 +201,8 @@ def _environment() -> Environment:
     )
     environment.globals.update(
         rail=rail(),
+        is_report=False,
+        now_ns=time.time_ns,
         looks=LOOKS,
         count=wording.count,
         periods=PERIODS,

@@ -69,4 +69,4 @@ def view(client: Local, query: PageQuery) -> SqlView:
     return SqlView(text, limit, answer, refusal, tables, examples)
 
 
-PAGE = Page("sql", "/sql", "sql.html", view, SQL, label="SQL")
+PAGE = Page("sql", "/sql", "sql.html", view, SQL, label="SQL", table="answer")

@@ -4,6 +4,8 @@
   const root = document.documentElement;
   const narrow = matchMedia("(max-width: 640px)");
   const dark = matchMedia("(prefers-color-scheme: dark)");
+  const PRINT_PIXELS = 690; // the width that A4 and Letter leave between margins of 12 mm
+  let isPrinting = false;
   const config = { responsive: true, displayModeBar: false, displaylogo: false, scrollZoom: false };
 
   const palette = new Map(Object.entries(JSON.parse(document.getElementById("palette").textContent)));
@@ -29,9 +31,11 @@
 
   async function draw(plot) {
     const source = document.querySelector(`script[data-for="${plot.dataset.figure}"]`);
-    const { data, layout } = recolour(JSON.parse(source.textContent), getComputedStyle(root));
+    const figure = JSON.parse(source.textContent);
+    const { data, layout } = isPrinting ? figure : recolour(figure, getComputedStyle(root)); // paper is light
     layout.dragmode = narrow.matches ? false : "zoom"; // a finger scrolls the page, not the axes
-    layout.autosize = true;
+    layout.autosize = !isPrinting;
+    if (isPrinting) Object.assign(layout, { width: PRINT_PIXELS, paper_bgcolor: "#fff", plot_bgcolor: "#fff" });
     const isFirst = !plot.classList.contains("drawn");
     if (isFirst) plot.replaceChildren();
     await Plotly.react(plot, data, layout, config);
@@ -41,7 +45,9 @@
   }
 
   function listen(plot) {
-    const reset = document.querySelector(`[data-reset="${plot.dataset.figure}"]`);
+    const tools = plot.closest("figure").querySelector(".tools");
+    const reset = tools.querySelector(".reset");
+    tools.hidden = false;
     plot.addEventListener("figure-changed", () => draw(plot));
     plot.dispatchEvent(new Event("figure-drawn", { bubbles: true }));
     plot.on("plotly_relayout", (change) => {
@@ -52,12 +58,42 @@
     reset.addEventListener("click", () => {
       reset.hidden = true;
       draw(plot);
+      plot.focus();
     });
+    for (const button of tools.querySelectorAll("[data-save]")) {
+      button.addEventListener("click", () => save(plot, button.dataset.save));
+    }
     if (plot.dataset.link) {
       plot.on("plotly_click", ({ points: [point] }) => {
         if (point.customdata) location.href = plot.dataset.link + encodeURIComponent(point.customdata[0]);
       });
     }
+  }
+
+  // The figure as it is shown, in the page's colours, under its title.
+  function save(plot, format) {
+    const escaped = document.createElement("i");
+    escaped.textContent = plot.closest("figure").querySelector("h2").textContent;
+    const { margin, font, width, height } = plot._fullLayout;
+    const title = { text: escaped.innerHTML, font: { size: 15, color: font.color }, x: 0, xref: "paper" };
+    const layout = { ...plot.layout, title, margin: { ...plot.layout.margin, t: margin.t + 24 } };
+    const size = { width: Math.max(Math.round(width), 800), height: Math.round(height) + 24 };
+    const filename = `crosswind-${plot.dataset.figure}`;
+    return Plotly.downloadImage({ data: plot.data, layout, config }, { format, filename, scale: 2, ...size });
+  }
+
+  // How far a key moves both ends of the x axis, as shares of what is shown.
+  const KEYS = { ArrowLeft: [-0.2, -0.2], ArrowRight: [0.2, 0.2], "+": [0.2, -0.2], "=": [0.2, -0.2], "-": [-1 / 3, 1 / 3] };
+  function turn(event) {
+    const plot = event.currentTarget;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target !== plot || !plot._fullLayout) return;
+    if (event.key === "0") plot.closest("figure").querySelector(".reset").click();
+    if (!KEYS[event.key]) return;
+    event.preventDefault();
+    const axis = plot._fullLayout.xaxis;
+    const [begin, end] = axis.range.map((value) => axis.r2l(value));
+    const [from, to] = KEYS[event.key].map((share, place) => axis.l2r([begin, end][place] + share * (end - begin)));
+    Plotly.relayout(plot, { "xaxis.range[0]": from, "xaxis.range[1]": to });
   }
 
   const seen = new IntersectionObserver(
@@ -72,6 +108,18 @@
   const redraw = () => document.querySelectorAll("[data-figure].drawn").forEach(draw);
   dark.addEventListener("change", redraw);
   narrow.addEventListener("change", redraw);
+  addEventListener("beforeprint", () => {
+    isPrinting = true;
+    document.querySelectorAll("[data-figure]").forEach(draw); // also those further down that nobody has seen yet
+  });
+  addEventListener("afterprint", () => {
+    isPrinting = false;
+    redraw();
+  });
+  for (const table of document.querySelectorAll("details.numbers")) {
+    table.open = false; // they stand open for readers without scripts
+    table.classList.add("closable");
+  }
 
   const toggle = document.getElementById("theme");
   const themes = ["auto", "light", "dark"];
@@ -108,7 +156,12 @@
 
   // Draws figures, tells times and lets texts be copied in a part of the page: all of it, or what a script put there.
   function enliven(part) {
-    part.querySelectorAll("[data-figure]").forEach((plot) => seen.observe(plot));
+    for (const plot of part.querySelectorAll("[data-figure]")) {
+      seen.observe(plot);
+      plot.tabIndex = 0;
+      plot.setAttribute("aria-keyshortcuts", "ArrowLeft ArrowRight + - 0");
+      plot.addEventListener("keydown", turn);
+    }
     for (const time of part.querySelectorAll("time[datetime]")) {
       const moment = new Date(time.dateTime);
       if (!isNaN(moment)) time.textContent = (time.closest("table") ? brief : format).format(moment);
@@ -145,8 +198,8 @@
     if (event.key === "k") move(-1);
     if (event.key === "/") {
       event.preventDefault();
-      document.getElementById("search").select();
-      document.getElementById("search").focus();
+      document.getElementById("search")?.select();
+      document.getElementById("search")?.focus();
     }
   });
 })();

@@ -81,9 +81,9 @@ QUERIES = {
 TIMES = "from=2026-01-01&to=2100-01-01&step=7d"
 OF_WHOM = ("node=WHO-node0", "run=WHO-run23", "job=WHO-job23", "job=WHO-job23&system=lab")
 ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is tried, WHO for whom it is about
-    **{f"/{page}{form}": [f"/{page}{form}"] for page in PAGES for form in ("", ".json")},
-    **{f"/compare{form}": [f"/compare{form}{query}" for query in COMPARED] for form in ("", ".json")},
-    **{f"/runs/{{run_id}}{form}": [f"/runs/{RUN}{form}"] for form in ("", ".json")},
+    **{f"/{page}{form}": [f"/{page}{form}"] for page in PAGES for form in ("", ".json", ".csv", ".html")},
+    **{f"/compare{form}": [f"/compare{form}{query}" for query in COMPARED] for form in ("", ".json", ".csv", ".html")},
+    **{f"/runs/{{run_id}}{form}": [f"/runs/{RUN}{form}"] for form in ("", ".json", ".csv", ".html")},
     **{f"/v1/{noun}": [f"/v1/{noun}"] for noun in LISTS},
     **{f"/v1/runs/{{run_id}}/{part}": [f"/v1/runs/{RUN}/{part}"] for part in OF_RUN},
     **{
@@ -231,7 +231,7 @@ def secret(store: Store) -> re.Pattern[str]:
 
 def addresses(path: str) -> list[str]:
     plain = ASKED.get(path, [])
-    queries = QUERIES.get(path.removesuffix(".json"), ())
+    queries = QUERIES.get(re.sub(r"\.(json|csv|html)$", "", path), ())
     return [*plain, *(f"{address}?{query}" for address in plain[:1] for query in queries)]
 
 
@@ -358,4 +358,5 @@ def assert_as_of_nobody(theirs: Any, nobodys: Any) -> None:
 def unlike(answer: Any) -> str:
     """Return an answer without what differs from one request to the next."""
     times = r'"(now_ns|now_at|at_ns|at|seconds)": ?("[^"]*"|[0-9.]+)| in [0-9.]+ m?s(?=[.]</h1>)'
+    times += "|A Crosswind report, .*?</time>"
     return re.sub(f"{times}|content-length[^,]*,|etag[^,]*,", "", answer.text)

@@ -1,3 +1,5 @@
+import csv
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -16,7 +18,7 @@ from crosswind.api.settings import ServerSettings
 from crosswind.dashboards.pages import render_error
 from crosswind.dashboards.pages.listed import LISTED
 from crosswind.dashboards.pages.overview.parts import PARTS
-from crosswind.dashboards.pages.page import twin_of
+from crosswind.dashboards.pages.page import stem_of
 from crosswind.data.schema.run import Run, RunState, cohort_digest
 from crosswind.data.store.store import Store
 
@@ -149,7 +151,7 @@ def test_every_figure_has_its_text_twin(client: TestClient, address: str) -> Non
     assert len(figures) == len(drawn)
     for figure in figures:
         assert re.search(r"<h2[^>]*>[^<]+</h2>\s*<p class=\"twin\">[^<]+\.</p>", figure)
-        assert "<details>" in figure
+        assert '<details class="numbers" open>' in figure
         assert figure.count("<tr>") >= 2
         assert re.search(r'role="img" aria-label="[^"]+"', figure)
     assert ("plotly-cartesian.min.js" in html) is bool(drawn)
@@ -159,11 +161,43 @@ def test_every_figure_has_its_text_twin(client: TestClient, address: str) -> Non
 def test_a_page_has_a_json_twin_of_the_same_state(client: TestClient, address: str) -> None:
     html = html_of(client, address)
     path, _, query = address.partition("?")
-    twin = client.get(f"{twin_of(path)}?{query}")
+    twin = client.get(f"{stem_of(path)}.json?{query}")
     assert twin.headers["content-type"] == "application/json"
     body = twin.json()
     assert [chart["name"] for chart in body["charts"]] == re.findall(r'data-figure="([a-z]+)"', html)
-    assert f'href="{"../" * (path.count("/") - 1) or "./"}{twin_of(path)[1:]}' in html
+    assert f'href="{"../" * (path.count("/") - 1) or "./"}{stem_of(path)[1:]}.json' in html
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_page_and_its_figures_are_tables_too(client: TestClient, address: str) -> None:
+    html = html_of(client, address)
+    path, _, query = address.partition("?")
+    table = client.get(f"{path}.csv?{query}")
+    assert table.headers["content-type"] == "text/csv; charset=utf-8"
+    assert f'href="{"../" * (path.count("/") - 1) or "./"}{path[1:]}.csv' in html
+    for name in re.findall(r'data-figure="([a-z]+)"', html):
+        lines = list(csv.reader(client.get(f"{path}.csv?{query}&figure={name}").text.splitlines()))
+        assert len(lines) >= 2
+        assert {len(line) for line in lines} == {len(lines[0])}
+
+
+def test_the_table_of_runs_has_their_fields_under_names_with_dots(client: TestClient) -> None:
+    text = client.get("/runs.csv").text
+    rows = list(csv.DictReader(text.splitlines()))
+    assert [row["run.run_id"] for row in rows] == [
+        row["run"]["run_id"] for row in client.get("/runs.json").json()["rows"]
+    ]
+    assert {row["run.configuration.batch_size"] for row in rows} == {"8"}
+    assert json.loads(rows[0]["run.nodes"]) == ["a", "b"]
+    assert text.endswith("\r\n")
+    answer = client.get("/sql.csv", params={"query": "select -1 as n, '=1+1' as formula, null as nothing"})
+    assert answer.text == "n,formula,nothing\r\n-1,'=1+1,\r\n"
+
+
+def test_a_figure_that_a_page_lacks_is_refused_as_a_table(client: TestClient) -> None:
+    answer = client.get("/runs.csv?figure=waterfall")
+    assert answer.status_code == 404
+    assert "expected runs" in answer.json()["detail"]
 
 
 def test_links_of_the_pages_lead_somewhere(client: TestClient) -> None:
@@ -233,9 +267,42 @@ def test_a_refusal_is_a_page_to_readers_and_a_problem_to_machines(
     assert len(page.all("main")) == 1
     assert said in html_of(client, address, status=status)
     path, _, query = address.partition("?")
-    for machine in (client.get(address), client.get(f"{twin_of(path)}?{query}", headers={"Accept": "text/html"})):
+    for machine in (client.get(address), client.get(f"{stem_of(path)}.json?{query}", headers={"Accept": "text/html"})):
         assert (machine.status_code, machine.headers["content-type"]) == (status, "application/problem+json")
         assert machine.json()["status"] == status
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "fields", "status", "said"),
+    [
+        ("GET", "/nope", {}, 404, "No page or resource at /nope"),
+        ("GET", "/runs/", {}, 404, "Leave out the slash at the end of the address."),
+        ("GET", "/a/b/<i>", {}, 404, "/a/b/&lt;i&gt;"),
+        ("POST", "/runs", {}, 405, "POST is not allowed at /runs"),
+        ("POST", "/logout", {"Origin": "http://elsewhere.org"}, 403, "Open the page at the server&#39;s own address"),
+        ("GET", "/runs", {"Host": "elsewhere.org"}, 403, "Open the page at the server&#39;s own address"),
+        ("GET", "/runs.html?limit=0", {}, 422, "expected a whole number from 1 to 200"),
+    ],
+)
+def test_every_refusal_is_a_page_in_a_browser(
+    client: TestClient, method: str, address: str, fields: dict[str, str], status: int, said: str
+) -> None:
+    answer = client.request(
+        method, address, headers={**fields, "Accept": "text/html,*/*;q=0.8"}, follow_redirects=False
+    )
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
+    assert said in answer.text
+    assert "default-src" in answer.headers["content-security-policy"]
+    page = Outline(answer.text)
+    assert page.open == []
+    assert page.all("link")[1]["href"].startswith("../" * (address.count("/") - 1) or "./")  # type: ignore[union-attr]
+    machine = client.request(method, address, headers={**fields, "Accept": "application/json"}, follow_redirects=False)
+    assert (machine.status_code, machine.headers["content-type"]) == (status, "application/problem+json")
+
+
+def test_the_api_refuses_a_browser_as_it_does_a_program(client: TestClient) -> None:
+    answer = client.get("/v1/runs/nope", headers={"Accept": "text/html"})
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
 
 
 def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> None:

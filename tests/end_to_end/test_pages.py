@@ -1,8 +1,11 @@
 """The pages in a real browser, from a real server."""
 
+import re
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
@@ -312,8 +315,65 @@ def test_times_are_the_readers_with_utc_on_hover(visit: Open) -> None:
 def test_without_scripts_the_words_and_tables_are_there(visit: Open) -> None:
     page = visit("/runs/r3", java_script_enabled=False).page
     assert page.locator("h1").inner_text().startswith("Slow:")
-    page.locator("#figure-waterfall summary").click()
-    assert page.locator("#figure-waterfall table").is_visible()
+    assert page.locator("figure table").count() == FIGURES["/runs/r3"]
+    for place in range(FIGURES["/runs/r3"]):
+        assert page.locator("figure table").nth(place).is_visible()
+    assert not page.locator(".plot").first.is_visible()
+    assert not page.locator(".tools").first.is_visible()
+
+
+def strokes(pdf: bytes) -> int:
+    """Return the number of lines and curves that a PDF draws."""
+    streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, flags=re.DOTALL)
+    drawn = 0
+    for stream in streams:
+        with suppress(zlib.error):
+            drawn += len(re.findall(rb"\d (?:l|c)\n", zlib.decompress(stream)))
+    return drawn
+
+
+def test_a_printed_page_has_all_its_figures_also_those_that_nobody_scrolled_to(visit: Open) -> None:
+    opened = visit("/runs/r3", color_scheme="dark")
+    page = opened.page
+    page.set_viewport_size({"width": 1280, "height": 200})
+    page.reload()
+    page.wait_for_selector(".plot:not(.drawn)", state="attached")
+    with_figures = strokes(page.pdf())
+    assert page.locator(".plot.drawn .cartesianlayer").count() == FIGURES["/runs/r3"]
+    page.evaluate("document.querySelectorAll('.plot').forEach((plot) => plot.remove())")
+    assert with_figures > 300 + strokes(page.pdf())
+    assert opened.problems == []
+
+
+def test_a_figure_is_saved_in_the_colours_of_the_page(visit: Open) -> None:
+    opened = visit("/runs/r3", color_scheme="dark")
+    page = opened.page
+    opened.is_drawn()
+    with page.expect_download() as download:
+        page.get_by_role("button", name=re.compile("SVG of: ")).first.press("Enter")
+    saved = download.value.path().read_text()
+    assert download.value.suggested_filename.endswith(".svg")
+    assert "rgb(20, 23, 26)" in saved
+    assert page.locator("figure h2").first.inner_text().split()[0] in saved
+    with page.expect_download() as download:
+        page.get_by_role("button", name=re.compile("PNG of: ")).first.press("Enter")
+    assert download.value.path().read_bytes().startswith(b"\x89PNG")
+    assert opened.problems == []
+
+
+def test_a_figure_is_zoomed_and_moved_by_keys(visit: Open) -> None:
+    opened = visit("/runs/r3")
+    page = opened.page
+    opened.is_drawn()
+    page.locator("#figure-steps .plot").focus()
+    ends = "document.querySelector('#figure-steps .plot')._fullLayout.xaxis.range"
+    begin, end = page.evaluate(ends)
+    width = end - begin
+    for key, expected in (("+", (0.2, 0.8)), ("ArrowRight", (0.32, 0.92)), ("-", (0.12, 1.12)), ("0", (0, 1))):
+        page.keyboard.press(key)
+        page.wait_for_timeout(50)
+        assert page.evaluate(ends) == pytest.approx([begin + share * width for share in expected])
+    assert opened.problems == []
 
 
 def test_a_zoom_asks_for_its_steps_and_is_a_link(visit: Open) -> None:

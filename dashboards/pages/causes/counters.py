@@ -87,7 +87,7 @@ def view(client: Local, query: PageQuery) -> CountersView:
     )
 
 
-PAGE = Page("counters", "/counters", "counters.html", view, CAUSES, label="Counters")
+PAGE = Page("counters", "/counters", "counters.html", view, CAUSES, label="Counters", table="rows")
 
 
 def _nothing(scope: Scope, show: str, sentence: str = "", *warnings: str) -> CountersView:

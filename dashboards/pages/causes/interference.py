@@ -83,7 +83,7 @@ def view(client: Local, query: PageQuery) -> InterferenceView:
     )
 
 
-PAGE = Page("interference", "/interference", "interference.html", view, CAUSES, label="Neighbours")
+PAGE = Page("interference", "/interference", "interference.html", view, CAUSES, label="Neighbours", table="rows")
 
 
 def _nothing(scope: Scope, sentence: str = "", *warnings: str) -> InterferenceView:

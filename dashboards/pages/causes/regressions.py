@@ -60,7 +60,7 @@ def view(client: Local, query: PageQuery) -> RegressionsView:
     )
 
 
-PAGE = Page("regressions", "/regressions", "regressions.html", view, CAUSES, label="Regressions")
+PAGE = Page("regressions", "/regressions", "regressions.html", view, CAUSES, label="Regressions", table="changes")
 
 
 def _drawn(answer: Regressions, scope: Scope) -> tuple[str, str] | None:

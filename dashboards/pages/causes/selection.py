@@ -117,7 +117,7 @@ def view(client: Local, query: PageQuery) -> SelectionView:
     )
 
 
-PAGE = Page("selection", "/selection", "selection.html", view, CAUSES)
+PAGE = Page("selection", "/selection", "selection.html", view, CAUSES, table="rows")
 
 
 def _cohort_id(query: PageQuery) -> str:

@@ -122,7 +122,7 @@ def view(client: Local, query: PageQuery) -> VariabilityView:
     )
 
 
-PAGE = Page("variability", "/variability", "variability.html", view, CAUSES, label="Variability")
+PAGE = Page("variability", "/variability", "variability.html", view, CAUSES, label="Variability", table="cohorts")
 
 
 def runs_of_cohort(client: Local, wanted: RunFilter, cohort_id: str) -> tuple[list[Run], Mapping[str, RunVerdict]]:

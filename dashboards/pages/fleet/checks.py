@@ -95,7 +95,7 @@ def view(client: Local, query: PageQuery) -> ChecksView:
     )
 
 
-PAGE = Page("checks", "/checks", "checks.html", view, FLEET, label="Checks")
+PAGE = Page("checks", "/checks", "checks.html", view, FLEET, label="Checks", table="findings")
 
 
 def _selected(checks: Sequence[PastCheck], wanted: str | None) -> PastCheck | None:

@@ -67,7 +67,7 @@ def view(client: Local, query: PageQuery) -> DataView:
     )
 
 
-PAGE = Page("data", "/data", "data.html", view, FLEET, label="Data health")
+PAGE = Page("data", "/data", "data.html", view, FLEET, label="Data health", table="rows")
 
 
 def _worst(node: NodeHealth) -> tuple[int, float, str]:

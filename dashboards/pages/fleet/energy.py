@@ -75,7 +75,7 @@ def view(client: Local, query: PageQuery) -> EnergyView:
     )
 
 
-PAGE = Page("energy", "/energy", "energy.html", view, FLEET, label="Energy")
+PAGE = Page("energy", "/energy", "energy.html", view, FLEET, label="Energy", table="front")
 
 
 def _sentence(energy: FleetEnergy) -> str:

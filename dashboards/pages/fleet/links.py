@@ -55,7 +55,7 @@ def view(client: Local, query: PageQuery) -> LinksView:
     )
 
 
-PAGE = Page("links", "/links", "links.html", view, FLEET, label="Links")
+PAGE = Page("links", "/links", "links.html", view, FLEET, label="Links", table="rows")
 
 
 def _sentence(fleet: FleetLinks) -> str:

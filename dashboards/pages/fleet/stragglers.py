@@ -89,7 +89,7 @@ def view(client: Local, query: PageQuery) -> StragglersView:
     )
 
 
-PAGE = Page("stragglers", "/stragglers", "stragglers.html", view, FLEET, label="Nodes")
+PAGE = Page("stragglers", "/stragglers", "stragglers.html", view, FLEET, label="Nodes", table="rows")
 
 
 def _ranking(client: Local, scope: Scope, days: int | None) -> PeerRanking:

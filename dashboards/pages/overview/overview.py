@@ -62,7 +62,7 @@ def view(client: Local, query: PageQuery) -> OverviewView:
     return OverviewView(lost.finding, period, scope, part, events, position, (lost, *rest))
 
 
-PAGE = Page("overview", "/", "overview.html", view, OVERVIEW, label="Overview")
+PAGE = Page("overview", "/", "overview.html", view, OVERVIEW, label="Overview", table="blocks")
 
 
 def _quick(asked: Asked) -> list[Block]:

@@ -96,7 +96,7 @@ def view(client: Local, query: PageQuery) -> PredictView:
     )
 
 
-PAGE = Page("predict", "/predict", "predict.html", view, PREDICT, label="Predict")
+PAGE = Page("predict", "/predict", "predict.html", view, PREDICT, label="Predict", table="examples")
 
 
 def _promoted(client: Local) -> tuple[str, ...]:

@@ -103,7 +103,7 @@ def view(client: Local, query: PageQuery) -> CompareView:
     )
 
 
-PAGE = Page("compare", "/compare", "compare.html", view, RUNS, label="Compare")
+PAGE = Page("compare", "/compare", "compare.html", view, RUNS, label="Compare", table="counters")
 
 
 def _names(query: PageQuery) -> tuple[str, ...]:

@@ -150,7 +150,7 @@ def _step(query: PageQuery, name: str) -> int | None:
     return int(value)
 
 
-PAGE = Page("run", "/runs/{run_id}", "run.html", view, RUNS)
+PAGE = Page("run", "/runs/{run_id}", "run.html", view, RUNS, table="explanation.shares")
 
 
 def _leads(run: Run, explanation: Explanation) -> tuple[Lead, ...]:

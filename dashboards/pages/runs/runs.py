@@ -163,7 +163,7 @@ def view(client: Local, query: PageQuery) -> RunsView:
     )
 
 
-PAGE = Page("runs", "/runs", "runs.html", view, RUNS, label="Runs")
+PAGE = Page("runs", "/runs", "runs.html", view, RUNS, label="Runs", table="rows")
 
 
 def _asked(client: Local, query: PageQuery) -> RunsQuery:

@@ -98,7 +98,7 @@ def view(client: Local, query: PageQuery) -> ModelsView:
     )
 
 
-PAGE = Page("models", "/models", "models.html", view, TUNING, label="Models")
+PAGE = Page("models", "/models", "models.html", view, TUNING, label="Models", table="versions")
 
 
 def _record(groups: dict[str, list[ModelRecord]], name: str, query: PageQuery) -> ModelRecord:

@@ -110,7 +110,7 @@ def view(client: Local, query: PageQuery) -> StudiesView:
     )
 
 
-PAGE = Page("studies", "/studies", "studies.html", view, TUNING, label="Studies")
+PAGE = Page("studies", "/studies", "studies.html", view, TUNING, label="Studies", table="rows")
 
 
 def _charts(

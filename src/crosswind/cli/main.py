@@ -62,6 +62,7 @@ VERBS = (
     Verb("job", "one job: time limit, time used, efficiency, energy, its runs and their verdicts"),
     Verb("check", "measure the nodes of an allocation before a job: which are slow, and --exclude for them"),
     Verb("explain", "why a run was slow"),
+    Verb("report", "the page of a run, study or cohort as one file to mail: --html FILE, --pdf FILE"),
     Verb("compare", "by what one run took longer than another: causes that sum to the difference"),
     Verb("counters", "which of the nodes' counters go with slow runs of a workload"),
     Verb("interference", "which neighbours go with slow runs: users by pseudonym, workloads, jobs"),
@@ -94,7 +95,20 @@ WITHOUT_STORE = (  # or with one of their own
 )
 NEW_OBJECTS = 50_000  # after which Python searches for garbage, instead of 700: imports make many, but no garbage
 ASKING = (  # verbs that answer from the store or a server, after which nothing remains to be done
-    *("nodes", "runs", "show", "jobs", "job", "explain", "compare", "counters", "interference", "predict", "walltime"),
+    *(
+        "nodes",
+        "runs",
+        "show",
+        "jobs",
+        "job",
+        "explain",
+        "report",
+        "compare",
+        "counters",
+        "interference",
+        "predict",
+        "walltime",
+    ),
     *("remaining", "watch", "weather", "stragglers", "regressions", "shares", "tune", "series", "sql"),
 )
 WRONG_INPUT, BROKEN, TRY_LATER, INTERRUPTED = 2, 1, 75, 130

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+from urllib.parse import quote
 
 from crosswind import DEADLINE_SECONDS
 from crosswind.client.answers import Answers
@@ -27,7 +28,7 @@ from crosswind.data.schema.question import (
 from crosswind.data.schema.run import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from crosswind.client.cohorts import RemoteCohorts
     from crosswind.client.fleet import RemoteFleet
@@ -275,6 +276,11 @@ class Remote:
         from crosswind.data.schema.answers.events import ANY_EVENT  # noqa: PLC0415
 
         return events_of_server(self._server, wanted or ANY_EVENT, after, follow=follow)
+
+    def report(self, path: str, query: Mapping[str, str]) -> str:
+        """Return the page at this path as one file that needs nothing else. Raises: NotFoundError."""
+        with self._server.stream(f"{quote(path)}.html", query, {"Accept": "text/html"}) as answer:
+            return answer.read().decode()
 
     def close(self) -> None:
         """Close the connections."""

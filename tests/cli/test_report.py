@@ -1,0 +1,55 @@
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.cli.asking import Ask
+
+
+def test_a_report_of_a_run_is_one_file_that_asks_for_nothing(verb: Ask, tmp_path: Path) -> None:
+    file = tmp_path / "run.html"
+    code, said, _ = verb("report", "toy-05", "--html", str(file))
+    assert (code, said) == (0, f"report of toy-05: {file}\n")
+    html = file.read_text()
+    assert not re.search(
+        r'<(?:link|form|img|iframe)\b|<a\b[^>]* href="(?!#)|<[a-z]+\b[^>]* (?:src|action|data-link)="', html
+    )
+    assert "default-src 'none'" in html
+    assert html.count("<script>") == 3
+    assert html.count('<script type="application/json" data-for=') == html.count("<figure") > 0
+    assert "crumbs" in html
+
+
+def test_a_server_gives_the_same_report(verb: Ask, server_to_ask: str, tmp_path: Path) -> None:
+    here, there = tmp_path / "here.html", tmp_path / "there.html"
+    assert verb("report", "toy-05", "--html", str(here))[0] == 0
+    assert verb("report", "toy-05", "--html", str(there), "--server", server_to_ask)[0] == 0
+    assert _timeless(here) == _timeless(there)
+
+
+def _timeless(file: Path) -> str:
+    return re.sub(r"A Crosswind report, .*?</time>", "", file.read_text())
+
+
+def test_a_report_names_what_there_is_and_what_it_needs(verb: Ask, tmp_path: Path) -> None:
+    file = str(tmp_path / "none")
+    code, _, complaint = verb("report", "nothing-of-this-name", "--html", file)
+    assert (code, "is no run, study or cohort: `crosswind runs`" in complaint) == (2, True)
+    assert verb("report")[0] == 2
+    code, _, complaint = verb("report", "--html", str(tmp_path / "no" / "folder"))
+    assert "cannot be written" in complaint
+    assert not Path(file).exists()
+
+
+def test_a_pdf_needs_chromium_and_says_so(verb: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, _, complaint = verb("report", "--pdf", str(tmp_path / "run.pdf"))
+    assert (code, "no Chromium on PATH: install it (`apt install chromium`" in complaint) == (75, True)
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="needs Chromium")
+def test_a_report_is_printed_by_chromium(verb: Ask, tmp_path: Path) -> None:
+    file = tmp_path / "run.pdf"
+    assert verb("report", "toy-05", "--pdf", str(file))[0] == 0
+    assert file.read_bytes().startswith(b"%PDF")
+    assert file.stat().st_size > 20_000
