@@ -115,7 +115,7 @@ def _in_browser(url: str) -> Iterator[tuple[str, Figures]]:
         browser.close()
 
 
-def _seen(browser: Any, address: str) -> Figures:
+    """Return what a visitor waits for who was never here."""
     """What a visitor waits for who was never here."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()

@@ -152,7 +152,7 @@ def of_nodes() -> dict[str, Chart | None]:
     facts = (HOSTILE, HOSTILE, HOSTILE, {HOSTILE: HOSTILE}, 2)
     runs = [RunEnergy(*facts, 1.0 + n, 1e6 / (1 + n), None) for n in range(STEPS)]
     return {
-        "node_timeline": Timeline(tuple(bars), 0, 10**12),
+        "history": Timeline(tuple(bars), 0, 10**12),
         "sampled": Sampled(nodes, STEPS, 0, 10**12),
         "losses": Losses((LinkEvents("drops", HOSTILE, HOSTILE, 9.0, 0.1, True, 0.01, True),) * 1000, STEPS),
         "frontier": frontier(HOSTILE, "measured", runs, configurations(runs)),
@@ -190,7 +190,7 @@ NAMES = (
     ),
     *("effects", "dose", "fleet", "levels", "checks", "trials", "weights"),
     *("importance", "slices", "parallel", "contour"),
-    *("node_timeline", "sampled", "losses", "frontier"),
+    *("history", "sampled", "losses", "frontier"),
     *("distribution", "scaling", "front", "timeline"),
 )
 
@@ -204,7 +204,10 @@ def chart_of(charts: Mapping[str, Chart | None], name: str) -> Chart:
 def test_every_figure_file_is_held_to_this_contract() -> None:
     files = {path.stem for path in Path(figures.__file__).parent.rglob("*.py")} - {"__init__", "chart", "verdicts"}
     of_runs = {"quantiles", "waterfall", "steps", "ranks", "phases", "runs", "variability", "causes", "coverage"}
-    assert files == of_runs | {"effects", "dose", "fleet", "levels", "checks", "trials", "weights", "parameters"}
+    of_one = {"strips", "course", "waits", "distribution", "scaling"}
+    of_nodes = {"timeline", "sampled", "losses", "frontier", "front", "charts"}
+    of_many = {"effects", "dose", "fleet", "levels", "checks", "trials", "weights", "parameters"}
+    assert files == of_runs | of_one | of_nodes | of_many
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -172,6 +172,7 @@ def test_a_page_has_a_json_twin_of_the_same_state(client: TestClient, address: s
 def test_a_page_and_its_figures_are_tables_too(client: TestClient, address: str) -> None:
     html = html_of(client, address)
     path, _, query = address.partition("?")
+    path = stem_of(path)
     table = client.get(f"{path}.csv?{query}")
     assert table.headers["content-type"] == "text/csv; charset=utf-8"
     assert f'href="{"../" * (path.count("/") - 1) or "./"}{path[1:]}.csv' in html

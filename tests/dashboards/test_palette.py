@@ -11,7 +11,7 @@ CSS = (Path(assets.__file__).parent / "static" / "crosswind.css").read_text()
 BLOCKS = [
     dict(re.findall(r"(--[a-z]+): (#[0-9a-f]{6})", block)) for block in re.findall(r"\{([^{}]*--ink:[^{}]*)\}", CSS)
 ]
-LIGHT, DARK, CHOSEN_DARK = BLOCKS
+LIGHT, DARK, CHOSEN_DARK, PRINTED = BLOCKS
 DATA = ("--blue", "--peer", "--orange", "--vermilion", "--green", "--purple")
 
 
@@ -19,6 +19,11 @@ def test_the_style_sheet_and_the_figures_agree_on_every_colour() -> None:
     assert {colour: LIGHT[variable] for colour, variable in VARIABLES.items()} == {
         colour: colour for colour in VARIABLES
     }
+
+
+def test_what_is_printed_is_light_on_the_white_of_its_paper() -> None:
+    assert PRINTED == {name: colour for name, colour in LIGHT.items() if name in PRINTED}
+    assert set(LIGHT) - set(PRINTED) <= {"--paper", "--wash", "--control"}
 
 
 def test_dark_is_the_same_whether_chosen_or_by_the_system() -> None:

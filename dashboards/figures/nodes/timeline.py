@@ -38,7 +38,7 @@ class Bar:
 class Timeline:
     """Runs and jobs on a node and gaps in its samples, in the time from one moment to another."""
 
-    name: ClassVar[str] = "node_timeline"
+    name: ClassVar[str] = "history"
     bars: tuple[Bar, ...]
     from_ns: int
     to_ns: int

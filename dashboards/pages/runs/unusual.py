@@ -20,7 +20,7 @@ def unusual(run: Run, peers: Sequence[Run]) -> tuple[FactDifference, ...]:
 
 def _facts(run: Run, peers: Sequence[Run]) -> list[FactDifference]:
     differing, _ = fact_differences(run, peers)
-    return [one for one in differing if one.name != NODES and 2 * one.shared > len(peers)]
+    return [one for one in differing if one.name != NODES and 2 * one.shared < len(peers)]
 
 
 def _nodes(run: Run, peers: Sequence[Run]) -> list[FactDifference]:
@@ -31,7 +31,7 @@ def _nodes(run: Run, peers: Sequence[Run]) -> list[FactDifference]:
     lacking = sorted(usual - set(run.nodes))
     if not run.nodes or not usual or not (unusual or lacking):
         return []
-    return [FactDifference(NODES, _named(unusual), _named(lacking), min((times[node] for node in lacking), default=0))]
+    return [FactDifference(NODES, _named(unusual), _named(lacking), max((times[node] for node in unusual), default=0))]
 
 
 def _named(nodes: Sequence[str]) -> str:
