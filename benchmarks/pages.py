@@ -114,7 +114,6 @@ def _in_browser(url: str) -> Iterator[tuple[str, Figures]]:
                 yield name, _seen(browser, url.rstrip("/") + path)
         browser.close()
 
-
     """Return what a visitor waits for who was never here."""
     """What a visitor waits for who was never here."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})

@@ -68,7 +68,7 @@
       if (range) soon(range);
     });
     plot.on("plotly_doubleclick", () => soon(null));
-    document.querySelector(`[data-reset="${figure}"]`).addEventListener("click", () => soon(null));
+    plot.closest("figure").querySelector(".reset").addEventListener("click", () => soon(null));
   });
   all.addEventListener("click", (event) => {
     if (!document.querySelector("[data-figure].drawn") || event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -139,7 +139,10 @@ ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is trie
     "/v1/models/{name}": ["/v1/models/run-seconds"],
     "/v1/models/{name}/versions/{version}": ["/v1/models/run-seconds/versions/1"],
     "/v1/operations/{operation_id}": ["/v1/operations/none"],
-    **{path: [f"{path}?part={part}" for part in ("all", *PARTS)] for path in ("/", "/overview.json")},
+    **{
+        path: [f"{path}?part={part}" for part in ("all", *PARTS)]
+        for path in ("/", "/overview.json", "/overview.csv", "/overview.html")
+    },
     **{path: [path] for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/static/crosswind.css")},
     "/problems/{name}": ["/problems/not-found"],
     **{path: [path.replace("{name}", "write-request.snappy")] for path in ("/docs", "/docs/examples/{name}")},
