@@ -114,8 +114,9 @@ def _in_browser(url: str) -> Iterator[tuple[str, Figures]]:
                 yield name, _seen(browser, url.rstrip("/") + path)
         browser.close()
 
+
+def _seen(browser: Any, address: str) -> Figures:
     """Return what a visitor waits for who was never here."""
-    """What a visitor waits for who was never here."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     page.goto(address)

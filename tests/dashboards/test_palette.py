@@ -22,7 +22,7 @@ def test_the_style_sheet_and_the_figures_agree_on_every_colour() -> None:
 
 
 def test_what_is_printed_is_light_on_the_white_of_its_paper() -> None:
-    assert PRINTED == {name: colour for name, colour in LIGHT.items() if name in PRINTED}
+    assert {name: colour for name, colour in LIGHT.items() if name in PRINTED} == PRINTED
     assert set(LIGHT) - set(PRINTED) <= {"--paper", "--wash", "--control"}
 
 
