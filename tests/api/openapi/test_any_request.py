@@ -6,6 +6,7 @@ As owner, as an ordinary person, and as nobody. Source: schemathesis.readthedocs
 import hashlib
 import shutil
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,7 @@ def url(home: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def asked(url: str, document: Mapping[str, Any]) -> tuple[str, Any]:
     """Return the address of a server, and its description."""
-    described = schemathesis.openapi.from_dict(dict(document))
+    described = schemathesis.openapi.from_dict(deepcopy(dict(document)))  # it adds links to it
     described.config.update(base_url=url)
     described.config.generation.update(with_security_parameters=False)  # a wrong token hides all else
     return url, described
