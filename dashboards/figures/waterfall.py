@@ -121,15 +121,17 @@ class Waterfall:
         return None if high - low >= least else ((low + high - least) / 2, (low + high + least) / 2)
 
     def _bars(self, scale: float) -> dict[str, object]:
-        intervals = [drop.seconds for drop in self.drops]
+        intervals, colours = [drop.seconds for drop in self.drops], [_colour(drop) for drop in self.drops]
+        shapes = ("/" if drop.cause == UNEXPLAINED else "" for drop in self.drops)
         return {
             "orientation": "h",
             "y": list(range(1, len(self.drops) + 1)),
             "base": [drop.start / scale for drop in self.drops],
             "x": [interval.value / scale for interval in intervals],
             "marker": {
-                "color": [_colour(drop) for drop in self.drops],
-                "pattern": hatched(*("/" if drop.cause == UNEXPLAINED else "" for drop in self.drops)),
+                "color": colours,
+                # Over the colour, plotly.js would look for a contrast to all colours at once, and say that it has none.
+                "pattern": hatched(*shapes) | {"fillmode": "replace", "bgcolor": colours},
                 "line": {"width": 0},
             },
             "error_x": {
