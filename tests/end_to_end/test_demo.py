@@ -151,6 +151,7 @@ def test_a_page_draws_its_figures_without_an_error(demo: Demo, browser: Browser,
         assert match, demo.printed
         page_path = f"runs/{match.group(1)}"
     page.goto(f"{demo.url}{page_path}")
+    page.locator("[data-figure]").first.scroll_into_view_if_needed(timeout=20_000)  # below a list of cohorts
     page.wait_for_selector(".js-plotly-plot .main-svg", timeout=20_000)
     assert "Crosswind" in page.title()
     assert page.locator(".js-plotly-plot").count() >= 1

@@ -8,22 +8,19 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crosswind.cli.arguments import configure_server
 from crosswind.cli.progress import Progress
 from crosswind.cli.text.output import printable, say, say_json
 from crosswind.client.connection import connect
-from crosswind.client.local import Local
 from crosswind.client.protocol import Client
-from crosswind.client.remote import Remote
 from crosswind.client.run_names import LATEST, RUN_HELP, run_named
-from crosswind.dashboards.pages.causes import variability
-from crosswind.dashboards.pages.page import Page, PageQuery
-from crosswind.dashboards.pages.report import report_of
-from crosswind.dashboards.pages.runs import run
-from crosswind.dashboards.pages.tuning import studies
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError, UnavailableError
 from crosswind.settings import Settings
+
+if TYPE_CHECKING:
+    from crosswind.dashboards.pages.page import Page, PageQuery
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PRINT_SECONDS = 120
@@ -60,6 +57,10 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 def _report(client: Client, name: str) -> str:
     """Return the first page that there is of this name."""
+    from crosswind.client.local import Local  # noqa: PLC0415 - heavy, as what draws pages
+    from crosswind.client.remote import Remote  # noqa: PLC0415
+    from crosswind.dashboards.pages.report import report_of  # noqa: PLC0415
+
     for page, query in _candidates(client, name):
         with suppress(NotFoundError):
             if isinstance(client, Local):
@@ -72,7 +73,12 @@ def _report(client: Client, name: str) -> str:
     )
 
 
-def _candidates(client: Client, name: str) -> Iterator[tuple[Page, PageQuery]]:
+def _candidates(client: Client, name: str) -> Iterator[tuple["Page", "PageQuery"]]:
+    from crosswind.dashboards.pages.causes import variability  # noqa: PLC0415
+    from crosswind.dashboards.pages.page import PageQuery  # noqa: PLC0415
+    from crosswind.dashboards.pages.runs import run  # noqa: PLC0415
+    from crosswind.dashboards.pages.tuning import studies  # noqa: PLC0415
+
     with suppress(NotFoundError):
         yield run.PAGE, PageQuery(run_id=run_named(client, name).run_id)
     yield studies.PAGE, PageQuery({"study": name})
