@@ -7,13 +7,14 @@ from typing import Protocol
 
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
+from crosswind.data.lake.parts import DAY_NS
 from crosswind.data.schema.errors import InvalidInputError
 
 Place = tuple[int, str]  # of a run in the list: started_ns or 0, and run_id
 PERIODS = {"1d": 1, "7d": 7, "30d": 30, "90d": 90, "365d": 365}  # days up to now
 SCOPE = ("system", "workload", "period")  # parameters that a reader keeps from page to page
 LISTS = ("columns", "run")  # parameters that may be given several times, or once with commas
-DAY_NS, HOUR_NS = 86_400_000_000_000, 3_600_000_000_000
+HOUR_NS = 3_600_000_000_000
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ timestamps of concurrent events", CLUSTER 2008; the controlled logical clock is 
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 from duckdb import DuckDBPyConnection
 
 from crosswind.data.lake.steps_summary import time_of
-from crosswind.data.schema.run import Run
+from crosswind.data.schema.run import Rank, Run
 from crosswind.data.schema.steps import COLLECTIVE
 from crosswind.data.store.store import Store
 
@@ -60,10 +60,9 @@ def last_to_arrive(store: Store, run_id: str) -> pd.DataFrame:
     Columns: step group turn (of the group within the step, from 0) operation ranks last_rank spread_seconds (first to
     last) late_seconds (by how much the last one was later than the one before it). Raises: NotFoundError.
     """
-    offsets = clock_offsets(store, run_id)
+    run, ranks = _run_of(store, run_id)
+    offsets = _offsets(store, run, ranks)
     frame = pd.DataFrame({"rank": list(offsets), "offset_ns": list(offsets.values())}, dtype="int64")
-    with store.catalog.read() as session:
-        run = session.runs.get(run_id)
     with _collectives_of(store, run) as connection:
         connection.register("offsets", frame)
         arrivals: pd.DataFrame = connection.execute(_ORDERED + _LAST, {"run_id": run_id}).df()
@@ -75,8 +74,15 @@ def clock_offsets(store: Store, run_id: str) -> Mapping[int, int]:
 
     What is estimated of a run that has ended is kept with its ranks. Raises: NotFoundError.
     """
+    return _offsets(store, *_run_of(store, run_id))
+
+
+def _run_of(store: Store, run_id: str) -> tuple[Run, list[Rank]]:
     with store.catalog.read() as session:
-        run, ranks = session.runs.get(run_id), session.runs.ranks(run_id)
+        return session.runs.get(run_id), session.runs.ranks(run_id)
+
+
+def _offsets(store: Store, run: Run, ranks: Sequence[Rank]) -> Mapping[int, int]:
     stored = {rank.rank: rank.clock_offset_ns for rank in ranks if rank.clock_offset_ns is not None}
     if run.ended_ns is not None and ranks and len(stored) == len(ranks):
         return stored

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.lake.parts import DAY_NS
 from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, PeerRanking, RankedPeer
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.store.features import EVERY_RUN, all_runs
@@ -16,7 +17,6 @@ from crosswind.models.stragglers.observed import boots_at, local_times
 from crosswind.models.stragglers.ranking import FEWEST_RUNS
 
 RUNS = 20_000  # the newest, unless more are asked for
-DAY_NS = 86_400_000_000_000
 
 
 def fleet_ranking(

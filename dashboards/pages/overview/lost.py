@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from crosswind.client.local import Local
 from crosswind.dashboards.pages.overview.block import ROWS, Block, Column, Kind, Link, Row, address_of
-from crosswind.dashboards.pages.page import DAY_NS
 from crosswind.dashboards.wording import count, moment, number
 from crosswind.data.catalog.judged_runs import Judged
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.lake.parts import DAY_NS
 from crosswind.data.schema.answers.explanations import Verdict
 from crosswind.data.schema.words import opening, words
 
