@@ -24,6 +24,7 @@ from benchmarks.ingest import cpu_seconds
 from benchmarks.many_runs import fill, run_id_of, run_of
 from benchmarks.served import served
 from crosswind.dashboards.pages.listed import LISTED
+from crosswind.data.schema.run import cohort_digest
 from crosswind.data.store.store import Store
 
 RUNS = int(os.environ.get("CROSSWIND_BENCH_RUNS", "20000"))
@@ -56,9 +57,15 @@ def main() -> None:
 
 
 def _addresses() -> Iterator[tuple[str, str]]:
+    newest = run_id_of(RUNS - 1)
+    asked = {
+        "compare": f"?a={newest}&b={run_id_of(RUNS - 2)}",
+        "predict": f"?like={newest}",
+        "selection": f"?cohort={cohort_digest(run_of(RUNS - 1))}&slower=1.1",
+    }
     yield "healthz", "/healthz"
     for page in LISTED:
-        yield page.name, page.path.replace("{run_id}", run_id_of(RUNS - 1))
+        yield page.name, page.path.replace("{run_id}", newest) + asked.get(page.name, "")
 
 
 def _asked(url: str, pid: int, home: Path, path: str) -> Figures:
