@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 
+from crosswind.api.freed_memory import give_back_memory
 from crosswind.api.thread_beside import Ending, WarnOnce, thread_beside
 from crosswind.data.catalog.database import NO_ANSWER
 from crosswind.data.schema.errors import ProjectError
@@ -50,16 +51,19 @@ class _Worker:
         """Work until the event is set."""
         checked = -self._look_seconds
         while not ending.wait(pause_seconds):
-            if time.monotonic() - checked >= self._look_seconds:
+            is_due = time.monotonic() - checked >= self._look_seconds
+            if is_due:
                 checked = time.monotonic()
                 for name in self._runner.names:
                     self._try(partial(self._runner.look_after, name))
-            self._try(self._runner.run_next)
+            if self._try(self._runner.run_next) or is_due:
+                give_back_memory()
 
-    def _try(self, task: Callable[[], object]) -> None:
+    def _try(self, task: Callable[[], object]) -> object:
         try:
-            task()
+            return task()
         except (ProjectError, OSError, *NO_ANSWER) as error:
             self._warn(error)
         except Exception:  # noqa: BLE001 - the next time is another try
             _log.exception("work in the background failed")
+        return None

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
+from crosswind.api.freed_memory import give_back_memory
 from crosswind.api.thread_beside import Ending, WarnOnce, thread_beside
 from crosswind.data.lake.compaction import compact
 from crosswind.data.lake.removal import remove_abandoned
@@ -50,6 +51,7 @@ def _keep(store: Store, chores: Sequence[Chore], pause_seconds: float, ending: E
         if time.monotonic() >= due:
             due = time.monotonic() + pause_seconds
             problems += [problem for work, failure in chores for problem in _problems(work, failure)]
+            give_back_memory()
         for problem in problems:
             warn(problem)
 

@@ -1,7 +1,6 @@
 """Intake of agents' segments into the store: few at once, off the event loop, in bounded memory."""
 
 import copy
-import ctypes
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -9,7 +8,6 @@ from io import BytesIO
 from threading import Lock
 from typing import Annotated
 
-import pyarrow as pa
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
@@ -18,6 +16,7 @@ from starlette.exceptions import HTTPException
 from crosswind.api.body_check import BodyRule
 from crosswind.api.dependencies import asking
 from crosswind.api.edge.spool import MEMORY_BYTES
+from crosswind.api.freed_memory import give_back_memory
 from crosswind.api.gathering import Gathering
 from crosswind.api.problems import MALFORMED, MEDIA_TYPE, TOO_LARGE
 from crosswind.api.quota import charge
@@ -41,13 +40,6 @@ WORKERS = 4  # storing: one computes while others wait for the disk; each holds 
 def segment_rule(settings: ServerSettings) -> BodyRule:
     """Return the rule for the body of a request that sends a segment."""
     return BodyRule(MEDIA, settings.batch_bytes, at_once=WORKERS)
-
-
-def give_back_memory() -> None:
-    """Give what this thread has freed back to the system; allocators keep it, in each thread, for later."""
-    pa.default_memory_pool().release_unused()
-    with suppress(OSError, AttributeError):  # glibc alone
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 @dataclass(frozen=True)
@@ -121,6 +113,7 @@ class Intake:
                 if content.tell() <= LARGE_BYTES < content.tell() + len(piece):
                     turn.enter_context(self._large)
                     turn.callback(give_back_memory)
+                    give_back_memory()
                 content.write(piece)
             segment = Unpacked(name, content.getvalue())
             charge(self._store, len(segment.content), self._settings.quota_bytes)

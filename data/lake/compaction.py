@@ -37,7 +37,7 @@ from crosswind.data.schema.metric import Column, MetricSet
 
 HOUR_NS = 3_600_000_000_000
 LATE_NS = 900_000_000_000  # parts of an hour still come so long after it; of a day, eight times as long
-CELLS_MAX = 16_000_000  # of a compacted file, which is made in memory: rows x columns
+CELLS_MAX = 8_000_000  # of a compacted file, which is made in memory: rows x columns
 SEVERAL = 8  # files that are worth being made one, although more will come
 MOSTLY = 0.8  # a file of this share of the rows is not written again for the sake of the others
 SETTLE_SECONDS = 60.0
@@ -230,7 +230,8 @@ def _part(path: Path, defined: Set[str]) -> _Part:
         return _Part(path, span[0], held(path).rows, held(path).columns, is_compacted=not held(path).is_landing)
     file = pq.ParquetFile(path)
     _check_known(file.schema_arrow.names, defined)
-    first = pc.min(file.read(["ts_ns"], use_threads=False)["ts_ns"]).as_py()
+    firsts = (pc.min(rows["ts_ns"]).as_py() for rows in file.iter_batches(columns=["ts_ns"], use_threads=False))
+    first = min((ts_ns for ts_ns in firsts if ts_ns is not None), default=None)
     if first is None:
         raise MalformedError("it has no rows")
     return _Part(path, first, file.metadata.num_rows, digest_of_columns(file.schema_arrow.names), is_compacted=False)

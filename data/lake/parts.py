@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ class Held:
     digests: bytes
     rows: int
     columns: str
-    runs: frozenset[str] | None
+    run_hashes: "array[int] | None"  # in order; ten times less than the ids of a large file's runs
     older: frozenset[str]  # the compacted files that it was made of
     is_of_older: bool  # nothing but those went into it
     is_landing: bool
@@ -80,6 +81,14 @@ class Held:
         digest, size = _digest(name), len(self.digests) // DIGEST_BYTES
         place = bisect_left(range(size), digest, key=self._at)
         return place < size and self._at(place) == digest
+
+    def may_hold(self, run_id: str) -> bool:
+        """Return whether there may be rows of this run."""
+        hashes, wanted = self.run_hashes, hash(run_id)
+        if hashes is None:
+            return True
+        place = bisect_left(hashes, wanted)
+        return place < len(hashes) and hashes[place] == wanted
 
     def _at(self, place: int) -> bytes:
         return self.digests[place * DIGEST_BYTES : (place + 1) * DIGEST_BYTES]
@@ -136,8 +145,7 @@ def _may_hold(path: Path, within: Span, run_ids: Collection[str] | None) -> bool
         return True
     if span[0] > within[1] or span[1] < within[0]:
         return False
-    runs = None if run_ids is None else held(path).runs
-    return runs is None or not runs.isdisjoint(run_ids or ())
+    return run_ids is None or any(map(held(path).may_hold, run_ids))
 
 
 @lru_cache(maxsize=MANIFESTS_KEPT)
@@ -147,9 +155,8 @@ def held(compacted: Path) -> Held:
     digests = b"".join(sorted(map(_digest, manifest.names)))
     older = frozenset(name for name in manifest.made_of if COMPACTED.fullmatch(name))
     is_of_older = len(older) == len(manifest.made_of)
-    return Held(
-        digests, manifest.rows, manifest.columns, manifest.runs, older, is_of_older, is_landing=manifest.is_landing
-    )
+    hashes = None if manifest.runs is None else array("q", sorted(map(hash, manifest.runs)))
+    return Held(digests, manifest.rows, manifest.columns, hashes, older, is_of_older, is_landing=manifest.is_landing)
 
 
 def _held_if_there(compacted: Path) -> Held | None:

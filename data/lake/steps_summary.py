@@ -1,6 +1,6 @@
 """A run's steps in one look: per step the slowest and the median rank, the phases, and who arrived last.
 
-Compaction keeps a summary of each run's compacted steps, one row a step, `rollup=step/run-….parquet`, which names the
+Compaction keeps a summary of each large run's compacted steps, one row a step, `rollup=step/run-….parquet`, which names the
 files that it covers. What is read of it is exact: steps with rows in any file that it does not cover, as those of the
 last minutes, are summed up from their rows. A damaged summary counts as none.
 """
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from crosswind.data.lake.damage import DAMAGED, passing_over
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # heavy, and needed by the frames alone
 POINTS = 2000
 ROWS_READ_AT_ONCE = 65_536
 FILES_AT_ONCE = 4  # of up to a million rows
+MANY_ROWS = 10_000  # of a run in one file; fewer are read as quickly as a summary, of which there would be one a run
 SUMMARISED = ".summarised"  # its time is that of the last look: compacted files that are older are covered
 FIRST_STEP, LAST_STEP = 0, 2**63 - 1
 RANKS_MAX = 2**32
@@ -155,7 +157,7 @@ def summarise(lake: Lake, problems: list[str]) -> int:
     begun = hidden_name(lake.root, lake.root / SUMMARISED)
     begun.touch()
     written = 0
-    for run_id, of_run in sorted(_by_run(files, fresh).items()):
+    for run_id, of_run in sorted(_by_run(files, fresh, damaged).items()):
         with passing_over(damaged, _place(lake, run_id)):
             written += _summarise(lake, run_id, of_run)
     if damaged:  # all of it is looked at again the next time
@@ -180,14 +182,20 @@ def _written_since(mark: Path, files: Iterable[Path]) -> list[Path]:
     return [path for path in files if path.stat().st_mtime_ns >= since_ns]
 
 
-def _by_run(files: Iterable[Path], fresh: Iterable[Path]) -> dict[str, list[Path]]:
-    """All files of each run of which a fresh one holds rows."""
-    wanted = frozenset[str]().union(*(held(path).runs or () for path in fresh))
-    by_run: dict[str, list[Path]] = {}
-    for path in files:
-        for run_id in wanted & (held(path).runs or frozenset()):
-            by_run.setdefault(run_id, []).append(path)
-    return by_run
+def _by_run(files: Sequence[Path], fresh: Iterable[Path], problems: list[str]) -> dict[str, list[Path]]:
+    """All files of each run of which a fresh one holds many rows."""
+    wanted: set[str] = set()
+    for path in fresh:
+        with passing_over(problems, path):
+            wanted |= _large_runs(path)
+    return {run_id: [path for path in files if held(path).may_hold(run_id)] for run_id in wanted}
+
+
+def _large_runs(path: Path) -> set[str]:
+    of_rows = pq.ParquetFile(path, read_dictionary=["run_id"]).read(["run_id"], use_threads=False)
+    counts = of_rows.unify_dictionaries().group_by("run_id", use_threads=False).aggregate([([], "count_all")])
+    large = counts.filter(pc.greater_equal(counts["count_all"], MANY_ROWS))
+    return {run_id for run_id in large["run_id"].to_pylist() if run_id is not None}
 
 
 def _summarise(lake: Lake, run_id: str, files: Sequence[Path]) -> bool:

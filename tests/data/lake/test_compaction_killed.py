@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pandas as pd
 import pytest
 
+from crosswind.data.lake import steps_summary
 from crosswind.data.lake.compaction import compact
 from crosswind.data.lake.lake import Lake, to_table
 from crosswind.data.lake.steps_summary import per_step
@@ -21,7 +22,9 @@ KILLED = """
 import os, shutil, signal, sys
 from pathlib import Path
 from crosswind.data.lake.compaction import compact
+from crosswind.data.lake import steps_summary
 from crosswind.data.lake.lake import Lake
+steps_summary.MANY_ROWS = 1
 home, CHANGES = Path(sys.argv[1]), ("os.rename", "os.remove", "os.mkdir")
 
 def killed_before(number):
@@ -48,6 +51,13 @@ for number in range(1, 200):
     assert os.WIFSIGNALED(status), status
 print(number)
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def every_run_is_summarised() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps_summary, "MANY_ROWS", 1)
+        yield
 
 
 def put(lake: Lake, minutes: range) -> None:
