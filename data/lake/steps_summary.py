@@ -1,8 +1,8 @@
 """A run's steps in one look: per step the slowest and the median rank, the phases, and who arrived last.
 
-Compaction keeps a summary of each large run's compacted steps, one row a step, `rollup=step/run-….parquet`, which names the
-files that it covers. What is read of it is exact: steps with rows in any file that it does not cover, as those of the
-last minutes, are summed up from their rows. A damaged summary counts as none.
+Compaction keeps a summary of each large run's compacted steps, one row a step, `rollup=step/run-….parquet`,
+which names the files that it covers. What is read of it is exact: steps with rows in any file that it does not cover,
+as those of the last minutes, are summed up from their rows. A damaged summary counts as none.
 """
 
 import json
