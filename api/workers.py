@@ -15,6 +15,7 @@ from crosswind.api.problems import BUSY, problem
 from crosswind.data.schema.access import NOBODY, Principal
 
 AT_ONCE = max(2, min(4, len(os.sched_getaffinity(0)) - 1))  # computations of each kind; more are no faster in sum
+LISTS_AT_ONCE = max(1, min(4, len(os.sched_getaffinity(0)) - 1))  # of runs: short, and all of it holds the interpreter
 WAITING_MAX = 200  # of each kind
 SWITCH_SECONDS = 0.0002  # after which a thread that computes gives the interpreter to one that waits for it
 CHEAP = (
@@ -45,7 +46,8 @@ Places = Mapping[str, CapacityLimiter]
 
 def places_of(at_once: int = AT_ONCE) -> Places:
     """Return the places of each kind of computation."""
-    return {kind: CapacityLimiter(at_once) for kind in (STUDIES, RUNS, ANSWERS)} | {SQL: CapacityLimiter(SQL_AT_ONCE)}
+    bounds = {STUDIES: at_once, RUNS: min(at_once, LISTS_AT_ONCE), ANSWERS: at_once, SQL: SQL_AT_ONCE}
+    return {kind: CapacityLimiter(bound) for kind, bound in bounds.items()}
 
 
 class Workers:
