@@ -34,7 +34,8 @@ class _Answer:
 class AnswerCache:
     """Answers questions about one store, each with the same arguments once until something new is stored.
 
-    A question is a function of the store; callers with the same one wait for one answer. `clock` returns seconds.
+    A question is a function of the store; callers with the same one wait for one answer. An answer that has
+    `keep_seconds` is kept so long, whatever is stored. `clock` returns seconds.
     """
 
     def __init__(self, *, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic) -> None:
@@ -61,9 +62,9 @@ class AnswerCache:
         return answer
 
     def _is_valid(self, cached: _Answer, revision: tuple[Revision, tuple[int, int]]) -> bool:
-        is_costly = cached.seconds >= CHEAP_SECONDS
+        costs = self._patience * cached.seconds if cached.seconds >= CHEAP_SECONDS else 0.0
         age = self._clock() - cached.began - cached.seconds
-        return cached.revision == revision or (is_costly and age < self._patience * cached.seconds)
+        return cached.revision == revision or age < max(costs, getattr(cached.value, "keep_seconds", 0.0))
 
     def _cached(self, key: Hashable) -> _Answer | None:
         with self._lock:

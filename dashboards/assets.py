@@ -1,6 +1,5 @@
 """The files that pages load: ours, and the builds of Plotly.js and Swagger UI that are kept here."""
 
-import gzip
 import hashlib
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -31,15 +30,10 @@ BUILDS = ("plotly", "swagger-ui")  # folders of what others made
 
 @dataclass(frozen=True)
 class Asset:
-    """One file, plain and compressed."""
+    """One file."""
 
     body: bytes
     media_type: str
-
-    @cached_property
-    def packed(self) -> bytes:
-        """The body, gzipped once."""
-        return gzip.compress(self.body, 6, mtime=0)
 
     @cached_property
     def version(self) -> str:

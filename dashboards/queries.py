@@ -15,6 +15,8 @@ from crosswind.data.store.store import Store
 
 MOST_PEERS = 200  # newest runs of the workload, among which a cohort is looked for
 BAND_PEERS_LEAST, BAND_ROWS = 3, 2_000_000  # whose steps make a band, and their rows at most
+KEEP_SECONDS = 60.0  # of what was recorded of runs that ended a while ago: batches hardly ever add to them
+ENDED_AGO_NS = 3600 * 10**9
 ABOUT_THE_AGENT = ("collector",)
 NO_BAND = pd.DataFrame(columns=["step", "p10", "p50", "p90"], dtype=float)
 
@@ -43,6 +45,18 @@ class NodeSource:
     instants: int
 
 
+@dataclass(frozen=True)
+class CohortBand:
+    """Step times of a cohort's other runs: columns step, p10, p50, p90 in seconds over their slowest ranks.
+
+    `keep_seconds`: how long the band is kept, whatever arrives.
+    """
+
+    steps: pd.DataFrame
+    runs: int
+    keep_seconds: float = KEEP_SECONDS
+
+
 def judge_newest(client: Local, wanted: RunFilter, *, limit: int) -> None:
     """Have the newest runs judged that never were: a server does that in the background, other stores here."""
     with client.store.catalog.read() as session:
@@ -61,15 +75,14 @@ def peers_of(session: Session, run: Run) -> list[Run]:
     return [peer for peer in runs if peer.run_id != run.run_id and cohort_key(peer) == cohort]
 
 
-def cohort_band(store: Store, run_id: str) -> tuple[pd.DataFrame, int]:
-    """Columns step, p10, p50, p90 in seconds over the slowest ranks of the cohort's other runs; and their number.
-
-    Steps are those after warm-up. Of many ranks and long runs fewer are read, the newest.
-    """
+def cohort_band(store: Store, run_id: str) -> CohortBand:
+    """Return the band of a run's cohort, after warm-up. Of many ranks and long runs fewer are read, the newest."""
     with store.catalog.read() as session:
         run = session.runs.get(run_id)
         peers = [peer for peer in peers_of(session, run) if peer.started_ns is not None]
-    return _band(store, peers[: max(BAND_PEERS_LEAST, BAND_ROWS // _rows(store, peers[:1]))]) if peers else (NO_BAND, 0)
+    if not peers:
+        return CohortBand(NO_BAND, 0)
+    return _band(store, peers[: max(BAND_PEERS_LEAST, BAND_ROWS // _rows(store, peers[:1]))])
 
 
 def _rows(store: Store, peers: list[Run]) -> int:
@@ -80,11 +93,11 @@ def _rows(store: Store, peers: list[Run]) -> int:
     return max(1, int(count))
 
 
-def _band(store: Store, peers: list[Run]) -> tuple[pd.DataFrame, int]:
+def _band(store: Store, peers: list[Run]) -> CohortBand:
     sql, parameters = _BAND.format(files=_steps_of(store, peers)), {"runs": [peer.run_id for peer in peers]}
     given = {**parameters, "warm_up": WARM_UP_STEPS}
     band: pd.DataFrame = store.lake.answer(lambda connection: connection.execute(sql, given).df())
-    return (NO_BAND, 0) if band.empty else (band, int(band["runs"].iloc[0]))
+    return CohortBand(band, 0 if band.empty else int(band["runs"].iloc[0]))
 
 
 def _steps_of(store: Store, runs: list[Run]) -> str:

@@ -5,6 +5,7 @@ import json
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
+from crosswind.api.delivery.coding import IDENTITY, coding_of, packed_file
 from crosswind.api.openapi.examples import examples, folder
 from crosswind.dashboards.assets import Asset
 from crosswind.data.schema.errors import NotFoundError
@@ -46,6 +47,8 @@ def file_answer(file: Asset, request: Request, cache_control: str = "no-cache") 
     headers = {"ETag": tag, "Vary": "Accept-Encoding", "Cache-Control": cache_control}
     if tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
-    if "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(file.packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=file.media_type)
-    return Response(file.body, headers=headers, media_type=file.media_type)
+    coding = coding_of(request.headers.get("accept-encoding", ""))
+    if coding == IDENTITY:
+        return Response(file.body, headers=headers, media_type=file.media_type)
+    body = packed_file(file.body, coding)
+    return Response(body, headers={**headers, "Content-Encoding": coding}, media_type=file.media_type)

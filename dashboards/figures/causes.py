@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pandas as pd
-import plotly.graph_objects as go
 
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import Table, label, paper
 from crosswind.dashboards.palette import ORANGE, VERMILION
 from crosswind.dashboards.wording import axis_unit, count, percent, seconds
@@ -48,8 +48,8 @@ class CauseTotals:
         rows = ((words(total.cause), seconds(total.seconds), str(total.runs)) for total in self.totals)
         return Table(("cause", "time lost", "main cause of runs"), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         scale, unit = axis_unit(*(total.seconds for total in self.totals))
         figure = paper(self.title, height=100 + 36 * len(self.totals), x=f"time lost, {unit}", y="")
         figure.add_bar(

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import ClassVar, Protocol
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.palette import HAIRLINE, INK, MUTED, PAPER, VERMILION
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
@@ -44,12 +43,12 @@ class Chart(Protocol):
         """The numbers drawn, in at most some sixty rows."""
         ...
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         ...
 
 
-def paper(title: str, *, height: int, x: str, y: str) -> go.Figure:
+def paper(title: str, *, height: int, x: str, y: str) -> Figure:
     """An empty figure in the house style; `x` and `y` are the axes' titles, with units."""
     axis = {
         "gridcolor": HAIRLINE,
@@ -60,9 +59,8 @@ def paper(title: str, *, height: int, x: str, y: str) -> go.Figure:
         "fixedrange": False,
         "tickfont": {"color": MUTED},
     }
-    return go.Figure(
-        layout={
-            "template": "none",
+    return Figure(
+        {
             "title": {"text": label(title), "font": {"size": 15, "color": INK}, "x": 0, "xref": "paper"},
             "height": height,
             "font": {"family": FONT, "size": 13, "color": INK},

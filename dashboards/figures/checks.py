@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.palette import BLUE, INK, MUTED, VERMILION
 from crosswind.dashboards.wording import count, percent
@@ -61,8 +60,8 @@ class CheckedValues:
         )
         return Table(("where", "measure", "of the usual", "verdict"), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         present = {value.measure for value in self.values}
         measures = [name for name in QUANTITIES if name in present]
         height = AROUND_PIXELS + ROW_PIXELS * len(measures)
@@ -82,7 +81,7 @@ class CheckedValues:
                     hovertext=[f"{label(value.place)}: {percent(value.goodness)} of usual" for value in shown],
                     hoverinfo="text",
                 )
-        figure.add_vline(x=100, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
+        figure.add_vline(100, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
         figure.update_xaxes(rangemode="tozero")
         return figure.update_yaxes(
             tickvals=list(range(len(measures))),

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pandas as pd
-import plotly.graph_objects as go
 
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.palette import BLUE, PEER, VERMILION
 from crosswind.dashboards.wording import count, percent
@@ -64,8 +64,8 @@ class Coverage:
         )
         return Table(("promised", "covered", "95 % interval"), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         figure = paper(self.title, height=320, x="promised share, %", y="share of runs covered, %")
         dashes = {"color": PEER, "width": 1.25, "dash": "dash"}
         figure.add_scatter(x=[0, 100], y=[0, 100], name="as promised", mode="lines", line=dashes, hoverinfo="skip")
@@ -148,8 +148,8 @@ class Leaderboard:
         rows = ((contender.method, percent(contender.loss)) for contender in self.contenders[:TABLE_ROWS])
         return Table(("method", "loss"), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         shown = self.contenders[:TABLE_ROWS]
         figure = paper(self.title, height=min(120 + 28 * len(shown), 640), x="mean pinball loss, %", y="")
         figure.add_bar(

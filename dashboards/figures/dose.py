@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import Table, label, paper
 from crosswind.dashboards.palette import BLUE, MUTED, ORANGE, PEER, PURPLE, VERMILION
 from crosswind.dashboards.wording import count, times
@@ -63,8 +62,8 @@ class Doses:
         )
         return Table(("neighbour", *THIRDS, "trend"), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         figure = paper(self.title, height=300, x="exposure of the runs to it", y="times as long")
         for line, (colour, symbol, dash) in zip(self.lines, LINES, strict=False):
             figure.add_scatter(
@@ -76,7 +75,7 @@ class Doses:
                 marker={"color": colour, "symbol": symbol, "size": 10},
                 hovertemplate="%{fullData.name}<br>%{x}: %{y:.3~g}x<extra></extra>",
             )
-        figure.add_hline(y=1, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
+        figure.add_hline(1, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
         return figure.update_layout(showlegend=True).update_xaxes(showgrid=False)
 
 

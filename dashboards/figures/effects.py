@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import Table, label, paper
 from crosswind.dashboards.palette import INK, MUTED, PEER, VERMILION
 from crosswind.dashboards.wording import number, signed, times
@@ -62,7 +61,7 @@ class Effects:
         rows = ((effect.name, self._range(effect), effect.note, self._word(effect)) for effect in self.effects)
         return Table(("what", f"{self.axis} [90 % interval]", "how sure", "verdict"), tuple(rows))
 
-    def draw(self) -> go.Figure:
+    def draw(self) -> Figure:
         """The plotly figure; names are above their rows, to take no width from a narrow page."""
         figure = paper(self.title, height=AROUND_PIXELS + ROW_PIXELS * len(self.effects), x=self.axis, y="")
         for is_sure, colour, symbol in ((True, VERMILION, "triangle-up"), (False, PEER, "circle-open")):
@@ -80,7 +79,7 @@ class Effects:
                 yshift=13,
                 font={"size": 12, "color": INK if labelled.is_sure else MUTED},
             )
-        figure.add_vline(x=self.nothing, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
+        figure.add_vline(self.nothing, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
         least, most = (
             min([self.nothing, *(effect.low for effect in self.effects)]),
             max([self.nothing, *(effect.high for effect in self.effects)]),

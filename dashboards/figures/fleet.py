@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.palette import BLUE, MUTED, ORANGE, VERMILION
 from crosswind.dashboards.wording import count, number, percent, times
@@ -64,8 +63,8 @@ class Fleet:
             (str(self.kind), "system", "time of its peers [90 % interval]", "surely slower", "runs"), tuple(rows)
         )
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         figure = paper(self.title, height=320, x=f"{self.kind}s, the slowest first", y="time / peers' median")
         for word, (colour, symbol) in LOOKS.items():
             places = [place for place, entry in enumerate(self.ranked) if _word(entry) == word]
@@ -78,8 +77,8 @@ class Fleet:
             figure.add_annotation(
                 x=place + 1, y=self.ranked[place].high_ratio, text=text, showarrow=False, yshift=9, xanchor="left"
             )
-        figure.add_hline(y=1, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
-        figure.add_hline(y=1 + SLOWER, line={"color": MUTED, "width": 1, "dash": "dot"}, layer="below")
+        figure.add_hline(1, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
+        figure.add_hline(1 + SLOWER, line={"color": MUTED, "width": 1, "dash": "dot"}, layer="below")
         tick = max(1, round(len(self.ranked) / 8))
         return figure.update_xaxes(showgrid=False, range=[0.4, len(self.ranked) + 0.6], dtick=tick, tick0=1)
 

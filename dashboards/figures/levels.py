@@ -5,9 +5,9 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-import plotly.graph_objects as go
 
 from crosswind.dashboards.downsample import keep_extremes
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.palette import BLUE, PEER, VERMILION
 from crosswind.dashboards.wording import count, moment, times, utc
@@ -49,8 +49,8 @@ class Levels:
         )
         return Table(("first run", "last run", "runs", "time / usual"), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         figure = paper(self.title, height=320, x="started, UTC", y="time / usual of the cohort")
         figure.add_scatter(**self._dots())
         x: list[object] = []
@@ -60,9 +60,7 @@ class Levels:
             y += [level.ratio, level.ratio, None]
         figure.add_scatter(x=x, y=y, name="level", mode="lines", line={"color": BLUE, "width": 3}, hoverinfo="skip")
         for before, after in pairwise(self.history.levels):
-            figure.add_vline(
-                x=moment(after.since_ns), line={"color": _colour(before, after), "width": 1, "dash": "dash"}
-            )
+            figure.add_vline(moment(after.since_ns), line={"color": _colour(before, after), "width": 1, "dash": "dash"})
         return figure.update_xaxes(type="date", showgrid=False)
 
     def _dots(self) -> dict[str, object]:

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.figures.trials import TrialValue, run_links
 from crosswind.dashboards.palette import BLUE, INK, LOW, PEER
@@ -95,8 +94,8 @@ class ImportancePlot:
         """The shares."""
         return Table(("parameter", "share"), tuple((name, f"{share:.1%}") for name, share in self.shares[:TABLE_ROWS]))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         shown = self.shares[:BARS][::-1]
         figure = paper(self.title, height=120 + ROW_PIXELS * len(shown), x="share of the variation", y="")
         figure.add_bar(
@@ -135,10 +134,10 @@ class SlicePlot:
         """The best trials."""
         return self.measured.table(self.parameters)
 
-    def draw(self) -> go.Figure:
+    def draw(self) -> Figure:
         """The plotly figure: one panel a parameter."""
         figure = paper(self.title, height=HEIGHT, x=label(self.parameters[0]), y=self.measured.axis)
-        title = figure.layout.xaxis.title.to_plotly_json()
+        title = figure.layout["xaxis"]["title"]
         shown, width = self.parameters[:PANELS], 1 / min(len(self.parameters), PANELS)
         for place, name in enumerate(shown):
             axis = "" if place == 0 else str(place + 1)
@@ -156,7 +155,7 @@ class SlicePlot:
                 hovertemplate="%{hovertext}<br>%{y:.4~g}<extra></extra>",
             )
             domain = [place * width + (GAP if place else 0.0), (place + 1) * width]
-            style = {**figure.layout.xaxis.to_plotly_json(), "title": {**title, "text": label(name)}, "domain": domain}
+            style = {**figure.layout["xaxis"], "title": {**title, "text": label(name)}, "domain": domain}
             scale = "log" if name in self.measured.logarithmic else _kind([t.configuration[name] for t in having])
             figure.update_layout({f"xaxis{axis}": {**style, "type": scale}})
         return figure
@@ -188,8 +187,8 @@ class ParallelPlot:
         """The best trials."""
         return self.measured.table(self.parameters)
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         axes = (*self.parameters, self.measured.objective)
         figure = paper(self.title, height=HEIGHT, x="parameters and objective", y="from smallest to largest")
         ranked = self.measured.ranked[: self._lines_max]
@@ -254,8 +253,8 @@ class ContourPlot:
         """The best trials."""
         return self.measured.table(self.parameters)
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         first, second = self.parameters
         figure = paper(self.title, height=HEIGHT + 80, x=label(first), y=label(second))
         figure.add_contour(

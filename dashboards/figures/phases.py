@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pandas as pd
-import plotly.graph_objects as go
 
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, paper, rounded
 from crosswind.dashboards.palette import PHASE_COLOURS, PHASE_PATTERNS, hatched
 from crosswind.dashboards.wording import percent, seconds, unit_of
@@ -71,8 +71,8 @@ class PhaseStack:
         )
         return Table(("rank", *PHASES, "step"), rows)
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         scale, unit = unit_of(*(sum(row.seconds) for row in self.ranks))
         height = int(min(640, max(210, 118 + 32 * len(self.ranks))))
         figure = paper(self.title, height=height, x=f"mean time a step, {unit}", y="rank")

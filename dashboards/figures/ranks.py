@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, TITLE_PIXELS, Table, paper, rounded
 from crosswind.dashboards.palette import BLUE, HAIRLINE, LOW, MUTED, PEER, VERMILION
 from crosswind.dashboards.wording import count, percent, seconds, unit_of
@@ -68,8 +68,8 @@ class RankHeatMap:
         rows = ((str(row.rank), percent(row.last_ratio), seconds(row.wait_seconds)) for row in ranks)
         return Table(("rank", "arrived last in", "mean exposed wait a step"), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         scale, unit = unit_of(*(wait for row in self.waits for wait in row))
         names = [str(row.rank) for row in self.ranks]
         height = int(min(640, max(300, 210 + 28 * len(names))))
@@ -120,7 +120,7 @@ def _colour_bar(title: str) -> dict[str, object]:
 
 
 def _layout(layout: Any, unit: str) -> dict[str, object]:
-    axis = layout.xaxis.to_plotly_json()
+    axis = layout["xaxis"]
     font = axis["title"]["font"]
     margin = {"title": {"text": f"mean, {unit}", "font": font, "standoff": 8}, "rangemode": "tozero", "nticks": 3}
     # Plotly sets the title of a horizontal colour bar into the ticks, so an annotation is the title.

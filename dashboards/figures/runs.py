@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pandas as pd
-import plotly.graph_objects as go
 
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.palette import MUTED
@@ -66,8 +66,8 @@ class RunsOverTime:
         )
         return Table(("started", "workload", "verdict", "measured / expected [90 % interval]"), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         figure = paper(self.title, height=250, x="started, UTC", y="measured / expected time")
         for verdict, look in LOOKS.items():
             points = [point for point in self.points if point.verdict is verdict]
@@ -89,7 +89,7 @@ class RunsOverTime:
                 },
                 hovertemplate="%{customdata[1]}<extra></extra>",
             )
-        figure.add_hline(y=1, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
+        figure.add_hline(1, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
         figure.update_xaxes(type="date", showgrid=False)
         return figure
 

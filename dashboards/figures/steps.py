@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from crosswind.dashboards.downsample import buckets, keep_extremes
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import LEFT_PIXELS, STILL, TABLE_ROWS, Table, mark, paper, rounded
 from crosswind.dashboards.palette import BLUE, INK, PAPER, PEER, translucent
 from crosswind.dashboards.wording import count, percent, seconds, times, unit_of
@@ -70,8 +70,8 @@ class StepRibbon:
             return f"{run}. No other run of the cohort has steps to compare with."
         return f"{run}, over the band from P10 to P90 of {count(self.cohort_runs, 'other run')} of the cohort."
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         scale, unit = unit_of(*self.seconds, *(self.band.p90 if self.band else ()))
         figure = paper(self.title, height=320, x="step", y=f"step time, {unit}")
         if self.band is not None:
@@ -91,7 +91,7 @@ class StepRibbon:
             figure.update_layout(shapes=[mark(at)], annotations=[note])
         figure.update_xaxes(range=[self.steps[0], self.steps[-1] + 1])
         figure.update_yaxes(rangemode="tozero", **STILL)
-        return figure.update_layout(hovermode="x", margin_l=LEFT_PIXELS)
+        return figure.update_layout(hovermode="x", margin={"l": LEFT_PIXELS})
 
     @property
     def _since(self) -> str:
@@ -109,7 +109,7 @@ class StepRibbon:
         return f"{seconds(change.since_seconds)} a step, {seconds(change.before_seconds)} before"
 
 
-def _add_band(figure: go.Figure, band: Band, scale: float) -> None:
+def _add_band(figure: Figure, band: Band, scale: float) -> None:
     edge = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "legendgroup": "band"}
     figure.add_scatter(x=band.steps, y=rounded(band.p10, scale), showlegend=False, **edge)
     figure.add_scatter(

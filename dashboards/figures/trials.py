@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.palette import BLUE, INK, MUTED
 from crosswind.dashboards.wording import count, quantity, times, unit_of
@@ -70,8 +69,8 @@ class TrialValues:
         ]
         return Table(("trial", self.objective, "best so far"), tuple(cells[-TABLE_ROWS:]))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         scale, unit = unit_of(*(trial.value for trial in self.values)) if self.unit == "seconds" else (1.0, self.unit)
         of_unit = f", {label(unit)}" if unit else ""
         figure = paper(self.title, height=HEIGHT, x="trial", y=f"{label(self.objective)}{of_unit}")

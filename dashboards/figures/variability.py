@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from crosswind.dashboards.downsample import keep_extremes
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.palette import BLUE, INK, PEER, translucent
@@ -74,8 +74,8 @@ class CohortOverTime:
         )
         return Table(("started", "run", "mean step time", "of the median", "verdict"), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         scale, unit = unit_of(*(run.step_seconds for run in self.runs))
         figure = paper(self.title, height=320, x="started, UTC", y=f"mean step time, {unit}")
         ends = [moment(run.started_ns) for run in (self.runs[0], self.runs[-1])]
@@ -193,8 +193,8 @@ class CohortDistributions:
         )
         return Table(("cohort", "runs", "P10", "P50", "P90", "slowest"), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         figure = paper(self.title, height=320, x="mean step time / cohort median", y="share of runs, %")
         others = [other for other in self.cohorts if not other.is_selected]
         if others:  # one entry of the legend for all of them

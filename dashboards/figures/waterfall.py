@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import Table, label, paper
 from crosswind.dashboards.palette import BLUE, GREEN, INK, MUTED, ORANGE, PEER, VERMILION, hatched
 from crosswind.dashboards.wording import axis_unit, estimate, percent, seconds
@@ -78,8 +77,8 @@ class Waterfall:
         rows = ((self.ends[0], expected, ""), *causes, (self.ends[1], measured, ""))
         return Table(("cause", "time [90 % interval]", "share of the difference"), rows)
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         scale, unit = axis_unit(self.measured_seconds, self.expected_seconds)
         figure = paper(
             self.title,
@@ -146,7 +145,7 @@ class Waterfall:
             "hoverinfo": "text",
         }
 
-    def _connect(self, figure: go.Figure, scale: float) -> None:
+    def _connect(self, figure: Figure, scale: float) -> None:
         levels = [self.expected_seconds, *(drop.end for drop in self.drops)]
         for row, (_, level) in enumerate(pairwise([levels[0], *levels])):
             figure.add_shape(

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.palette import BLUE, GREEN, INK, ORANGE, PEER, PURPLE, VERMILION
 from crosswind.dashboards.wording import count, percent
@@ -65,8 +64,8 @@ class SourceWeights:
         ]
         return Table(("trial", *self.names[:-1], OWN_WORDS), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         height = HEIGHT + LEGEND_ROW * len(self.names)
         figure = paper(self.title, height=height, x="trial", y="weight, %")
         shown = self.weights[-DRAWN:]

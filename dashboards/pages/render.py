@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-import plotly.graph_objects as go
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -237,8 +236,8 @@ class Drawn:
 
 def drawn(chart: Chart) -> Drawn:
     """The chart's figure without its title, which the page gives as a heading."""
-    figure: go.Figure = chart.draw()
-    height = int(figure.layout.height)
-    figure.update_layout(title=None, margin_t=figure.layout.margin.t - TITLE_PIXELS)
-    text: str = figure.to_json()
-    return Drawn(Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")), height)  # noqa: S704
+    figure = chart.draw()
+    top = figure.layout["margin"]["t"] - TITLE_PIXELS
+    text = figure.update_layout(title=None, margin={"t": top}).to_json()
+    safe = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return Drawn(Markup(safe), figure.layout["height"])  # noqa: S704

@@ -29,7 +29,20 @@
     return value;
   }
 
+  // Plotly.js takes a while to start, so the page is shown first; within a report it is there already.
+  const plotly = new Promise((resolve) => {
+    const link = document.getElementById("plotly");
+    if (!link) return resolve();
+    const script = document.createElement("script");
+    script.src = link.href;
+    script.addEventListener("load", resolve);
+    const load = () => document.head.append(script);
+    if (document.hidden) load();
+    else requestAnimationFrame(() => setTimeout(load));
+  });
+
   async function draw(plot) {
+    await plotly;
     const source = document.querySelector(`script[data-for="${plot.dataset.figure}"]`);
     const figure = JSON.parse(source.textContent);
     const { data, layout } = isPrinting ? figure : recolour(figure, getComputedStyle(root)); // paper is light

@@ -1,5 +1,5 @@
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -46,6 +46,30 @@ def test_an_answer_is_cached_until_a_run_comes_new(store: Store) -> None:
     add_run(store, "r9")
     assert answers(store, question, "nanogpt") == 9
     assert question.calls == 2
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An answer that says for how long it is kept."""
+
+    runs: int
+    keep_seconds: float = 60.0
+
+
+def test_an_answer_is_kept_for_as_long_as_it_says_whatever_is_stored(store: Store) -> None:
+    clock = Clock()
+    answers = AnswerCache(clock=clock)
+
+    def question(store: Store) -> Kept:
+        with store.catalog.read() as session:
+            return Kept(session.runs.stand(RunFilter(workload="nanogpt"))[0])
+
+    assert answers(store, question).runs == 8
+    add_run(store, "r9")
+    clock.now += 59
+    assert answers(store, question).runs == 8
+    clock.now += 2
+    assert answers(store, question).runs == 9
 
 
 def test_other_arguments_are_another_question(store: Store) -> None:

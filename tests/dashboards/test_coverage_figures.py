@@ -14,7 +14,7 @@ def test_a_quantile_that_holds_too_little_is_the_finding() -> None:
     assert drawn.title == "P90 covered 70 % of 100 runs"
     assert (drawn.points[1].low, drawn.points[1].high) == pytest.approx((0.6042, 0.7811), abs=1e-4)  # Wilson, 70 of 100
     assert drawn.table.rows[1] == ("90 %", "70 %", "60 % to 78 %")
-    assert [trace.name for trace in drawn.draw().data] == ["as promised", "holds", "does not hold"]
+    assert [trace.name for trace in drawn.draw().as_plotly().data] == ["as promised", "holds", "does not hold"]
 
 
 def test_few_runs_cannot_tell_much() -> None:

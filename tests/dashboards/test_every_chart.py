@@ -110,7 +110,7 @@ def of_one_run() -> dict[str, Chart | None]:
 @pytest.fixture(scope="module")
 def drawings(charts: Mapping[str, Chart | None]) -> Mapping[str, Any]:
     """The figure of every chart; large ones take seconds to draw."""
-    return {name: chart_of(charts, name).draw() for name in NAMES}
+    return {name: chart_of(charts, name).draw().as_plotly() for name in NAMES}
 
 
 def quantile_shift() -> QuantileShift:

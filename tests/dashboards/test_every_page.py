@@ -21,6 +21,7 @@ from crosswind.dashboards.pages.overview.parts import PARTS
 from crosswind.dashboards.pages.page import stem_of
 from crosswind.data.schema.run import Run, RunState, cohort_digest
 from crosswind.data.store.store import Store
+from crosswind.ingest.ship.zstd import zstd_module
 
 Record = Callable[..., None]
 SCRIPT = "script=%23SBATCH+-N+1+-n+2%0Asrun+python+nanogpt.py+--batch-size+8"
@@ -355,9 +356,24 @@ def test_an_error_page_stands_alone() -> None:
     assert "The &lt;catalog&gt; does not answer" in render_error(503, "Not now", "the <catalog> does not answer")
 
 
+@pytest.mark.parametrize(
+    ("accepted", "coding", "most"), [("br, zstd, gzip", "zstd", 470_000), ("gzip", "gzip", 505_000)]
+)
+def test_the_scripts_of_a_page_are_half_a_megabyte(client: TestClient, accepted: str, coding: str, most: float) -> None:
+    if coding == "zstd" and zstd_module() is None:
+        pytest.skip("no zstd")
+    scripts = re.findall(r'(?:src|href)="\.(/static/[^"]+\.js\?[^"]+)"', html_of(client, "/runs"))
+    assert len(scripts) == 3
+    sent = [client.get(script, headers={"Accept-Encoding": accepted}) for script in scripts]
+    plain = [client.get(script, headers={"Accept-Encoding": "identity"}) for script in scripts]
+    assert {one.headers["content-encoding"] for one in sent} == {coding}
+    assert [one.content for one in sent] == [one.content for one in plain]
+    assert sum(int(one.headers["content-length"]) for one in sent) < most
+
+
 def test_files_are_kept_by_their_content(client: TestClient) -> None:
-    address = re.findall(r'src="\.(/static/plotly[^"]+)"', html_of(client, "/runs"))[0]
-    first = client.get(address)
+    address = re.findall(r'href="\.(/static/plotly[^"]+)"', html_of(client, "/runs"))[0]
+    first = client.get(address, headers={"Accept-Encoding": "gzip"})
     assert (first.headers["content-encoding"], first.headers["content-type"]) == (
         "gzip",
         "text/javascript; charset=utf-8",

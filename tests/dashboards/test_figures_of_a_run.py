@@ -30,7 +30,7 @@ def test_the_waterfall_goes_from_expected_to_measured_largest_cause_first(slow: 
 
 
 def test_the_bars_of_the_waterfall_are_where_its_drops_are(slow: Explanation) -> None:
-    bar = waterfall(slow).draw().data[0]
+    bar = waterfall(slow).draw().as_plotly().data[0]
     assert (list(bar.base), list(bar.x)) == ([10.0, 14.0, 14.5], [4.0, 0.5, 0.5])
     assert list(bar.error_x.array) == pytest.approx([0.5, 0.4, 1.0])
     assert list(bar.marker.color) == [VERMILION, ORANGE, PEER]
@@ -42,7 +42,7 @@ def test_a_cause_that_saved_time_goes_backwards_in_green(slow: Explanation) -> N
     )
     drawn = waterfall(faster)
     assert drawn.drops[0].end == 8.0
-    assert drawn.draw().data[0].marker.color[0] == GREEN
+    assert drawn.draw().as_plotly().data[0].marker.color[0] == GREEN
     assert drawn.title == "Measured 8.50 s, expected 10.0 s"
 
 
@@ -55,10 +55,10 @@ def test_a_run_that_took_what_was_expected_keeps_an_axis_that_can_be_read(slow: 
         shares=(),
         unexplained=Interval(hair, hair, hair),
     )
-    low, high = waterfall(as_expected).draw().layout.xaxis.range
+    low, high = waterfall(as_expected).draw().as_plotly().layout.xaxis.range
     assert high - low == pytest.approx(0.01 * 723.3)
     assert low < 723.3 < high
-    assert waterfall(slow).draw().layout.xaxis.range is None
+    assert waterfall(slow).draw().as_plotly().layout.xaxis.range is None
 
 
 def test_a_waterfall_that_does_not_add_up_is_refused(slow: Explanation, unsure: Explanation) -> None:
@@ -84,7 +84,7 @@ def test_a_ribbon_without_cohort_says_so() -> None:
     drawn = step_ribbon(run, NO_COHORT, cohort_runs=0)
     assert (drawn.band, drawn.above_ratio) == (None, None)
     assert "No other run of the cohort" in drawn.sentence
-    assert len(drawn.draw().data) == 1
+    assert len(drawn.draw().as_plotly().data) == 1
 
 
 def test_a_long_ribbon_keeps_its_spike_and_few_points() -> None:
@@ -104,7 +104,7 @@ def test_a_ribbon_marks_from_where_on_the_run_was_slow() -> None:
     run = pd.DataFrame({"step": [3, 4, 5, 6], "seconds": [0.1, 0.1, 0.3, 0.3]})
     drawn = step_ribbon(run, NO_COHORT, cohort_runs=0, change=StepChange(5, None, 0.1, 0.3))
     assert drawn.title == "Slow since step 5: 300 ms a step, 100 ms before"
-    figure = drawn.draw()
+    figure = drawn.draw().as_plotly()
     assert [shape.x0 for shape in figure.layout.shapes] == [5]
     assert [note.text for note in figure.layout.annotations] == ["slow since step 5"]
 
@@ -124,7 +124,7 @@ def test_the_heat_map_names_the_rank_that_arrives_last_and_has_its_margins() -> 
     assert (drawn.steps, drawn.waits, drawn.means) == ((3, 5), ((0.5, 0.4), (0.1, None)), (0.3, 0.2))
     assert (drawn.culprit.rank, drawn.title) == (1, "Rank 1 arrives last in 75 % of steps")
     assert drawn.table.rows[0] == ("1", "75 %", "175 ms")
-    _, right, above = drawn.draw().data
+    _, right, above = drawn.draw().as_plotly().data
     assert list(right.x) == [375.0, 175.0]
     assert list(above.y) == [300.0, 200.0]
     assert (right.xaxis, above.yaxis) == ("x2", "y2")

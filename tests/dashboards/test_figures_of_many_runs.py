@@ -36,7 +36,7 @@ def test_runs_are_set_against_what_was_expected_of_each() -> None:
     assert drawn.left_out == 2
     assert drawn.title == "1 slow run took 1.50x the expected time"
     assert drawn.table.rows[0][2:] == ("slow", "1.50x [1.40 to 1.60]")
-    assert [trace.name for trace in drawn.draw().data] == ["slow", "normal"]
+    assert [trace.name for trace in drawn.draw().as_plotly().data] == ["slow", "normal"]
 
 
 def test_runs_that_are_perhaps_slow_are_neither_slow_nor_as_expected() -> None:
@@ -47,7 +47,7 @@ def test_runs_that_are_perhaps_slow_are_neither_slow_nor_as_expected() -> None:
     drawn = runs_over_time(pd.DataFrame(rows, columns=POINTS))
     assert drawn is not None
     assert drawn.title == "1 run of 2 perhaps slow, none surely"
-    assert [trace.name for trace in drawn.draw().data] == ["perhaps slow", "normal"]
+    assert [trace.name for trace in drawn.draw().as_plotly().data] == ["perhaps slow", "normal"]
 
 
 def test_no_run_to_compare_is_no_figure() -> None:
@@ -65,7 +65,7 @@ def test_a_cohort_has_its_band_and_its_runs_in_order() -> None:
     assert [run.run_id for run in drawn.runs] == ["a", "b", "c"]
     assert (drawn.p10, drawn.p50, drawn.p90) == pytest.approx((0.12, 0.2, 0.28))
     assert drawn.table.rows[0][1:] == ("c", "300 ms", "1.50x", "slow")
-    names = [trace.name for trace in drawn.draw().data if trace.mode == "markers"]
+    names = [trace.name for trace in drawn.draw().as_plotly().data if trace.mode == "markers"]
     assert names == ["not judged yet", "slow"]
     assert cohort_over_time(runs.iloc[3:], {}) is None
 
@@ -80,7 +80,7 @@ def test_distributions_are_relative_to_each_cohorts_median() -> None:
     ]
     assert drawn.cohorts[0].at_most(1.0) == 0.75
     assert drawn.title == "In first, 25 % of runs take over 1.1x their cohort's median"
-    stairs = drawn.draw().data[-1]
+    stairs = drawn.draw().as_plotly().data[-1]
     assert (list(stairs.x), list(stairs.y)) == ([0.5, 0.5, 1.0, 1.0, 2.0], [0, 25, 50, 75, 100])
     assert cohort_distributions(runs, {"z": "gone"}, selected="z") is None
 
@@ -89,7 +89,7 @@ def test_a_distribution_of_many_runs_is_thinned() -> None:
     runs = pd.DataFrame({"cohort": "x", "step_mean_seconds": np.linspace(1, 3, 30_000)})
     drawn = cohort_distributions(runs, {"x": "x"}, selected="x")
     assert drawn is not None
-    [stairs] = drawn.draw().data
+    [stairs] = drawn.draw().as_plotly().data
     assert len(stairs.x) <= 101
     assert (stairs.x[-1], stairs.y[-1]) == (pytest.approx(1.5), 100)
 

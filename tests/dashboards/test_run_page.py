@@ -1,5 +1,8 @@
+import time
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import pytest
 from tests.dashboards.conftest import CPU, MS, START_NS
 
@@ -9,6 +12,8 @@ from crosswind.dashboards.figures.run.waits import WaitMap
 from crosswind.dashboards.figures.steps import StepRibbon
 from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.runs.differences import FactDifference
+from crosswind.dashboards.pages.runs.node_strips import _quantiles
+from crosswind.dashboards.pages.runs.recorded import recorded
 from crosswind.dashboards.pages.runs.run import Coverage, RunPageView, view
 from crosswind.dashboards.pages.runs.unusual import unusual
 from crosswind.dashboards.queries import NodeSource
@@ -116,3 +121,27 @@ def test_what_is_unlike_most_of_the_cohort_is_named(lab: Store) -> None:
     )
     assert unusual(runs[0], runs[1:]) == ()
     assert unusual(own, runs[1:3]) == ()
+
+
+@pytest.mark.parametrize(("ended_ago_ns", "keep_seconds"), [(2 * 3600 * 10**9, 60.0), (60 * 10**9, 0.0), (None, 0.0)])
+def test_what_was_recorded_is_kept_once_a_run_has_ended_a_while_ago(
+    lab: Store, ended_ago_ns: int | None, keep_seconds: float
+) -> None:
+    ended_ns = None if ended_ago_ns is None else time.time_ns() - ended_ago_ns
+    with lab.catalog.write() as session:
+        session.runs.merge(replace(session.runs.get("r3"), run_id="another", ended_ns=ended_ns))
+    assert recorded(lab, "another", None).keep_seconds == keep_seconds
+
+
+def test_a_strip_takes_the_next_source_where_the_first_has_no_values(lab: Store) -> None:
+    times = [START_NS + 180_000 * MS + number * 100 * MS for number in range(13)]
+    keys = {"ts_ns": times, "node": ["b"] * 13, "device": ["cpu0"] * 13, "boot_id": ["x"] * 13}
+    lab.lake.append("cores", to_table(CPU, {**keys, "user_seconds_total": [0.2 * number for number in range(13)]}))
+    strips = next(chart for chart in seen(lab, "r3").charts if isinstance(chart, NodeStrips))
+    assert strips.strips[0].own_mean == pytest.approx(2.0)
+
+
+def test_quantiles_of_nodes_leave_out_those_without_a_value() -> None:
+    values = np.array([[1.0, np.nan, 5.0], [np.nan, np.nan, 7.0], [2.0, np.nan, 6.0], [4.0, np.nan, 8.0]])
+    wanted = pd.DataFrame(values).quantile([0.1, 0.5, 0.9]).to_numpy()
+    np.testing.assert_allclose(_quantiles(list(values)), wanted)

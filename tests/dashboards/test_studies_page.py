@@ -77,9 +77,9 @@ def test_no_tick_stands_between_two_trials(store: Store) -> None:
     search(store, STUDY, [0.4, None, 0.2])
     chart = shown(store).charts[0]
     assert isinstance(chart, TrialValues)
-    assert chart.draw().layout.xaxis.dtick == 1
+    assert chart.draw().as_plotly().layout.xaxis.dtick == 1
     assert (
-        replace(chart, unmeasured=(2, 1000)).draw().layout.xaxis.dtick is None
+        replace(chart, unmeasured=(2, 1000)).draw().as_plotly().layout.xaxis.dtick is None
     )  # plotly's choice: one a trial is a blur
 
 
@@ -186,7 +186,7 @@ def test_a_study_says_what_more_trials_would_gain_and_which_parameter_matters(st
     assert importance.shares[0][0] == "batch"
     assert [chart.name for chart in view.charts] == ["trials", "importance", "slices", "parallel", "timeline"]
     for chart in view.charts[2:4]:
-        assert ["r3"] in [one for trace in chart.draw().data for one in trace.customdata]
+        assert ["r3"] in [one for trace in chart.draw().as_plotly().data for one in trace.customdata]
 
 
 def test_too_few_trials_and_a_spent_budget_are_said(store: Store) -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import plotly.graph_objects as go
 
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import Table, label, paper
 from crosswind.dashboards.palette import BLUE, INK, PEER, translucent
 from crosswind.dashboards.wording import count, percent, seconds, unit_of
@@ -63,8 +63,8 @@ class QuantileShift:
             ),
         )
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         scale, unit = unit_of(*self.a.named, *self.b.named)
         figure = paper(self.title, height=340, x="quantile, % of steps that took less", y=f"step time, {unit}")
         for one, name, line in (

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import Table, paper
 from crosswind.dashboards.palette import BLUE, INK, ORANGE, VERMILION
 from crosswind.dashboards.wording import axis_unit, percent, seconds
@@ -44,8 +43,8 @@ class TimeDistribution:
         rows = tuple((percent(quantile.level), seconds(quantile.seconds)) for quantile in self.quantiles)
         return Table(("share of runs", "end within"), rows)
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         scale, unit = axis_unit(*(quantile.seconds for quantile in self.quantiles))
         figure = paper(self.title, height=320, x=f"run time, {unit}", y="share of runs that end within it, %")
         times = [quantile.seconds / scale for quantile in self.quantiles]

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, paper
 from crosswind.dashboards.palette import BLUE, GREEN, INK, PEER, translucent
 from crosswind.dashboards.wording import axis_unit, count, number, percent, seconds
@@ -60,7 +59,7 @@ class Scaling:
     def _point(self, nodes: int) -> ScalePoint:
         return next(point for point in self.curve.points if point.node_count == nodes)
 
-    def draw(self) -> go.Figure:
+    def draw(self) -> Figure:
         """The plotly figure, both axes logarithmic: perfect scaling is a straight line."""
         points = self.curve.points
         scale, unit = axis_unit(*(point.seconds for point in points))

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.palette import BLUE, PEER
 from crosswind.dashboards.wording import axis_unit, configuration_words, count, percent, quantity, seconds
@@ -62,8 +61,8 @@ class Frontier:
         )
         return Table(("configuration", "ranks", "runs", "time", "energy", "on the front"), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         scale, unit = axis_unit(*(run.seconds for run in self.runs))
         figure = paper(self.title, height=360, x=f"run time, {unit}", y="energy, J")
         runs, front = self.runs[:DRAWN], self.front

@@ -4,8 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.palette import BLUE, VERMILION
 from crosswind.dashboards.wording import NONE, count, number, percent
@@ -54,8 +53,8 @@ class Losses:
         )
         return Table(("link", "measure", "share", "median of peers", "events"), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         measures = list(dict.fromkeys(link.measure for link in self.links))
         figure = paper(self.title, height=160 + 48 * len(measures), x="share of packets, %", y="")
         for is_worse, name, colour, symbol in (

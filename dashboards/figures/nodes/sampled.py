@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.palette import BLUE, INK, LOW, MUTED, VERMILION
 from crosswind.dashboards.wording import count, moment, percent, seconds, utc
@@ -56,8 +55,8 @@ class Sampled:
         )
         return Table(("node", "sampled", "steps without a sample", "last sample"), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         figure = paper(self.title, height=min(640, 130 + 20 * len(self.nodes)), x="UTC", y="")
         columns = range(len(self.nodes[0].shares))
         figure.add_heatmap(

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.palette import BLUE, INK, PEER
@@ -70,8 +69,8 @@ class Timeline:
         rows = ((utc(bar.begin_ns), bar.lane, bar.name, bar.word, seconds(bar.seconds)) for bar in newest)
         return Table(("from", "what", "name", "outcome", "took"), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         figure = paper(self.title, height=240, x="UTC", y="")
         looks = {look.word: (look.colour, "/" if look.word == "slow" else "") for look in LOOKS.values()}
         for word in dict.fromkeys(bar.word for bar in self.bars):

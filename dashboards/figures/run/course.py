@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pandas as pd
-import plotly.graph_objects as go
 
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import Table, paper
 from crosswind.dashboards.palette import BLUE, GREEN, ORANGE, PEER, PURPLE, hatched
 from crosswind.dashboards.wording import axis_unit, percent, seconds
@@ -73,8 +73,8 @@ class RunCourse:
         )
         return Table(("part", "time", "share", ""), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         scale, unit = axis_unit(self.total_seconds)
         figure = paper(self.title, height=150, x=f"time since the run's start, {unit}", y="")
         for part in self.parts:

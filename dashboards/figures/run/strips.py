@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import LEFT_PIXELS, STILL, TITLE_PIXELS, Table, label, mark, paper, rounded
 from crosswind.dashboards.palette import BLUE, HAIRLINE, MUTED, PEER, translucent
 from crosswind.dashboards.wording import count, quantity
@@ -100,12 +99,12 @@ class NodeStrips:
             tuple(_row(strip) for strip in self.strips),
         )
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         rows = len(self.strips)
         height = AROUND_PIXELS + rows * STRIP_PIXELS
         figure = paper(self.title, height=height, x=self.axis, y="")
-        axis = {**figure.layout.yaxis.to_plotly_json(), "title": None, "nticks": 3, "rangemode": "tozero"}
+        axis = {**figure.layout["yaxis"], "title": None, "nticks": 3, "rangemode": "tozero"}
         tops = [1 - number * STRIP_PIXELS / (rows * STRIP_PIXELS - GAP_PIXELS) for number in range(rows)]
         part = (STRIP_PIXELS - GAP_PIXELS) / (rows * STRIP_PIXELS - GAP_PIXELS)
         names = ["y", *(f"y{number}" for number in range(2, rows + 1))]

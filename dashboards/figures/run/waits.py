@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pandas as pd
-import plotly.graph_objects as go
 
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import Table, paper, rounded
 from crosswind.dashboards.palette import BLUE, LOW, MUTED
 from crosswind.dashboards.wording import count, percent, seconds, unit_of
@@ -54,8 +54,8 @@ class WaitMap:
     def _cost(self, culprit: int) -> float:
         return sum(edge.seconds for edge in self.edges if edge.culprit == culprit)
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         waited = {(edge.culprit, edge.victim): edge.seconds for edge in self.edges}
         scale, unit = unit_of(*waited.values())
         figure = paper(self.title, height=130 + 28 * len(self.culprits), x="rank that waited", y="waited for rank")

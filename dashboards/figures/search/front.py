@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.palette import BLUE, PEER
 from crosswind.dashboards.wording import count, number
@@ -57,8 +56,8 @@ class Front:
         rows = ((str(one.number), number(one.first), number(one.second)) for one in self.front[:TABLE_ROWS])
         return Table(("trial", *self.objectives), tuple(rows))
 
-    def draw(self) -> go.Figure:
-        """The plotly figure."""
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
         first, second = map(label, self.objectives)
         figure = paper(self.title, height=340, x=first, y=second)
         others = [trial for trial in self.trials if not trial.is_on_front][-DRAWN:]

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, paper
 from crosswind.dashboards.palette import BLUE, GREEN, MUTED, ORANGE, PEER, VERMILION
 from crosswind.dashboards.wording import NONE, count, iso, seconds, utc
@@ -84,7 +83,7 @@ class Timeline:
         )
         return Table(("trial", "state", "suggested", "took", "lease until"), tuple(rows))
 
-    def draw(self) -> go.Figure:
+    def draw(self) -> Figure:
         """The plotly figure: a line for each trial, its end marked by its state."""
         figure = paper(self.title, height=min(160 + 12 * len(self.trials), 560), x="time, UTC", y="trial")
         ends = [self._end(trial) for trial in self.trials]

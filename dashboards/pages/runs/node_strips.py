@@ -1,7 +1,7 @@
 """Samples of a run's nodes while it ran, placed on the axis of its steps."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,6 +54,7 @@ class Wanted:
     sources: tuple[Source, ...]
 
 
+Asked = tuple[tuple[str, ...], tuple[Statistic, ...]]  # devices and statistics of a question
 CORES = ("cpu.user_seconds_total", "cpu.system_seconds_total")
 WANTED = (
     Wanted("CPU", "cores busy", (Source(CORES, ("all",)), Source(CORES))),
@@ -110,9 +111,7 @@ def axis_of(run: Run, steps: pd.DataFrame) -> Axis | None:
     return Axis("second since its start", *span, np.array(span, np.float64), np.array([0.0, (span[1] - span[0]) / 1e9]))
 
 
-def node_strips(
-    client: Local, run: Run, axis: Axis | None, node: str | None, *, mark: float | None = None
-) -> NodeStrips | None:
+def node_strips(client: Local, run: Run, axis: Axis | None, node: str | None) -> NodeStrips | None:
     """Return the strips of a run's nodes, that of `node` in blue; None where nothing of them was sampled."""
     if axis is None or not run.nodes:
         return None
@@ -120,12 +119,12 @@ def node_strips(
     own = run.nodes[0] if node is None and len(run.nodes) == 1 else node
     names = _names(client, own)
     sampled = _sampled(client, _question(run, nodes, axis))
-    strips = [_strip(one, sampled, axis, names) for one in WANTED]
+    strips = [_placed(one, sampled[one.name], axis, names) if one.name in sampled else None for one in WANTED]
     missing = tuple(one.name for one, strip in zip(WANTED, strips, strict=True) if strip is None)
     there = tuple(strip for strip in strips if strip is not None)
     others = len(nodes) - (own is not None)
     span = (float(axis.places[0]), float(axis.places[-1]))
-    return NodeStrips(own, others, axis.name, span, there, missing, mark) if there else None
+    return NodeStrips(own, others, axis.name, span, there, missing) if there else None
 
 
 def _chosen(nodes: Sequence[str], node: str | None) -> tuple[str, ...]:
@@ -143,30 +142,39 @@ def _names(client: Local, node: str | None) -> set[str]:
         return {node, *session.places.sampled_names({node}).get(node, ())}
 
 
-def _sampled(client: Local, question: SeriesQuestion) -> dict[Source, Sampled]:
-    """Return what is sampled, by source; sources of the same devices and statistics are read together."""
+def _sampled(client: Local, question: SeriesQuestion) -> dict[str, Sampled]:
+    """Return by strip the first of its sources that has values; the next is read only where that has none."""
     sets = client.store.lake.sets()
-    every = [source for wanted in WANTED for source in wanted.sources]
-    stored = {source: tuple(one for one in source.metrics if _is_stored(client, sets, one)) for source in every}
-    together: dict[tuple[tuple[str, ...], tuple[Statistic, ...]], tuple[str, ...]] = defaultdict(tuple)
-    for source, metrics in stored.items():
-        together[source.devices, source.statistics] += metrics
-    answers = {
+    wanted = {
+        one.name: [stored for source in one.sources if (stored := _stored(client, sets, source))] for one in WANTED
+    }
+    sampled: dict[str, Sampled] = {}
+    while any(wanted.values()):
+        next_ones = {name: sources.pop(0) for name, sources in wanted.items() if sources}
+        answers = _answers(client, question, next_ones.values())
+        for name, source in next_ones.items():
+            one = Sampled(answers[source.devices, source.statistics], source.metrics)
+            if any(np.isfinite(line).any() for line in one.by_node().values()):
+                sampled[name] = one
+                wanted[name] = []
+    return sampled
+
+
+def _answers(client: Local, question: SeriesQuestion, sources: Iterable[Source]) -> dict[Asked, SeriesAnswer]:
+    """Return the answers to sources; those of the same devices and statistics are read together."""
+    together: dict[Asked, tuple[str, ...]] = defaultdict(tuple)
+    for source in sources:
+        together[source.devices, source.statistics] += source.metrics
+    return {
         (devices, of): client.fleet.series(replace(question, metrics=metrics, devices=devices, statistics=of))
         for (devices, of), metrics in together.items()
-        if metrics
     }
-    there = {source: metrics for source, metrics in stored.items() if metrics}
-    return {one: Sampled(answers[one.devices, one.statistics], metrics) for one, metrics in there.items()}
 
 
-def _strip(wanted: Wanted, sampled: Mapping[Source, Sampled], axis: Axis, own: set[str]) -> Strip | None:
-    """Return the strip of the first source that has values."""
-    for source in wanted.sources:
-        one = sampled.get(source)
-        if one is not None and any(np.isfinite(line).any() for line in one.by_node().values()):
-            return _placed(wanted, one, axis, own)
-    return None
+def _stored(client: Local, sets: Collection[str], source: Source) -> Source | None:
+    """Return the source with those of its metrics that are stored; None without any."""
+    metrics = tuple(one for one in source.metrics if _is_stored(client, sets, one))
+    return replace(source, metrics=metrics) if metrics else None
 
 
 def _is_stored(client: Local, sets: Collection[str], metric: str) -> bool:
@@ -203,8 +211,13 @@ def _placed(wanted: Wanted, sampled: Sampled, axis: Axis, own: set[str]) -> Stri
 
 
 def _quantiles(rest: Sequence[Floats]) -> Floats:
-    table = pd.DataFrame(np.array(rest))
-    return table.quantile([0.1, 0.5, 0.9]).to_numpy()
+    """Return the 10th, 50th and 90th percentile by point, of the nodes that have a value there; NaN without one."""
+    ordered = np.sort(np.array(rest), axis=0)  # NaN last
+    last = np.isfinite(ordered).sum(axis=0) - 1
+    places = np.multiply.outer((0.1, 0.5, 0.9), np.maximum(last, 0))
+    low = places.astype(np.int64)
+    at, above = (np.take_along_axis(ordered, np.minimum(rows, last.clip(0)), axis=0) for rows in (low, low + 1))
+    return np.asarray(at + (above - at) * (places - low), np.float64)
 
 
 def _plain(line: Floats) -> Values:

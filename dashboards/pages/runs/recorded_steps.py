@@ -18,17 +18,19 @@ _ROWS = f"""
 create temp table steps as select step, rank, ts_ns, duration_seconds, {_PHASES}
 from {{files}} where run_id = $run and step between $first and $last and rank is not null
 """  # noqa: S608 - the files of the lake
-_SLOWEST = """
-select step, min(ts_ns) as began_ns, max(duration_seconds) * 1e-9 as seconds
-from steps group by step order by step
-"""
+_PER_STEP = f"""
+create temp table per_step as select step, min(ts_ns) as began_ns, max(duration_seconds) * 1e-9 as seconds,
+    arg_min(rank, comm_seconds::hugeint * {RANKS_MAX} + rank) as last_rank, min(comm_seconds) as least,
+    count(comm_seconds) as waits, sum(comm_seconds) as waited
+from steps group by step
+"""  # noqa: S608 - constants
+_SLOWEST = "select step, began_ns, seconds from per_step order by step"
 _AVERAGES = ", ".join(f"avg({phase}_seconds) * 1e-9 as {phase}_seconds" for phase in PHASES)
 _RANKS = f"""
 with of_ranks as (select rank, {_AVERAGES}
     from steps where step >= $warm_up group by rank),
-arrived as (select step, arg_min(rank, comm_seconds::hugeint * {RANKS_MAX} + rank) as rank from steps
-    where step >= $warm_up group by step
-    having count(comm_seconds) = (select count(*) from of_ranks where comm_seconds is not null)),
+arrived as (select last_rank as rank from per_step where step >= $warm_up
+    and waits = (select count(*) from of_ranks where comm_seconds is not null)),
 last as (select rank, count(*) / (select count(*) from arrived) as last_ratio from arrived group by rank)
 select of_ranks.*, case when exists (select 1 from arrived) then coalesce(last_ratio, 0) end as last_ratio
 from of_ranks left join last using (rank) order by rank
@@ -38,13 +40,12 @@ select rank, (step - $start) // $width as cell, max(comm_seconds) * 1e-9 as wait
 from steps where step >= $warm_up and list_contains($ranks, rank) and comm_seconds is not null group by rank, cell
 """
 _MEANS = """
-select (step - $start) // $width as cell, avg(comm_seconds) * 1e-9 as wait_seconds
-from steps where step >= $warm_up group by cell order by cell
+select (step - $start) // $width as cell, sum(waited) / sum(waits) * 1e-9 as wait_seconds
+from per_step where step >= $warm_up group by cell order by cell
 """
 _EDGES = f"""
-with arrived as (select step, arg_min(rank, comm_seconds::hugeint * {RANKS_MAX} + rank) as culprit,
-    min(comm_seconds) as least from steps where step >= $warm_up group by step
-    having count(comm_seconds) = (select count(distinct rank) from steps where step >= $warm_up)),
+with arrived as (select step, last_rank as culprit, least from per_step where step >= $warm_up
+    and waits = (select count(distinct rank) from steps where step >= $warm_up)),
 edges as (select culprit, rank as victim, sum(comm_seconds - least) * 1e-9 as seconds,
     count(*) filter (comm_seconds > least) as steps from steps join arrived using (step) group by all)
 select *, sum(seconds) over () as lost_seconds, (select count(*) from arrived) as of_steps
@@ -77,13 +78,6 @@ class RecordedSteps:
         return self.slowest[self.slowest["step"] >= WARM_UP_STEPS]
 
 
-def all_steps(store: Store, run_id: str) -> RecordedSteps:
-    """Return all steps of a run. Raises: NotFoundError, MalformedError."""
-    with store.catalog.read() as session:
-        run = session.runs.get(run_id)
-    return recorded_steps(store, run)
-
-
 def recorded_steps(store: Store, run: Run, first: int | None = None, last: int | None = None) -> RecordedSteps:
     """Return the steps of a run that may be seen, all or from one to another. Raises: MalformedError."""
     limits = (FIRST_STEP if first is None else first, LAST_STEP if last is None else last)
@@ -103,6 +97,7 @@ def _wanted(run: Run, window: Window) -> dict[str, object]:
 
 
 def _summed_up(connection: duckdb.DuckDBPyConnection, *, is_whole: bool) -> RecordedSteps:
+    connection.execute(_PER_STEP)
     slowest = connection.execute(_SLOWEST).df()
     ranks = connection.execute(_RANKS, {"warm_up": WARM_UP_STEPS}).df()
     compared = slowest["step"][slowest["step"] >= WARM_UP_STEPS]

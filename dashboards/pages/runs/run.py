@@ -1,6 +1,6 @@
 """The Run page: the causes of one run's time."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -10,22 +10,22 @@ from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.phases import phase_stack
 from crosswind.dashboards.figures.ranks import rank_heat_map
 from crosswind.dashboards.figures.run.course import run_course
+from crosswind.dashboards.figures.run.strips import NodeStrips
 from crosswind.dashboards.figures.run.waits import wait_map
 from crosswind.dashboards.figures.steps import step_ribbon
 from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.pages.page import RUNS, Page, PageQuery, Place
 from crosswind.dashboards.pages.runs.differences import FactDifference
 from crosswind.dashboards.pages.runs.node_strips import axis_of, node_strips
-from crosswind.dashboards.pages.runs.recorded_steps import RecordedSteps, all_steps, recorded_steps
+from crosswind.dashboards.pages.runs.recorded import Recorded, recorded
+from crosswind.dashboards.pages.runs.recorded_steps import RecordedSteps, recorded_steps
 from crosswind.dashboards.pages.runs.unusual import unusual
-from crosswind.dashboards.queries import NodeSource, cohort_band, node_samples, peers_of
+from crosswind.dashboards.queries import NodeSource, cohort_band, peers_of
 from crosswind.data.schema.answers.energy import MeasuredEnergy
 from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Rank, Run, cohort_digest
 from crosswind.data.store.features import WARM_UP_STEPS
-from crosswind.data.store.store import Store
-from crosswind.models.energy.measured import energy_of_run
 
 ONLY_STEPS, STEP_DIGITS = "steps", 15
 
@@ -116,19 +116,19 @@ def view(client: Local, query: PageQuery) -> RunPageView:
         peers = [] if is_only_steps else peers_of(session, run)
     explanation = client.explain_runs(client.store, [run])[run.run_id]
     asked = _Asked(client, run, ranks, explanation, shown)
-    all_steps = None if is_only_steps else asked.steps()
+    whole = None if is_only_steps else asked.recorded()
     return RunPageView(
         run=run,
         ranks=ranks,
         explanation=explanation,
-        coverage=None if all_steps is None else _coverage(client.store, run, ranks, all_steps),
+        coverage=None if whole is None else _coverage(run, ranks, whole),
         cohort_id=cohort_digest(run),
         shown=shown,
         differences=unusual(run, peers),
         peers=len(peers),
-        energy=None if is_only_steps else _energy(client, run),
+        energy=None if whole is None else whole.energy,
         leads=_leads(run, explanation),
-        charts=asked.of_steps() if all_steps is None else asked.charts(all_steps),
+        charts=asked.of_steps() if whole is None else asked.charts(whole),
         is_only_steps=is_only_steps,
     )
 
@@ -169,25 +169,15 @@ def _leads(run: Run, explanation: Explanation) -> tuple[Lead, ...]:
     return tuple(sorted(leads, key=lambda lead: not lead.is_of_cause))
 
 
-def _coverage(store: Store, run: Run, ranks: tuple[Rank, ...], steps: RecordedSteps) -> Coverage:
-    numbers = steps.slowest["step"]
+def _coverage(run: Run, ranks: tuple[Rank, ...], whole: Recorded) -> Coverage:
+    numbers = whole.steps.slowest["step"]
     return Coverage(
         steps=len(numbers),
         warm_up_steps=int((numbers < WARM_UP_STEPS).sum()),
         ranks_expected=run.world_size or len(ranks) or None,
-        ranks_with_steps=len(steps.ranks),
-        node_sources=node_samples(store, run),
+        ranks_with_steps=len(whole.steps.ranks),
+        node_sources=whole.node_sources,
     )
-
-
-def _energy(client: Local, run: Run) -> MeasuredEnergy | None:
-    return client.compute(client.store, _energy_of, run.run_id)
-
-
-def _energy_of(store: Store, run_id: str) -> MeasuredEnergy | None:
-    with store.catalog.read() as session:
-        run = session.runs.get(run_id)
-    return energy_of_run(store, run, None)
 
 
 @dataclass(frozen=True)
@@ -200,29 +190,34 @@ class _Asked:
     explanation: Explanation
     shown: Shown
 
-    def steps(self) -> RecordedSteps:
-        """Return all steps."""
-        return self.client.compute(self.client.store, all_steps, self.run.run_id)
+    def recorded(self) -> Recorded:
+        """Return all that was recorded of the run."""
+        return self.client.compute(self.client.store, recorded, self.run.run_id, self._node)
 
-    def charts(self, steps: RecordedSteps) -> tuple[Chart, ...]:
+    def charts(self, whole: Recorded) -> tuple[Chart, ...]:
         """Return every figure of the run, the figures of steps about those that are shown."""
+        steps = whole.steps
         first = None if self.explanation.excess is None else waterfall(self.explanation)
         phases = phase_stack(steps.ranks if not steps.compared.empty else steps.ranks[:0])
         rest = (phases, run_course(self.run, self.ranks, steps.slowest), wait_map(steps.edges))
-        return (*_there(first), *self.of_steps(None if self.shown.is_part else steps), *_there(*rest))
+        of_steps = self.of_steps() if self.shown.is_part else self._drawn(steps, whole.strips)
+        return (*_there(first), *of_steps, *_there(*rest))
 
-    def of_steps(self, steps: RecordedSteps | None = None) -> tuple[Chart, ...]:
+    def of_steps(self) -> tuple[Chart, ...]:
         """Return the figures of the steps that are shown: the ribbon, the nodes' strips and the ranks."""
-        steps = steps or recorded_steps(self.client.store, self.run, self.shown.first, self.shown.last)
+        steps = recorded_steps(self.client.store, self.run, self.shown.first, self.shown.last)
+        return self._drawn(steps, node_strips(self.client, self.run, axis_of(self.run, steps.compared), self._node))
+
+    def _drawn(self, steps: RecordedSteps, strips: NodeStrips | None) -> tuple[Chart, ...]:
         slowest = steps.compared
-        strips = node_strips(self.client, self.run, axis_of(self.run, slowest), self._node, mark=self._mark(slowest))
+        strips = None if strips is None else replace(strips, mark=self._mark(slowest))
         if slowest.empty:
             return _there(strips)
         numbers = int(slowest["step"].iloc[0]), int(slowest["step"].iloc[-1])
-        band, cohort_runs = self.client.compute(self.client.store, cohort_band, self.run.run_id)
-        band = band[band["step"].between(*numbers)]
+        cohort = self.client.compute(self.client.store, cohort_band, self.run.run_id)
+        band = cohort.steps[cohort.steps["step"].between(*numbers)]
         change = None if self._mark(slowest) is None else self.explanation.change
-        ribbon = step_ribbon(slowest, band, cohort_runs=cohort_runs, change=change)
+        ribbon = step_ribbon(slowest, band, cohort_runs=cohort.runs, change=change)
         waited = rank_heat_map(
             *(steps.ranks, steps.cells, steps.means), first_step=steps.first_step, steps_a_cell=steps.steps_a_cell
         )

@@ -103,9 +103,9 @@ def read_groups(
     count = 0
     for sql, statistics in statistics_sql(wanted, samples.sql):
         connection.execute(f"create or replace temp table grouped as {sql}", list(samples.parameters))
-        count = max(count, _count(connection, wanted.by))
         for row in _first(connection, wanted.by, limit):
             _add(groups, row, len(wanted.by), statistics)
+        count = max(count, len(groups) if len(groups) < limit else _count(connection, wanted.by))
     return dict(groups), count
 
 

@@ -289,25 +289,25 @@ class Study:
 
     def importance_plot(self) -> go.Figure:
         """Return `importance` as bars."""
-        return self._charts().importance().draw()
+        return self._charts().importance().draw().as_plotly()
 
     def history_plot(self) -> go.Figure:
         """Return the values in the order of the trials, and the best so far."""
-        return self._charts().history().draw()
+        return self._charts().history().draw().as_plotly()
 
     def slice_plot(self, *parameters: str) -> go.Figure:
         """Return the values along these parameters, by default all."""
-        return self._charts().slices(parameters).draw()
+        return self._charts().slices(parameters).draw().as_plotly()
 
     def parallel_coordinates_plot(self, *parameters: str) -> go.Figure:
         """Return the trials as lines through these parameters, by default all; the best tenth stands out."""
-        return self._charts().parallel(parameters).draw()
+        return self._charts().parallel(parameters).draw().as_plotly()
 
     def contour_plot(self, *parameters: str) -> go.Figure:
         """Return the predicted objective over two parameters, by default the two most important, and the trials."""
         if len(parameters) not in (0, 2):
             raise InvalidInputError(f"there are {len(parameters)} parameters, expected two or none")
-        return self._charts().contour(parameters).draw()
+        return self._charts().contour(parameters).draw().as_plotly()
 
     def _charts(self) -> StudyCharts:
         from crosswind.dashboards.figures.search.charts import StudyCharts  # noqa: PLC0415 - heavy
