@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from crosswind.client.local import Local
 from crosswind.dashboards.pages.page import PERIODS, PageQuery
 from crosswind.dashboards.wording import count
-from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.catalog.runs import ANY_RUN, RunFilter
 from crosswind.data.schema.run import RunState
 
 NEWEST = 500  # runs whose systems and workloads can be chosen
@@ -41,8 +41,8 @@ def scope_of(client: Local, query: PageQuery, state: RunState | None = None) -> 
     wanted = RunFilter(system=system, workload=workload, state=state, since_ns=since_ns)
     with client.store.catalog.read() as session:
         newest = session.runs.outlines(RunFilter(state=state), limit=NEWEST)
-        runs = session.runs.count(wanted)
         stored = session.runs.count()
+        runs = stored if wanted == ANY_RUN else session.runs.count(wanted)
     here = [run for run in newest if system in (None, run.system)]
     systems, workloads = {run.system for run in newest}, {run.workload for run in here}
     period = query.word("period")

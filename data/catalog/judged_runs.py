@@ -1,5 +1,6 @@
 """Runs with their verdicts, sorted, filtered and counted by either."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -117,15 +118,31 @@ class JudgedRuns:
         return places
 
     def counts(self, wanted: RunFilter = ANY_RUN) -> list[Judged]:
-        """Return the runs that match by verdict and cause; those in progress may stand apart from others without."""
+        """Return the runs that match by verdict and cause; those in progress may stand apart from others without.
+
+        The seconds are of slow runs alone.
+        """
         groups = [TABLE.c.verdict, TABLE.c.cause]
-        sums = func.count(), func.coalesce(func.sum(TABLE.c.excess_seconds), 0.0)
-        query = select(*groups, *sums).group_by(*groups)
-        if wanted == ANY_RUN and self._rule.sees_all:  # without the join it takes a third of the time
-            judged = self._rows_of(query.select_from(TABLE))
-            runs = self._connection.execute(select(func.count()).select_from(RUNS)).scalar_one()
-            return [*judged, Judged(None, None, runs - sum(one.runs for one in judged), 0.0)]
+        if wanted == ANY_RUN and self._rule.sees_all:
+            return self._counts_of_all()
+        excess = func.coalesce(func.sum(case((TABLE.c.verdict == Verdict.SLOW, TABLE.c.excess_seconds))), 0.0)
+        query = select(*groups, func.count(), excess).group_by(*groups)
         return self._rows_of(self._cut(query.select_from(_with_verdicts(is_joined=False)), wanted))
+
+    def _counts_of_all(self) -> list[Judged]:
+        """Return the counts of all runs; those of a verdict by an index alone, as rows take ten times as long."""
+        verdict, cause = TABLE.c.verdict, TABLE.c.cause
+        excess = func.coalesce(func.sum(case((verdict == Verdict.SLOW, TABLE.c.excess_seconds))), 0.0)
+        summed = select(verdict, cause, func.count(), excess)
+        judged = self._rows_of(summed.where(cause.is_not(None)).group_by(cause, verdict))  # in the order of an index
+        judged += self._rows_of(summed.where(verdict == Verdict.SLOW, cause.is_(None)).group_by(verdict, cause))
+        of_verdicts = self._connection.execute(select(verdict, func.count()).group_by(verdict))
+        left = Counter({name: int(number) for name, number in of_verdicts})
+        runs = int(self._connection.execute(select(func.count()).select_from(RUNS)).scalar_one())
+        left[None] += runs - left.total()
+        for one in judged:
+            left[one.verdict] -= one.runs
+        return [*judged, *(Judged(name, None, count, 0.0) for name, count in left.items() if count)]
 
     def newest(self, wanted: RunFilter, *, limit: int) -> list[Judged]:
         """Return the newest runs that match by verdict and cause, without those in progress.

@@ -21,6 +21,7 @@ from sqlalchemy import (
     select,
     true,
     tuple_,
+    union_all,
     update,
 )
 
@@ -367,6 +368,8 @@ class Runs:
         """Return how many runs match and their latest end, ns UTC or 0: both stand still while nothing comes new."""
         columns = self._all_seen(_filtered(wanted)).subquery().c
         query = select(func.count(), func.coalesce(func.max(columns.ended_ns), 0)).select_from(columns.run_id.table)
+        if wanted == ANY_RUN and self._rule.sees_all:
+            query = select(select(func.count()).select_from(tables.runs).scalar_subquery(), _latest_end())
         count, newest = self._connection.execute(query).one()
         return int(count), int(newest)
 
@@ -378,6 +381,14 @@ class Runs:
 
     def _is_of_seen(self, table: Table) -> ColumnElement[bool]:
         return of_seen_runs(self._rule, table.c.run_id)
+
+
+def _latest_end() -> ColumnElement[int]:
+    """Return the latest end of all runs: one step through the index for each state."""
+    table = tables.runs
+    ends = [select(func.max(table.c.ended_ns)).where(table.c.state == state).scalar_subquery() for state in RunState]
+    of_state = union_all(*(select(end.label("ended_ns")) for end in ends)).subquery().c
+    return select(func.coalesce(func.max(of_state.ended_ns), 0)).scalar_subquery()
 
 
 def merge_runs(stored: Run, news: Run) -> Run:

@@ -27,9 +27,12 @@ def importances(columns: Floats, outcome: Floats, asked: Sequence[int], *, seed:
     rises, errors, spread = np.zeros(len(asked)), 0.0, 0.0
     for number in range(FOLDS):
         seen, left_out = fold != number, fold == number
-        trees = HistGradientBoostingRegressor(random_state=seed, **TREES).fit(columns[seen], outcome[seen])
-        error = _errors(trees, columns[left_out], outcome[left_out])
-        copies = _shuffled(columns[left_out], asked, random)
+        usable = np.where(
+            np.isnan(columns[seen]).all(axis=0), 0.0, columns
+        )  # scikit-learn bins no column without values
+        trees = HistGradientBoostingRegressor(random_state=seed, **TREES).fit(usable[seen], outcome[seen])
+        error = _errors(trees, usable[left_out], outcome[left_out])
+        copies = _shuffled(usable[left_out], asked, random)
         rises += _errors_of(trees, copies, outcome[left_out]).reshape(len(asked), REPEATS).mean(axis=1) - error
         errors, spread = errors + error, spread + float(((outcome[left_out] - outcome[seen].mean()) ** 2).sum())
     return None if errors >= spread else rises / spread

@@ -84,6 +84,20 @@ def test_verdicts_are_counted_and_filtered(judged: Catalog) -> None:
     assert sum(one.excess_seconds for one in counts if one.verdict == "slow") == pytest.approx(lost)
 
 
+def test_all_runs_are_counted_as_those_of_each_workload_together(judged: Catalog) -> None:
+    with judged.read() as session:
+        whole = session.judged_runs.counts()
+        parts = [one for name in ("w0", "w1") for one in session.judged_runs.counts(RunFilter(workload=name))]
+        stand = session.runs.stand(RunFilter())
+        of_parts = [session.runs.stand(RunFilter(workload=name)) for name in ("w0", "w1")]
+    for one in [*whole, *parts]:
+        of_all, of_each = ([other for other in group if other.cause == one.cause] for group in (whole, parts))
+        assert sum(other.runs for other in of_all) == sum(other.runs for other in of_each)
+        lost = sum(other.excess_seconds for other in of_each)
+        assert sum(other.excess_seconds for other in of_all) == pytest.approx(lost)
+    assert stand == (sum(count for count, _ in of_parts), max(end for _, end in of_parts))
+
+
 def test_whoever_may_see_some_runs_has_these_sorted_and_counted(judged: Catalog) -> None:
     with judged.write() as session:
         session.runs.merge(Run("anns", "w0", "lab", RunState.COMPLETED, started_ns=5, user="ann"))

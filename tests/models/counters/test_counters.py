@@ -108,6 +108,14 @@ def test_trees_know_an_interaction_where_rows_suffice() -> None:
     assert importances(columns, random.normal(0, 1, 240), range(6)) is None
 
 
+def test_trees_take_a_counter_that_only_the_newest_runs_have() -> None:
+    columns = np.random.default_rng(5).random((120, 2))
+    columns[:90, 1] = np.nan
+    weights = importances(columns, columns[:, 0], range(2))
+    assert weights is not None
+    assert weights[0] > 10 * abs(weights[1])
+
+
 def test_distance_correlation_sees_what_ranks_do_not() -> None:
     random = np.random.default_rng(6)
     outcome = random.normal(0, 1, 300)
