@@ -25,6 +25,9 @@ FILTERS = {
     "workload and state": RunFilter(workload="w1", state=RunState.FAILED),
     "user": RunFilter(user="u1"),
     "account": RunFilter(account="a1"),
+    "node": RunFilter(node="n1"),
+    "node and workload": RunFilter(workload="w1", node="n1"),
+    "node and time": RunFilter(node="n1", since_ns=20_000, until_ns=90_000),
     "time": RunFilter(since_ns=20_000, until_ns=90_000),
     "user and time": RunFilter(user="u1", since_ns=20_000),
 }
@@ -43,7 +46,8 @@ def made_up(number: int) -> Run:
     state = RunState.FAILED if number % 7 == 0 else RunState.COMPLETED
     began = None if number % 10 == 0 else 1000 * (number // 3)
     named = (f"r{number:04}", f"w{number % 5}", f"s{number % 2}", state)
-    return Run(*named, job_id=str(number // 4), started_ns=began, ended_ns=(began or 0) + 9)
+    nodes = (f"n{number % 8}", f"n{number % 8 + 1}")
+    return Run(*named, job_id=str(number // 4), nodes=nodes, started_ns=began, ended_ns=(began or 0) + 9)
 
 
 @contextmanager
