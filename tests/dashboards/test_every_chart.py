@@ -21,6 +21,7 @@ from crosswind.dashboards.figures.effects import Effect, effects_plot
 from crosswind.dashboards.figures.fleet import fleet_plot
 from crosswind.dashboards.figures.forecasts.distribution import time_distribution
 from crosswind.dashboards.figures.forecasts.scaling import scaling_plot
+from crosswind.dashboards.figures.forecasts.weather import weather_plot
 from crosswind.dashboards.figures.levels import levels_plot
 from crosswind.dashboards.figures.nodes.frontier import frontier
 from crosswind.dashboards.figures.nodes.losses import Losses
@@ -49,6 +50,7 @@ from crosswind.data.schema.question import Price
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.steps import PHASES
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.answers.weather import HourForecast, Pace, SystemWeather, WorkloadWeather
 from crosswind.models.advice.scaling import scaling_curve
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import Basis as Says
@@ -169,6 +171,7 @@ def of_parameters() -> dict[str, Chart | None]:
         "parallel": ParallelPlot(measured, names),
         "distribution": time_distribution([Quantile(level, 9.0 + level) for level in (0.05, 0.5, 0.9, 0.95)], 12.0),
         "scaling": scaling_plot(CURVE, nodes=2, outside=(4,)),
+        "weather": weather_plot(weather()),
         "contour": ContourPlot(measured, names, (HOSTILE, "b"), (0.5, 1.5), ((1.0, 2.0), (3.0, 4.0))),
     }
 
@@ -191,8 +194,14 @@ NAMES = (
     *("effects", "dose", "fleet", "levels", "checks", "trials", "weights"),
     *("importance", "slices", "parallel", "contour"),
     *("history", "sampled", "losses", "frontier"),
-    *("distribution", "scaling", "front", "timeline"),
+    *("distribution", "scaling", "weather", "front", "timeline"),
 )
+
+
+def weather() -> SystemWeather:
+    hours = tuple(HourForecast(hour * 3600 * 10**9, Pace.SLOWER, 1.3, 1.1, 1.6) for hour in range(25))
+    workloads = [WorkloadWeather(HOSTILE, Pace.SLOWER, 0.9, 7, hours, 9, 9, 1, ()) for _ in range(6)]
+    return SystemWeather(HOSTILE, 0, None, (), 9, 1, 0, 0, tuple(workloads), ())
 
 
 def chart_of(charts: Mapping[str, Chart | None], name: str) -> Chart:
@@ -204,7 +213,7 @@ def chart_of(charts: Mapping[str, Chart | None], name: str) -> Chart:
 def test_every_figure_file_is_held_to_this_contract() -> None:
     files = {path.stem for path in Path(figures.__file__).parent.rglob("*.py")} - {"__init__", "chart", "verdicts"}
     of_runs = {"quantiles", "waterfall", "steps", "ranks", "phases", "runs", "variability", "causes", "coverage"}
-    of_one = {"strips", "course", "waits", "distribution", "scaling"}
+    of_one = {"strips", "course", "waits", "distribution", "scaling", "weather"}
     of_nodes = {"timeline", "sampled", "losses", "frontier", "front", "charts"}
     of_many = {"effects", "dose", "fleet", "levels", "checks", "trials", "weights", "parameters"}
     assert files == of_runs | of_one | of_nodes | of_many

@@ -19,13 +19,13 @@ from crosswind.dashboards.pages.runs.node_strips import axis_of, node_strips
 from crosswind.dashboards.pages.runs.recorded_steps import RecordedSteps, all_steps, recorded_steps
 from crosswind.dashboards.pages.runs.unusual import unusual
 from crosswind.dashboards.queries import NodeSource, cohort_band, node_samples, peers_of
-from crosswind.data.schema.answers.energy import MeasuredEnergy
+from crosswind.data.schema.answers.energy import EnergyForecast, MeasuredEnergy
 from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Rank, Run, cohort_digest
 from crosswind.data.store.features import WARM_UP_STEPS
 from crosswind.data.store.store import Store
-from crosswind.models.energy.measured import energy_of_run
+from crosswind.models.energy.estimated import energy_or_estimate
 
 ONLY_STEPS, STEP_DIGITS = "steps", 15
 
@@ -90,6 +90,7 @@ class RunPageView:
     differences: tuple[FactDifference, ...]
     peers: int
     energy: MeasuredEnergy | None
+    estimated_energy: EnergyForecast | None
     leads: tuple[Lead, ...]
     charts: tuple[Chart, ...]
     is_only_steps: bool = False
@@ -117,6 +118,7 @@ def view(client: Local, query: PageQuery) -> RunPageView:
     explanation = client.explain_runs(client.store, [run])[run.run_id]
     asked = _Asked(client, run, ranks, explanation, shown)
     all_steps = None if is_only_steps else asked.steps()
+    energy = None if is_only_steps else client.compute(client.store, _energy, run.run_id)
     return RunPageView(
         run=run,
         ranks=ranks,
@@ -126,7 +128,8 @@ def view(client: Local, query: PageQuery) -> RunPageView:
         shown=shown,
         differences=unusual(run, peers),
         peers=len(peers),
-        energy=None if is_only_steps else _energy(client, run),
+        energy=energy if isinstance(energy, MeasuredEnergy) else None,
+        estimated_energy=energy if isinstance(energy, EnergyForecast) else None,
         leads=_leads(run, explanation),
         charts=asked.of_steps() if all_steps is None else asked.charts(all_steps),
         is_only_steps=is_only_steps,
@@ -180,14 +183,10 @@ def _coverage(store: Store, run: Run, ranks: tuple[Rank, ...], steps: RecordedSt
     )
 
 
-def _energy(client: Local, run: Run) -> MeasuredEnergy | None:
-    return client.compute(client.store, _energy_of, run.run_id)
-
-
-def _energy_of(store: Store, run_id: str) -> MeasuredEnergy | None:
+def _energy(store: Store, run_id: str) -> MeasuredEnergy | EnergyForecast | None:
     with store.catalog.read() as session:
         run = session.runs.get(run_id)
-    return energy_of_run(store, run, None)
+    return energy_or_estimate(store, run, None)
 
 
 @dataclass(frozen=True)
