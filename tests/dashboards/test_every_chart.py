@@ -45,12 +45,12 @@ from crosswind.dashboards.pages.render import drawn
 from crosswind.data.schema.answers.explanations import StepChange, Verdict
 from crosswind.data.schema.answers.predictions import Quantile
 from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, RankedPeer
+from crosswind.data.schema.answers.weather import HourForecast, Pace, SystemWeather, WorkloadWeather
 from crosswind.data.schema.prediction import Prediction
 from crosswind.data.schema.question import Price
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.steps import PHASES
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
-from crosswind.data.schema.answers.weather import HourForecast, Pace, SystemWeather, WorkloadWeather
 from crosswind.models.advice.scaling import scaling_curve
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import Basis as Says
