@@ -210,6 +210,17 @@ def chart_of(charts: Mapping[str, Chart | None], name: str) -> Chart:
     return chart
 
 
+def test_a_knee_where_nothing_ran_is_no_finding_and_slower_is_not_said_to_gain() -> None:
+    near, far = (scaling_plot(CURVE, nodes=2, outside=outside) for outside in ((), (1, 2, 4)))
+    assert near is not None
+    assert far is not None
+    assert far.title == f"{near.title}, where nothing like it ran"
+    slower = Prediction((0.05, 0.5, 0.95), np.array([[4, 5, 6], [8, 9, 10], [9, 10, 11]]))
+    chart = scaling_plot(scaling_curve([1, 2, 4], slower, Price()), nodes=1, outside=())
+    assert chart is not None
+    assert chart.title == "More nodes take longer: the knee is at 1 node"
+
+
 def test_every_figure_file_is_held_to_this_contract() -> None:
     files = {path.stem for path in Path(figures.__file__).parent.rglob("*.py")} - {"__init__", "chart", "verdicts"}
     of_runs = {"quantiles", "waterfall", "steps", "ranks", "phases", "runs", "variability", "causes", "coverage"}

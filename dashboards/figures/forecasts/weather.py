@@ -35,7 +35,8 @@ class WeatherPlot:
         if first.standing == Pace.USUAL:
             return f"On {self.system} the usual pace is expected for the next {self._hours} hours"
         until = "" if first.usual_from_ns is None else f" until {moment(first.usual_from_ns):%Y-%m-%d %H:%M} UTC"
-        return f"{first.workload} on {self.system} is {first.standing}{until}: {times(first.hours[0].ratio)} its usual time"
+        ratio = times(first.hours[0].ratio)
+        return f"{first.workload} on {self.system} is {first.standing}{until}: {ratio} its usual time"
 
     @property
     def _hours(self) -> int:
