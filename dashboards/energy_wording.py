@@ -1,15 +1,15 @@
 """Energy in words."""
 
-from crosswind.dashboards.wording import number, percent
+from crosswind.dashboards.wording import count, number, percent
 from crosswind.data.schema.answers.energy import EnergyForecast, MeasuredEnergy
 
 UNITS = ((3.6e9, "MWh"), (3.6e5, "kWh"), (1e3, "kJ"), (0.0, "J"))  # from so many joules on
 JOULES = {"MWh": 3.6e9, "kWh": 3.6e6, "kJ": 1e3, "J": 1.0}
 GRAMS = ((1e6, "t"), (1e3, "kg"), (0.0, "g"))
 BASES = {
-    "cohort": "from {metered_runs} metered runs of this configuration and scale on this system",
-    "workload": "from {metered_runs} metered runs of the workload on this system",
-    "related": "estimated: from {metered_runs} metered runs of other workloads here or of this one elsewhere",
+    "cohort": "from {metered_runs} of this configuration and scale on this system",
+    "workload": "from {metered_runs} of the workload on this system",
+    "related": "estimated: from {metered_runs} of other workloads here or of this one elsewhere",
     "data_sheet": "estimated by the accelerator's power limit: no such run was metered",
 }
 SCOPES = {
@@ -39,7 +39,7 @@ def forecast_words(energy: EnergyForecast) -> str:
 def power_words(energy: EnergyForecast) -> str:
     """Return the basis of a node's power: `from 12 metered runs of the workload on this system; 510 W a node`."""
     power = "" if energy.node_watts is None else f"; {number(energy.node_watts)} W a node"
-    return f"{BASES[energy.basis].format(metered_runs=energy.metered_runs)}{power}"
+    return f"{BASES[energy.basis].format(metered_runs=count(energy.metered_runs, 'metered run'))}{power}"
 
 
 def measured_words(energy: MeasuredEnergy) -> str:

@@ -1,12 +1,12 @@
 """The basis and the accuracy of a prediction in words."""
 
-from crosswind.dashboards.wording import number, percent
+from crosswind.dashboards.wording import count, number, percent
 from crosswind.data.schema.answers.predictions import Accuracy, QuestionKind, RunPrediction
 
 BASES = {
-    "cohort": "{cohort_runs} runs of this configuration and scale on this system",
-    "workload": "{runs} runs of the workload, none of this configuration and scale on this system",
-    "transfer": "{runs} runs of the workload, none on this system",
+    "cohort": "{cohort_runs} of this configuration and scale on this system",
+    "workload": "{runs} of the workload, none of this configuration and scale on this system",
+    "transfer": "{runs} of the workload, none on this system",
     "analytic": "closed-form times of what the configuration says; the workload never ran",
 }
 KINDS = {
@@ -20,7 +20,8 @@ KINDS = {
 
 def basis_words(answer: RunPrediction) -> str:
     """Return the runs that an answer rests on."""
-    return BASES[answer.basis].format(cohort_runs=answer.cohort_runs, runs=answer.runs)
+    of_cohort, of_all = count(answer.cohort_runs, "run"), count(answer.runs, "run")
+    return BASES[answer.basis].format(cohort_runs=of_cohort, runs=of_all)
 
 
 def accuracy_words(accuracy: Accuracy) -> str:
@@ -30,7 +31,8 @@ def accuracy_words(accuracy: Accuracy) -> str:
     of_kind = KINDS[accuracy.kind]
     if not accuracy.runs:
         return f"unknown, too few runs {of_kind} to test it"
-    on = f"cohorts held out, as {of_kind}" if accuracy.is_held_out else f"later runs {of_kind}"
+    held_out, later = count(accuracy.runs, "cohort"), count(accuracy.runs, "later run")
+    on = f"{held_out} held out, as {of_kind}" if accuracy.is_held_out else f"{later} {of_kind}"
     scores = []
     if accuracy.median_error is not None:
         scores.append(f"median error {percent(accuracy.median_error)}")
@@ -39,7 +41,7 @@ def accuracy_words(accuracy: Accuracy) -> str:
         scores.append(f"{percent(abs(accuracy.skill))} {compared} loss than always the median")
     if accuracy.coverage_90 is not None:
         scores.append(f"{percent(accuracy.coverage_90)} inside the 90 % interval")
-    return f"on {accuracy.runs} {on}: {', '.join(scores)}"
+    return f"on {on}: {', '.join(scores)}"
 
 
 def outside_words(answer: RunPrediction) -> str:

@@ -44,6 +44,7 @@ class RunQuery(ListQuery, TimeQuery):
     job_id: Name | None = None
     user: Name | None = None
     account: Name | None = None
+    node: Annotated[Name | None, Field(description="one of their nodes")] = None
     id_end: Annotated[Name | None, Field(description="the end of their ids")] = None
 
     @property
@@ -55,6 +56,7 @@ class RunQuery(ListQuery, TimeQuery):
             account=self.account,
             since_ns=self.since_ns,
             until_ns=self.until_ns,
+            node=self.node,
         )
 
 

@@ -96,7 +96,7 @@ class Fleet:
             },
             "mode": "markers",
             "customdata": [
-                [entry.name, f"{label(entry.name)}<br>{_range(entry)}, {entry.runs} runs"] for entry in rows
+                [entry.name, f"{label(entry.name)}<br>{_range(entry)}, {count(entry.runs, 'run')}"] for entry in rows
             ],
             "hovertemplate": "%{customdata[1]}<extra></extra>",
         }

@@ -187,6 +187,7 @@ def _environment() -> Environment:
         iso=wording.iso,
         scalar=wording.scalar,
         energy=energy_wording.forecast_words,
+        power_basis=energy_wording.power_words,
         basis=prediction_wording.basis_words,
         accuracy=prediction_wording.accuracy_words,
         outside=prediction_wording.outside_words,

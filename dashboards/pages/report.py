@@ -12,7 +12,7 @@ from crosswind.dashboards.pages.render import Address, render
 FIRST = "theme.js"  # runs before the first paint; the other scripts, when the page is whole
 STYLES = re.compile(r'<link rel="stylesheet" href="[^"]*static/([\w.-]+)\?[^"]*">')
 SCRIPT = re.compile(r'<script src="[^"]*static/([\w.-]+)\?[^"]*"[^>]*></script>\n?')
-LEFT_OUT = re.compile(r'<form\b.*?</form>|<link rel="icon"[^>]*>\n?', re.DOTALL)
+LEFT_OUT = re.compile(r'<form\b.*?</form>|<p class="links">.*?</p>|<link rel="icon"[^>]*>\n?', re.DOTALL)
 TARGET = re.compile(r'(<a\b[^>]*?|<div class="plot"[^>]*?) (?:href="(?!#)|data-link=")[^"]*"')
 
 

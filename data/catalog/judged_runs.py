@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, select, tuple_
 
 from crosswind.data.catalog import tables
-from crosswind.data.catalog.runs import ANY_RUN, NEWEST_FIRST, RunFilter, filtered
+from crosswind.data.catalog.runs import ANY_RUN, RunFilter, filtered
 from crosswind.data.catalog.seen import newest_seen, of_seen_runs
 from crosswind.data.schema.access import ALL_ROWS, RowRule
 from crosswind.data.schema.answers.explanations import Verdict
@@ -99,11 +99,12 @@ class JudgedRuns:
         by: one of ORDERS, with a minus before it from the largest down; after: the place of the last one seen.
         """
         name, down = by.removeprefix("-"), by.startswith("-")
-        column, is_of_verdict = ORDERS[name], name in OF_VERDICT
+        began, run_id = wanted.place
+        column, is_of_verdict = began if name == "started" else ORDERS[name], name in OF_VERDICT
         places: list[RunPlace] = []
         if after is None or after.value is not None:
             valued = self._matching(column, wanted, judged, is_joined=is_of_verdict).where(column.is_not(None))
-            keys = column, TABLE.c.run_id if is_of_verdict else RUNS.c.run_id
+            keys = column, TABLE.c.run_id if is_of_verdict else run_id
             if after is not None:
                 here, last = tuple_(*keys), tuple_(after.value, after.run_id)
                 valued = valued.where(here < last if down else here > last)
@@ -112,9 +113,8 @@ class JudgedRuns:
         if len(places) < limit:
             bare = self._matching(column, wanted, judged, is_joined=False).where(column.is_(None))
             if after is not None:
-                place = tuple_(RUNS.c.listed_ns, RUNS.c.run_id)
-                bare = bare.where(place < tuple_(after.listed_ns, after.run_id))
-            places += self._places(bare.order_by(*NEWEST_FIRST).limit(limit - len(places)))
+                bare = bare.where(tuple_(began, run_id) < tuple_(after.listed_ns, after.run_id))
+            places += self._places(bare.order_by(*wanted.newest_first).limit(limit - len(places)))
         return places
 
     def counts(self, wanted: RunFilter = ANY_RUN) -> list[Judged]:
@@ -150,7 +150,7 @@ class JudgedRuns:
         The seconds are of slow runs alone; a run whose nodes are not known counts as on one.
         """
         runs = select(RUNS.c.run_id, RUNS.c.nodes, RUNS.c.listed_ns)
-        one = newest_seen(self._rule, filtered(runs, wanted), NEWEST_FIRST, limit).subquery().c
+        one = newest_seen(self._rule, filtered(runs, wanted), wanted.newest_first, limit).subquery().c
         nodes = case((func.json_array_length(one.nodes) > 0, func.json_array_length(one.nodes)), else_=1)
         excess, is_slow = TABLE.c.excess_seconds, TABLE.c.verdict == Verdict.SLOW
         sums = [func.coalesce(func.sum(case((is_slow, part))), 0.0) for part in (excess, excess * nodes)]

@@ -1,6 +1,6 @@
 """Runs and ranks in the catalog."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice
 from typing import Any
@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog import rows, run_nodes, tables
 from crosswind.data.catalog.keyset import place_of
 from crosswind.data.catalog.live.events import Events
 from crosswind.data.catalog.live.notes import Notes
@@ -54,7 +54,7 @@ PROCESS = ("node", "pid", "started_ns")  # of a rank: a process with another of 
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Conditions that the wanted runs meet; None asks for all. `id_end` is the end of their ids.
+    """Conditions that the wanted runs meet; None asks for all. `id_end` is the end of their ids, `node` one of theirs.
 
     They began at `since_ns` or later, and before `until_ns`.
     """
@@ -69,6 +69,17 @@ class RunFilter:
     since_ns: int | None = None
     until_ns: int | None = None
     cohort: str | None = None
+    node: str | None = None
+
+    @property
+    def place(self) -> tuple[ColumnElement[int], ColumnElement[str]]:
+        """The columns of a run's place in the list: of an index of these runs."""
+        return PLACE if self.node is None else run_nodes.PLACE
+
+    @property
+    def newest_first(self) -> tuple[ColumnElement[Any], ...]:
+        """The order from the newest run down."""
+        return tuple(column.desc() for column in self.place)
 
 
 ANY_RUN = RunFilter()
@@ -100,6 +111,8 @@ class Runs:
         merged = run if stored is None else merge_runs(stored, run)
         tags = {**merged.tags, **self._written_twice(run.run_id)}
         rows.upsert(self._connection, tables.runs, {**_row(merged), "tags": tags})
+        before = set() if stored is None else run_nodes.keys_of(stored)
+        run_nodes.change(self._connection, before, run_nodes.keys_of(merged))
         self._verdicts.want([merged])
         self._notes.run(stored, merged)
 
@@ -107,7 +120,9 @@ class Runs:
         """Stores runs as they are, in place of what was stored of them; of two of one id the last one."""
         remaining = iter(runs)
         while some := {run.run_id: run for run in islice(remaining, PUT_AT_ONCE)}:
+            before = run_nodes.stored_keys(self._connection, some)
             rows.upsert_all(self._connection, tables.runs, [_row_unshared(run) for run in some.values()])
+            run_nodes.change(self._connection, before, set().union(*map(run_nodes.keys_of, some.values())))
             self._verdicts.want(some.values())
 
     def lose(self, run_id: str) -> None:
@@ -184,7 +199,7 @@ class Runs:
 
     def remove(self, run_id: str) -> None:
         """Remove a run, its ranks, and what was injected into it; trials keep their objective. Raises: as `own`."""
-        self.own(run_id)
+        run_nodes.change(self._connection, run_nodes.keys_of(self.own(run_id)), set())
         for table in HELD_BY_RUN:
             self._connection.execute(delete(table).where(table.c.run_id == run_id))
         Events(self._connection).remove_of_run(run_id)
@@ -218,8 +233,8 @@ class Runs:
 
     def part(self, wanted: RunFilter, part: Part) -> list[Run]:
         """Return a part of the runs in the order of (started_ns, run_id); a run that has not begun counts as of 0."""
-        query = behind(_filtered(wanted), part)
-        order = NEWEST_FIRST if part.descending else PLACE
+        query = behind(_filtered(wanted), part, wanted.place)
+        order = wanted.newest_first if part.descending else wanted.place
         query = newest_seen(self._rule, query, order, part.limit)
         return [_run(dict(row)) for row in self._connection.execute(query).mappings()]
 
@@ -277,7 +292,7 @@ class Runs:
         """The newest runs, oldest first, without what takes time to decode: no configuration, nodes or other facts."""
         table = tables.runs
         columns = [table.c[name] for name in OUTLINE]
-        query = newest_seen(self._rule, _filtered(wanted).with_only_columns(*columns), NEWEST_FIRST, limit)
+        query = newest_seen(self._rule, _filtered(wanted).with_only_columns(*columns), wanted.newest_first, limit)
         newest = self._connection.execute(query).all()
         rows_of = [dict(zip(OUTLINE, row, strict=True)) for row in newest[::-1]]
         return [Run(**{**row, "state": RunState(row["state"])}) for row in rows_of]
@@ -321,7 +336,7 @@ class Runs:
         """The system of most of the newest runs that match; None where none does."""
         table = tables.runs
         columns = _filtered(wanted).with_only_columns(table.c.system, table.c.listed_ns)
-        newest = newest_seen(self._rule, columns, NEWEST_FIRST, SYSTEM_OF)
+        newest = newest_seen(self._rule, columns, wanted.newest_first, SYSTEM_OF)
         rows_of = newest.subquery().c
         query = select(rows_of.system).group_by(rows_of.system)
         first = query.order_by(func.count().desc(), func.max(rows_of.listed_ns).desc()).limit(1)
@@ -422,12 +437,12 @@ def _filtered(wanted: RunFilter) -> Select[Any]:
     return filtered(select(*COLUMNS), wanted)
 
 
-def behind(query: Select[Any], part: Part) -> Select[Any]:
+def behind(query: Select[Any], part: Part, place: Sequence[ColumnElement[Any]] = PLACE) -> Select[Any]:
     """Return a query of the table of runs for those behind the part's place, (started_ns, run_id)."""
     if part.after is None:
         return query
     began, run_id = part.after
-    return query.where(place_of(replace(part, after=(began or 0, run_id)), *PLACE))
+    return query.where(place_of(replace(part, after=(began or 0, run_id)), *place))
 
 
 def filtered(query: Select[Any], wanted: RunFilter) -> Select[Any]:
@@ -435,10 +450,13 @@ def filtered(query: Select[Any], wanted: RunFilter) -> Select[Any]:
     for name in EQUAL:
         if (value := getattr(wanted, name)) is not None:
             query = query.where(tables.runs.c[name] == value)
+    began, _ = wanted.place
+    if wanted.node is not None:
+        query = query.where(run_nodes.is_on(wanted.node))
     if wanted.since_ns is not None:
-        query = query.where(tables.runs.c.listed_ns >= wanted.since_ns)
+        query = query.where(began >= wanted.since_ns)
     if wanted.until_ns is not None:
-        query = query.where(tables.runs.c.listed_ns < wanted.until_ns)
+        query = query.where(began < wanted.until_ns)
     if wanted.id_end is not None:
         begin = wanted.id_end[::-1]
         query = query.where(tables.runs.c.reversed_id.between(begin, begin + LAST_CHARACTER))

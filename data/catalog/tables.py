@@ -100,6 +100,15 @@ run_verdicts = Table(
     Index("ix_run_verdicts_long", "last_ns", sqlite_where=IS_LONG, postgresql_where=IS_LONG),
 )
 
+run_nodes = Table(  # a run's place in the list of each of its nodes
+    "run_nodes",
+    metadata,
+    Column("node", String(255), primary_key=True),
+    Column("listed_ns", BigInteger, primary_key=True, autoincrement=False),
+    Column("run_id", String(64), primary_key=True),
+    sqlite_with_rowid=False,
+)
+
 run_features = Table(  # beside the verdicts, whose rows change often: SQLite writes a row whole
     "run_features",
     metadata,

@@ -83,13 +83,13 @@ def explain(
     within = Within.of(run) if within is None else within
     if run is None or len(run.values) < FEWEST_SEGMENTS:
         count = 0 if run is None else len(run.values)
-        reason = f"only {count} steps with all ranks and their collectives are recorded"
+        steps = {0: "no step", 1: "only 1 step"}.get(count, f"only {count} steps")
+        reason = f"{steps} with all ranks and their collectives {'is' if count < 2 else 'are'} recorded"
         explanation = Explanation(run_id, *_abstention(reason, WATCH), cohort_runs=len(cohort), steps=count)
         return replace(explanation, formula_seconds=within.formulas)
     if len(cohort) < FEWEST_RUNS:
-        reason = (
-            "only 1 other run is comparable" if len(cohort) == 1 else f"only {len(cohort)} other runs are comparable"
-        )
+        others = {0: "no other run is", 1: "only 1 other run is"}.get(len(cohort), f"only {len(cohort)} other runs are")
+        reason = f"{others} comparable"
         alone = Explanation(run_id, *_abstention(reason, REPEAT), cohort_runs=len(cohort), steps=len(run.values))
         explanation = explained_alone(run, alone, within)
     else:

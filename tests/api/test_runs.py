@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -55,6 +57,13 @@ def test_runs_are_filtered(client: TestClient) -> None:
     for query in ({"workload": "bert"}, {"state": "failed"}, {"job_id": "12_3"}, {"system": "lab", "job_id": "12_3"}):
         assert [run["run_id"] for run in client.get("/v1/runs", params=query).json()["runs"]] == ["other"]
     assert client.get("/v1/runs", params={"system": "elsewhere"}).json()["runs"] == []
+
+
+def test_runs_are_filtered_by_one_of_their_nodes(client: TestClient, store: Store) -> None:
+    with store.catalog.write() as session:
+        session.runs.merge(replace(session.runs.get("r3"), nodes=("n7", "n8")))
+    assert [run["run_id"] for run in client.get("/v1/runs", params={"node": "n8"}).json()["runs"]] == ["r3"]
+    assert client.get("/v1/runs", params={"node": "n"}).json()["runs"] == []
 
 
 def test_who_has_a_run_already_gets_304_until_it_changes(client: TestClient, store: Store) -> None:

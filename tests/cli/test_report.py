@@ -15,6 +15,7 @@ def test_a_report_of_a_run_is_one_file_that_asks_for_nothing(verb: Ask, tmp_path
         r'<(?:link|form|img|iframe)\b|<a\b[^>]* href="(?!#)|<[a-z]+\b[^>]* (?:src|action|data-link)="', html
     )
     assert "default-src 'none'" in html
+    assert '<p class="links"' not in html, "words that led elsewhere"
     assert html.count("<script>") == 4
     assert html.count('<script type="application/json" data-for=') == html.count("<figure") > 0
     assert "crumbs" in html

@@ -21,6 +21,7 @@ from crosswind.dashboards.figures.effects import Effect, effects_plot
 from crosswind.dashboards.figures.fleet import fleet_plot
 from crosswind.dashboards.figures.forecasts.distribution import time_distribution
 from crosswind.dashboards.figures.forecasts.scaling import scaling_plot
+from crosswind.dashboards.figures.forecasts.weather import weather_plot
 from crosswind.dashboards.figures.levels import levels_plot
 from crosswind.dashboards.figures.nodes.frontier import frontier
 from crosswind.dashboards.figures.nodes.losses import Losses
@@ -44,6 +45,7 @@ from crosswind.dashboards.pages.render import drawn
 from crosswind.data.schema.answers.explanations import StepChange, Verdict
 from crosswind.data.schema.answers.predictions import Quantile
 from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, RankedPeer
+from crosswind.data.schema.answers.weather import HourForecast, Pace, SystemWeather, WorkloadWeather
 from crosswind.data.schema.prediction import Prediction
 from crosswind.data.schema.question import Price
 from crosswind.data.schema.run import new_ulid
@@ -169,6 +171,7 @@ def of_parameters() -> dict[str, Chart | None]:
         "parallel": ParallelPlot(measured, names),
         "distribution": time_distribution([Quantile(level, 9.0 + level) for level in (0.05, 0.5, 0.9, 0.95)], 12.0),
         "scaling": scaling_plot(CURVE, nodes=2, outside=(4,)),
+        "weather": weather_plot(weather()),
         "contour": ContourPlot(measured, names, (HOSTILE, "b"), (0.5, 1.5), ((1.0, 2.0), (3.0, 4.0))),
     }
 
@@ -191,8 +194,14 @@ NAMES = (
     *("effects", "dose", "fleet", "levels", "checks", "trials", "weights"),
     *("importance", "slices", "parallel", "contour"),
     *("history", "sampled", "losses", "frontier"),
-    *("distribution", "scaling", "front", "timeline"),
+    *("distribution", "scaling", "weather", "front", "timeline"),
 )
+
+
+def weather() -> SystemWeather:
+    hours = tuple(HourForecast(hour * 3600 * 10**9, Pace.SLOWER, 1.3, 1.1, 1.6) for hour in range(25))
+    workloads = [WorkloadWeather(HOSTILE, Pace.SLOWER, 0.9, 7, hours, 9, 9, 1, ()) for _ in range(6)]
+    return SystemWeather(HOSTILE, 0, None, (), 9, 1, 0, 0, tuple(workloads), ())
 
 
 def chart_of(charts: Mapping[str, Chart | None], name: str) -> Chart:
@@ -201,10 +210,21 @@ def chart_of(charts: Mapping[str, Chart | None], name: str) -> Chart:
     return chart
 
 
+def test_a_knee_where_nothing_ran_is_no_finding_and_slower_is_not_said_to_gain() -> None:
+    near, far = (scaling_plot(CURVE, nodes=2, outside=outside) for outside in ((), (1, 2, 4)))
+    assert near is not None
+    assert far is not None
+    assert far.title == f"{near.title}, where nothing like it ran"
+    slower = Prediction((0.05, 0.5, 0.95), np.array([[4, 5, 6], [8, 9, 10], [9, 10, 11]]))
+    chart = scaling_plot(scaling_curve([1, 2, 4], slower, Price()), nodes=1, outside=())
+    assert chart is not None
+    assert chart.title == "More nodes take longer: the knee is at 1 node"
+
+
 def test_every_figure_file_is_held_to_this_contract() -> None:
     files = {path.stem for path in Path(figures.__file__).parent.rglob("*.py")} - {"__init__", "chart", "verdicts"}
     of_runs = {"quantiles", "waterfall", "steps", "ranks", "phases", "runs", "variability", "causes", "coverage"}
-    of_one = {"strips", "course", "waits", "distribution", "scaling"}
+    of_one = {"strips", "course", "waits", "distribution", "scaling", "weather"}
     of_nodes = {"timeline", "sampled", "losses", "frontier", "front", "charts"}
     of_many = {"effects", "dose", "fleet", "levels", "checks", "trials", "weights", "parameters"}
     assert files == of_runs | of_one | of_nodes | of_many

@@ -1,16 +1,20 @@
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from crosswind.client.local import Local
+from crosswind.dashboards.figures.forecasts.weather import weather_plot
 from crosswind.dashboards.pages.overview import lost
+from crosswind.dashboards.pages.overview.asked import HOUR_NS
 from crosswind.dashboards.pages.overview.block import Block
 from crosswind.dashboards.pages.overview.overview import OverviewView, view
 from crosswind.dashboards.pages.page import DAY_NS, PageQuery
 from crosswind.dashboards.pages.runs import runs
 from crosswind.data.catalog.verdicts import StoredFeatures
 from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.answers.weather import HourForecast, Pace, SystemWeather, WorkloadWeather
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet
 from crosswind.data.schema.run import Run, RunState
@@ -128,6 +132,38 @@ def test_nodes_that_stopped_reporting_are_named(store: Store) -> None:
     shown = block(store, "gaps", part="gaps")
     assert shown.finding == "2 of 3 nodes stopped reporting; b for 5 h 0 min."
     assert [row.name for row in shown.rows] == ["b", "c"]
+    assert [row.address for row in shown.rows] == ["stragglers?node=b", "stragglers?node=c"]
+    assert [link.address for link in shown.more] == ["data"]
+
+
+def test_the_weather_leads_to_the_next_hours_of_each_system(store: Store, record: Record) -> None:
+    for number in range(9):
+        record(store, f"r{number}", minute=number)
+    assert [link.address for link in block(store, "weather", part="weather").more] == ["?part=weather&system=lab"]
+    assert seen(store, part="weather", system="lab").charts == (), "too few runs"
+
+
+def test_the_next_hours_say_until_when_a_workload_is_slower() -> None:
+    usual = [HourForecast(hour * HOUR_NS, Pace.USUAL, 1.01, 0.9, 1.2) for hour in range(25)]
+    slower = [replace(hour, standing=Pace.SLOWER, ratio=1.3) for hour in usual[:7]] + usual[7:]
+    of = [
+        WorkloadWeather("bert", Pace.USUAL, 0.5, None, tuple(usual), 9, 9, 1, ()),
+        WorkloadWeather("gpt", Pace.SLOWER, 0.9, 7 * HOUR_NS, tuple(slower), 9, 9, 1, ()),
+        WorkloadWeather("new", Pace.UNKNOWN, None, None, tuple(usual), 1, 0, 1, ()),
+    ]
+    weather = SystemWeather("lab", 0, None, (), 9, 1, 0, 0, tuple(of), ())
+    chart = weather_plot(weather)
+    assert chart is not None
+    assert chart.title == "gpt on lab is slower until 1970-01-01 07:00 UTC: 1.30x its usual time"
+    assert chart.sentence.endswith("of 2 workloads; 1 further workload not drawn.")
+    assert [row[:3] for row in chart.table.rows[:2]] == [
+        ("gpt", "1970-01-01 00:00", "slower"),
+        ("gpt", "1970-01-01 06:00", "slower"),
+    ]
+    of_usual = weather_plot(replace(weather, workloads=tuple(of[:1])))
+    assert of_usual is not None
+    assert of_usual.title == "On lab the usual pace is expected for the next 24 hours"
+    assert weather_plot(replace(weather, workloads=tuple(of[2:]))) is None
 
 
 def test_events_are_followed_from_where_the_page_was_made(lab: Store) -> None:

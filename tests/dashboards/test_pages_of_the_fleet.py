@@ -12,6 +12,8 @@ from tests.models.stragglers.made_up_fleet import BEGIN_NS, HOUR_NS, SECOND_NS, 
 
 from crosswind.dashboards.pages.fleet import data, energy, links, stragglers
 from crosswind.dashboards.pages.page import PageQuery
+from crosswind.dashboards.pages.render import Address, render
+from crosswind.dashboards.pages.runs import run
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.access import RowRule
 from crosswind.data.schema.facts import NONE_GIVEN, Facts
@@ -180,6 +182,21 @@ def test_measured_and_estimated_energy_are_kept_apart(metered: Store) -> None:
     bert = by_name["bert"]
     assert (bert.measured_runs, bert.estimated_runs, bert.unknown_runs) == (0, 1, 1)
     assert bert.estimated_joules == pytest.approx(700 * 10)
+
+
+def test_a_run_has_measured_energy_or_an_estimate_and_its_basis(metered: Store) -> None:
+    by_meter, guess, dark = (run.view(client(metered), PageQuery({}, name)) for name in ("r0", "guess", "dark"))
+    assert by_meter.energy is not None
+    assert (by_meter.energy.joules, by_meter.estimated_energy) == (900, None)
+    assert guess.energy is None
+    assert guess.estimated_energy is not None
+    assert guess.estimated_energy.joules == pytest.approx(700 * 10)
+    assert guess.estimated_energy.low_joules < 7000 < guess.estimated_energy.high_joules
+    html = render(run.PAGE, guess, Address(root="../", path="/runs/guess"))
+    assert "<dt>Energy, estimated</dt><dd>7.00 kJ" in html
+    assert "estimated by the accelerator&#39;s power limit" in html
+    assert "<dt>Energy, measured</dt>" in render(run.PAGE, by_meter, Address(root="../", path="/runs/r0"))
+    assert dark.energy is None
 
 
 def test_the_front_holds_what_no_configuration_beats_in_time_and_energy(metered: Store) -> None:

@@ -65,6 +65,20 @@ def test_runs_are_filtered_by_their_job_and_user(store: Store) -> None:
     assert "user" in names(seen(store))
 
 
+def test_a_node_narrows_the_list_and_is_a_link_in_each_row(store: Store) -> None:
+    with store.catalog.write() as session:
+        for number in range(4):
+            nodes = (f"n{number % 2}", "n9")
+            session.runs.merge(Run(f"r{number}", "w", "lab", RunState.COMPLETED, nodes=nodes, started_ns=number))
+    shown = seen(store, node="n1")
+    assert (ids(shown), shown.matching) == (["r3", "r1"], 2)
+    assert ids(seen(store, node="n9", limit="1")) == ["r3"]
+    assert seen(store, node="n").rows == ()
+    html = render(runs.PAGE, shown, Address(path="/runs", query={"node": "n1"}))
+    assert 'name="node" value="n1"' in html
+    assert '<a href="runs?node=n1" title="n1, n9">n1</a> <span class="muted">+1</span>' in html
+
+
 def test_short_ids_are_as_long_as_tells_the_runs_apart() -> None:
     assert short_ids(["01AAAAAA111111", "01BBBBBB111111"]) == {
         "01AAAAAA111111": "A111111",

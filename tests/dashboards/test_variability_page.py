@@ -50,7 +50,7 @@ def test_time_lost_verdicts_and_main_cause_are_those_of_the_runs_page(lab: Store
     assert row.lost_seconds == worst.explanation.excess.value
     assert dict(row.verdicts) == {"slow": 1, "normal": 4}
     assert (row.cause, row.runs) == (worst.explanation.cause, 5)
-    assert shown.sentence.endswith(f"its slow runs lost {seconds(row.lost_seconds)}, mainly to CPU contention.")
+    assert shown.sentence.endswith(f"; {seconds(row.lost_seconds)} lost, mainly to CPU contention.")
     measured = [one.explanation.measured_seconds or 0 for one in runs.rows]
     assert row.lost_ratio == pytest.approx(row.lost_seconds / sum(measured))
 

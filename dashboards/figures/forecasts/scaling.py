@@ -23,10 +23,12 @@ class Scaling:
     def title(self) -> str:
         """The finding."""
         first, knee = self.curve.points[0], self._point(self.curve.knee)
+        far = ", where nothing like it ran" if self.curve.knee in self.outside else ""
         if knee == first:
-            return f"More nodes gain little: the knee is at {count(knee.node_count, 'node')}"
+            verb = "take longer" if self.curve.fastest == first.node_count else "gain little"
+            return f"More nodes {verb}: the knee is at {count(knee.node_count, 'node')}{far}"
         gain = f"{number(knee.speedup)}x the speed of {count(first.node_count, 'node')}"
-        return f"The knee is at {count(knee.node_count, 'node')}: {gain}, {percent(knee.efficiency)} efficient"
+        return f"The knee is at {count(knee.node_count, 'node')}: {gain}, {percent(knee.efficiency)} efficient{far}"
 
     @property
     def sentence(self) -> str:

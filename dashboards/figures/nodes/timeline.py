@@ -14,6 +14,8 @@ from crosswind.data.schema.answers.nodes import NodeHistory
 
 GAPS, RUNS, JOBS = "gaps", "runs", "jobs"  # lanes, the lowest first
 JUDGED = frozenset(look.word for look in LOOKS.values())
+NS_A_MINUTE = 60_000_000_000
+SHAPES = {Verdict.SLOW: "/", Verdict.PERHAPS_SLOW: ".", Verdict.ONE_RANK_DELAYS: "\\"}  # colour says as much
 SHORTEST = 1 / 400  # of the time drawn: a shorter bar would not be seen
 
 
@@ -72,7 +74,7 @@ class Timeline:
     def draw(self) -> Figure:
         """The figure for plotly.js."""
         figure = paper(self.title, height=240, x="UTC", y="")
-        looks = {look.word: (look.colour, "/" if look.word == "slow" else "") for look in LOOKS.values()}
+        looks = {look.word: (look.colour, SHAPES.get(verdict, "")) for verdict, look in LOOKS.items()}
         for word in dict.fromkeys(bar.word for bar in self.bars):
             bars = [bar for bar in self.bars if bar.word == word]
             lane_colour = {GAPS: (INK, "x"), JOBS: (PEER, ""), RUNS: (BLUE, "")}[bars[0].lane]
@@ -80,10 +82,19 @@ class Timeline:
             figure.add_bar(**self._drawn(bars), name=label(word), marker={"color": colour, "pattern": {"shape": shape}})
         figure.update_layout(barmode="overlay", bargap=0.3)
         figure.update_yaxes(categoryorder="array", categoryarray=[GAPS, RUNS, JOBS], showgrid=False)
-        return figure.update_xaxes(type="date", range=[moment(self.from_ns), moment(self.to_ns)])
+        return figure.update_xaxes(type="date", range=[moment(ns) for ns in self._shown])
+
+    @property
+    def _shown(self) -> tuple[int, int]:
+        """The part of the time in which anything happened, and a little around it."""
+        begin = max(self.from_ns, min(bar.begin_ns for bar in self.bars))
+        end = min(self.to_ns, max(bar.end_ns for bar in self.bars))
+        margin = max(end - begin, NS_A_MINUTE) // 20
+        return max(self.from_ns, begin - margin), min(self.to_ns, end + margin)
 
     def _drawn(self, bars: Sequence[Bar]) -> dict[str, object]:
-        least = (self.to_ns - self.from_ns) * SHORTEST / 1e6
+        begin, end = self._shown
+        least = (end - begin) * SHORTEST / 1e6
         return {
             "orientation": "h",
             "y": [bar.lane for bar in bars],

@@ -85,7 +85,8 @@ class NodeStrips:
         if self.node is not None and self.others:
             shown += f", median and P10 to P90 of {count(self.others, 'other node')} in grey"
         missing = f" Not sampled: {', '.join(self.missing)}." if self.missing else ""
-        return f"{shown}; each sample is at the {self.axis} of its time, on the axis of the steps.{missing}"
+        place = "at the step of its time, on the axis of the steps" if self.axis == "step" else f"at its {self.axis}"
+        return f"{shown}; each sample is {place}.{missing}"
 
     @property
     def _nodes(self) -> str:

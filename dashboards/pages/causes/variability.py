@@ -273,5 +273,5 @@ def _sentence(ranked: Sequence[JudgedCohort], cohorts: Sequence[CohortRow], sort
         return f"{first.label} lost most time: {seconds(first.lost_seconds)} of {seconds(lost)}{mainly}."
     if first.cov_ratio is None:
         return f"No step times are stored of the newest runs of {count(len(ranked), 'cohort')}."
-    own = f"; its slow runs lost {seconds(first.lost_seconds)}{mainly}" if first.lost_seconds else ""
-    return f"{first.label} varies most, with a CoV of {percent(first.cov_ratio)} from run to run{own}."
+    own = f"; {seconds(first.lost_seconds)} lost{mainly}" if first.lost_seconds else ""
+    return f"A cohort of {first.workload} varies most: CoV {percent(first.cov_ratio)} between runs{own}."

@@ -10,12 +10,13 @@ from crosswind.dashboards.pages.overview.block import Block, address_of
 from crosswind.dashboards.pages.overview.lost import lost_hours
 from crosswind.dashboards.pages.overview.parts import NAMES, PARTS
 from crosswind.dashboards.pages.overview.running import running
+from crosswind.dashboards.pages.overview.weather import weather_chart
 from crosswind.dashboards.pages.page import OVERVIEW, PERIODS, Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.events import EventKind
 
-PERIOD, ALL = "30d", "all"
+PERIOD, ALL, WEATHER = "30d", "all", "weather"
 KINDS = (
     *(EventKind.RUN_STARTED, EventKind.RUN_ENDED, EventKind.RUN_VERDICT),
     *(EventKind.CHECK_MEASURED, EventKind.DATA_GAP),
@@ -49,7 +50,9 @@ def view(client: Local, query: PageQuery) -> OverviewView:
     asked = Asked(client, RunFilter(query.word("workload"), query.word("system")), time.time_ns())
     if part is not None and part in PARTS:
         block = PARTS[part](asked)
-        return OverviewView(NAMES[part], period, None, part, "", 0, (block,))
+        chart = weather_chart(asked) if part == WEATHER else None
+        charts = () if chart is None else (chart,)
+        return OverviewView(NAMES[part], period, None, part, "", 0, (block,), charts)
     with client.store.catalog.read() as session:
         position = session.events.newest()
     events = address_of("v1/events", {"kinds": ",".join(KINDS), "quiet": "true", **asked.scope})

@@ -10,7 +10,6 @@ from crosswind.dashboards.wording import count, moment, seconds, times
 from crosswind.data.schema.answers.stragglers import PeerKind
 from crosswind.data.store.fleet import fleet
 
-HOUR_SECONDS = 3600
 SILENT_SECONDS = 600.0  # after which a node is missed: agents send once a minute
 
 
@@ -18,7 +17,7 @@ def regressions(asked: Asked) -> Block:
     """Return the newest lasting slowdowns."""
     answer = asked.client.regressions(asked.wanted.system, asked.wanted.workload)
     slower = [change for change in answer.changes if change.ratio > 1]
-    more = (Link("Regressions", address_of("regressions", asked.scope)),)
+    more = (Link("All regressions", address_of("regressions", asked.scope)),)
     if not slower:
         among = f"{count(answer.workloads, 'workload')} over the newest {count(answer.runs, 'run')}"
         return Block("regressions", f"No workload became slower for good, of {among}.", more=more)
@@ -51,7 +50,7 @@ def regressions(asked: Asked) -> Block:
 def stragglers(asked: Asked) -> Block:
     """Return nodes and devices that are slower than their peers, the surest first."""
     ranking = asked.client.stragglers(asked.wanted.system, asked.wanted.workload)
-    more = (Link("Stragglers", address_of("stragglers", asked.scope)),)
+    more = (Link("All nodes", address_of("stragglers", asked.scope)),)
     kinds = (PeerKind.NODE, PeerKind.DEVICE)
     compared = [peer for peer in ranking.ranked if peer.kind in kinds]
     named = [peer for peer in compared if peer.named]
@@ -91,11 +90,7 @@ def gaps(asked: Asked) -> Block:
         (node for node in nodes if _silence(asked, node.last_sweep_ns) > SILENT_SECONDS),
         key=lambda node: node.last_sweep_ns,
     )
-    more = (
-        Link(
-            "Nodes of the last day, as data", address_of("v1/nodes", {"since_seconds": str(DAY_HOURS * HOUR_SECONDS)})
-        ),
-    )
+    more = (Link("Gaps, lag and clocks of every node", address_of("data", {})),)
     if not silent:
         return Block(
             "gaps",
@@ -111,7 +106,7 @@ def gaps(asked: Asked) -> Block:
         tuple(
             Row(
                 node.node,
-                address_of(f"v1/nodes/{node.node}/history", {}),
+                address_of("stragglers", {"node": node.node}),
                 (node.last_sweep_ns, _silence(asked, node.last_sweep_ns)),
             )
             for node in silent[:ROWS]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from crosswind.client.local import Local
+from crosswind.dashboards.figures.forecasts.weather import WeatherPlot, weather_plot
 from crosswind.dashboards.pages.overview.asked import DAY_HOURS, HOUR_NS, Asked
 from crosswind.dashboards.pages.overview.block import ROWS, Block, Column, Kind, Link, Row, address_of
 from crosswind.dashboards.wording import count, times
@@ -19,10 +20,7 @@ NEWEST_RUNS = 500
 
 def weather(asked: Asked) -> Block:
     """Return the workloads that are not at their usual pace, the slowest first."""
-    client, system = asked.client, asked.wanted.system
-    systems = (system,) if system else _systems(client)
-    hour = asked.now_ns // HOUR_NS  # an answer holds for this hour
-    answers = client.compute(client.store, weather_of, client.fitted.forecaster, systems, asked.wanted.workload, hour)
+    answers = _answers(asked)
     if not answers:
         return Block(
             "weather", "No run has completed yet, of which weather could be learned.", command="crosswind demo"
@@ -56,11 +54,29 @@ def weather(asked: Asked) -> Block:
             ),
         ),
         rows,
-        tuple(
-            Link(f"The next 24 hours on {one.system}, as data", address_of("v1/weather", {"system": one.system}))
-            for one in answers
-        ),
+        tuple(_more(asked, one.system) for one in answers),
     )
+
+
+def _more(asked: Asked, system: str) -> Link:
+    """Return where the next hours of a system are: on its own page these are drawn, and the rest is data."""
+    if asked.wanted.system:
+        return Link("Its forecasts and their scores, as data", address_of("v1/weather", {"system": system}))
+    of_system = {"part": "weather", "system": system, "workload": asked.wanted.workload}
+    return Link(f"The next {DAY_HOURS} hours on {system}", address_of("", of_system))
+
+
+def weather_chart(asked: Asked) -> WeatherPlot | None:
+    """Return the next hours on the system; None of several, or where no workload has enough runs."""
+    answers = _answers(asked)
+    return weather_plot(answers[0]) if len(answers) == 1 else None
+
+
+def _answers(asked: Asked) -> tuple[SystemWeather, ...]:
+    client, system = asked.client, asked.wanted.system
+    systems = (system,) if system else _systems(client)
+    hour = asked.now_ns // HOUR_NS  # an answer holds for this hour
+    return client.compute(client.store, weather_of, client.fitted.forecaster, systems, asked.wanted.workload, hour)
 
 
 def weather_of(

@@ -27,7 +27,7 @@ COLUMNS = (
     Column("configuration", "Configuration"),
     Column("job", "Job"),
     Column("user", "User"),
-    Column("nodes", "Nodes", is_number=True),
+    Column("nodes", "Nodes"),
     Column("ranks", "Ranks", is_number=True),
     Column("started", "Started", "-started"),
     Column("seconds", "Run time", "-seconds", is_number=True),

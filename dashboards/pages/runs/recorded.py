@@ -8,9 +8,9 @@ from crosswind.dashboards.figures.run.strips import NodeStrips
 from crosswind.dashboards.pages.runs.node_strips import axis_of, node_strips
 from crosswind.dashboards.pages.runs.recorded_steps import RecordedSteps, recorded_steps
 from crosswind.dashboards.queries import ENDED_AGO_NS, KEEP_SECONDS, NodeSource, node_samples
-from crosswind.data.schema.answers.energy import MeasuredEnergy
+from crosswind.data.schema.answers.energy import EnergyForecast, MeasuredEnergy
 from crosswind.data.store.store import Store
-from crosswind.models.energy.measured import energy_of_run
+from crosswind.models.energy.estimated import energy_or_estimate
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Recorded:
     steps: RecordedSteps
     strips: NodeStrips | None
     node_sources: tuple[NodeSource, ...]
-    energy: MeasuredEnergy | None
+    energy: MeasuredEnergy | EnergyForecast | None
     keep_seconds: float
 
 
@@ -36,6 +36,6 @@ def recorded(store: Store, run_id: str, node: str | None) -> Recorded:
         steps,
         node_strips(Local(store), run, axis_of(run, steps.compared), node),
         node_samples(store, run),
-        energy_of_run(store, run, None),
+        energy_or_estimate(store, run, None),
         KEEP_SECONDS if run.ended_ns is not None and run.ended_ns < time.time_ns() - ENDED_AGO_NS else 0.0,
     )

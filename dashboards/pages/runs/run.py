@@ -21,7 +21,7 @@ from crosswind.dashboards.pages.runs.recorded import Recorded, recorded
 from crosswind.dashboards.pages.runs.recorded_steps import RecordedSteps, recorded_steps
 from crosswind.dashboards.pages.runs.unusual import unusual
 from crosswind.dashboards.queries import NodeSource, cohort_band, peers_of
-from crosswind.data.schema.answers.energy import MeasuredEnergy
+from crosswind.data.schema.answers.energy import EnergyForecast, MeasuredEnergy
 from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Rank, Run, cohort_digest
@@ -90,6 +90,7 @@ class RunPageView:
     differences: tuple[FactDifference, ...]
     peers: int
     energy: MeasuredEnergy | None
+    estimated_energy: EnergyForecast | None
     leads: tuple[Lead, ...]
     charts: tuple[Chart, ...]
     is_only_steps: bool = False
@@ -117,6 +118,7 @@ def view(client: Local, query: PageQuery) -> RunPageView:
     explanation = client.explain_runs(client.store, [run])[run.run_id]
     asked = _Asked(client, run, ranks, explanation, shown)
     whole = None if is_only_steps else asked.recorded()
+    energy = None if whole is None else whole.energy
     return RunPageView(
         run=run,
         ranks=ranks,
@@ -126,7 +128,8 @@ def view(client: Local, query: PageQuery) -> RunPageView:
         shown=shown,
         differences=unusual(run, peers),
         peers=len(peers),
-        energy=None if whole is None else whole.energy,
+        energy=energy if isinstance(energy, MeasuredEnergy) else None,
+        estimated_energy=energy if isinstance(energy, EnergyForecast) else None,
         leads=_leads(run, explanation),
         charts=asked.of_steps() if whole is None else asked.charts(whole),
         is_only_steps=is_only_steps,

@@ -69,6 +69,7 @@ class RunsQuery:
     q: str | None
     job: str | None
     user: str | None
+    node: str | None
     columns: tuple[str, ...]  # empty: those that are shown by default
     sort: str
     limit: int
@@ -88,6 +89,7 @@ class RunsQuery:
                 self.q,
                 self.job,
                 self.user,
+                self.node,
             )
         )
 
@@ -96,7 +98,8 @@ class RunsQuery:
         """The conditions on what was stored of the runs."""
         state = RunState(self.state) if self.state else None
         scope = self.scope
-        return RunFilter(scope.workload, scope.system, state, self.job, user=self.user, since_ns=self.since_ns)
+        named = (scope.workload, scope.system, state, self.job)
+        return RunFilter(*named, user=self.user, since_ns=self.since_ns, node=self.node)
 
     @property
     def judged(self) -> VerdictFilter:
@@ -176,6 +179,7 @@ def _asked(client: Local, query: PageQuery) -> RunsQuery:
         q=query.word("q"),
         job=query.word("job"),
         user=query.word("user"),
+        node=query.word("node"),
         columns=chosen_columns(query),
         sort=query.choice("sort", DIRECTIONS) or NEWEST,
         limit=query.amount("limit", SHOWN, most=MOST_SHOWN),

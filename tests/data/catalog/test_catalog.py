@@ -341,6 +341,7 @@ def test_runs_of_before_get_their_place_in_the_list_and_their_cohort(tmp_path: P
     run |= {"facts": {}}
     ended = {**run, "run_id": "r2", "state": "completed", "ended_ns": 300}
     other = {**ended, "run_id": "r3", "configuration": {"batch": 9}, "started_ns": None}
+    run, ended, other = ({**one, "nodes": ["n1", "n2", "n2"]} for one in (run, ended, other))
     for url in (sqlite_url(tmp_path / "catalog.sqlite"), postgres_url):
         at_revision(url, "0013", {"runs": [run, ended, other]})
         catalog = Catalog(open_database(url))
@@ -348,6 +349,7 @@ def test_runs_of_before_get_their_place_in_the_list_and_their_cohort(tmp_path: P
             assert [run.run_id for run in session.runs.find(limit=9)] == ["r2", "r1", "r3"]
             assert [run.run_id for run in session.runs.find(RunFilter(id_end="3"), limit=9)] == ["r3"]
             assert session.runs.near(RUN, limit=9) == ["r2"]
+            assert [run.run_id for run in session.runs.find(RunFilter(node="n2"), limit=9)] == ["r2", "r1", "r3"]
             assert session.verdicts.due_features(limit=9) == ["r3", "r2"]
         catalog.close()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -25,6 +26,9 @@ FILTERS = {
     "workload and state": RunFilter(workload="w1", state=RunState.FAILED),
     "user": RunFilter(user="u1"),
     "account": RunFilter(account="a1"),
+    "node": RunFilter(node="n1"),
+    "node and workload": RunFilter(workload="w1", node="n1"),
+    "node and time": RunFilter(node="n1", since_ns=20_000, until_ns=90_000),
     "time": RunFilter(since_ns=20_000, until_ns=90_000),
     "user and time": RunFilter(user="u1", since_ns=20_000),
 }
@@ -43,7 +47,8 @@ def made_up(number: int) -> Run:
     state = RunState.FAILED if number % 7 == 0 else RunState.COMPLETED
     began = None if number % 10 == 0 else 1000 * (number // 3)
     named = (f"r{number:04}", f"w{number % 5}", f"s{number % 2}", state)
-    return Run(*named, job_id=str(number // 4), started_ns=began, ended_ns=(began or 0) + 9)
+    nodes = (f"n{number % 8}", f"n{number % 8 + 1}")
+    return Run(*named, job_id=str(number // 4), nodes=nodes, started_ns=began, ended_ns=(began or 0) + 9)
 
 
 @contextmanager
@@ -159,3 +164,24 @@ def test_ids_end_as_they_are_written(filled: Catalog, end: str) -> None:
     with filled.read() as session:
         ending = {run.run_id for run in session.runs.find(RunFilter(id_end=end), limit=MANY)}
     assert ending == {f"r{number:04}" for number in range(MANY) if f"r{number:04}".endswith(end)}
+
+
+def test_the_list_of_a_node_follows_its_runs(catalog: Catalog) -> None:
+    def on(node: str) -> list[str]:
+        with catalog.read() as session:
+            return [run.run_id for run in session.runs.find(RunFilter(node=node), limit=9)]
+
+    first = Run("a", "w", "lab", RunState.COMPLETED, nodes=("n1", "n2"), started_ns=5)
+    with catalog.write() as session:
+        session.runs.merge(first)
+        session.runs.merge(Run("b", "w", "lab", RunState.COMPLETED, nodes=("n1",), started_ns=3))
+    assert (on("n1"), on("n2")) == (["a", "b"], ["a"])
+    with catalog.write() as session:
+        session.runs.merge(replace(first, started_ns=1))
+    assert on("n1") == ["b", "a"], "it began earlier than its first record says"
+    with catalog.write() as session:
+        session.runs.put_all([replace(first, nodes=("n3", "n3"))])
+    assert (on("n1"), on("n2"), on("n3")) == (["b"], [], ["a"])
+    with catalog.write() as session:
+        session.runs.remove("b")
+        assert session.runs.count(RunFilter(node="n1")) == 0

@@ -45,7 +45,7 @@ def explanation_text(explanation: Explanation) -> str:
     lines += [f"missing: {gap}" for gap in explanation.missing]
     lines += [
         f"next: {explanation.next_action}",
-        f"from: {explanation.steps} steps, compared with {_compared_with(explanation)}",
+        f"from: {count(explanation.steps, 'step')}, compared with {_compared_with(explanation)}",
     ]
     return "\n".join(lines)
 

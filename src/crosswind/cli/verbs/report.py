@@ -68,7 +68,7 @@ def _report(client: Client, name: str) -> str:
             if isinstance(client, Remote):
                 return client.report(page.path.replace("{run_id}", query.run_id), query.parameters)
     raise NotFoundError(
-        f"{name[:200]!r} is no run, study or cohort: `crosswind runs` lists runs, `crosswind tune status` studies, "
+        f"{name[:200]!r} is no run, study or cohort: `crosswind runs` lists runs, `crosswind tune list` studies, "
         "and the Variability page cohorts"
     )
 

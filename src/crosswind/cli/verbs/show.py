@@ -7,7 +7,7 @@ from crosswind.cli.text.output import printable, say_answer
 from crosswind.client.connection import connect
 from crosswind.client.run_names import LATEST, run_named
 from crosswind.dashboards.energy_wording import measured_words
-from crosswind.dashboards.wording import seconds
+from crosswind.dashboards.wording import count, seconds
 from crosswind.data.schema.answers.runs import RunReport
 from crosswind.data.schema.failure import TAG, failure_words, failures_in
 from crosswind.data.schema.steps import NOT_SEEN, PHASES
@@ -60,7 +60,7 @@ def _steps(report: RunReport) -> list[str]:
         return []
     variability = "" if outcome.step_cov_ratio is None else f", CoV {outcome.step_cov_ratio:.1%}"
     return [
-        f"{outcome.steps} steps: p50 {seconds(outcome.step_p50_seconds)}{variability}",
+        f"{count(outcome.steps, 'step')}: p50 {seconds(outcome.step_p50_seconds)}{variability}",
         *[f"  {phase:<10} {_a_step(getattr(outcome, f'{phase}_seconds'))}" for phase in PHASES],
     ]
 
