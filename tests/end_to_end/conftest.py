@@ -1,8 +1,12 @@
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 from tests.needs import program
+
+sys.path.append(str(Path(__file__).parents[2]))  # the benchmarks are not part of the package
 
 ARGUMENTS = (
     "--no-sandbox",

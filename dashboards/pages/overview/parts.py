@@ -10,7 +10,6 @@ from crosswind.dashboards.wording import count, moment, seconds, times
 from crosswind.data.schema.answers.stragglers import PeerKind
 from crosswind.data.store.fleet import fleet
 
-HOUR_SECONDS = 3600
 SILENT_SECONDS = 600.0  # after which a node is missed: agents send once a minute
 
 
@@ -91,11 +90,7 @@ def gaps(asked: Asked) -> Block:
         (node for node in nodes if _silence(asked, node.last_sweep_ns) > SILENT_SECONDS),
         key=lambda node: node.last_sweep_ns,
     )
-    more = (
-        Link(
-            "Nodes of the last day, as data", address_of("v1/nodes", {"since_seconds": str(DAY_HOURS * HOUR_SECONDS)})
-        ),
-    )
+    more = (Link("Data health", "data"),)
     if not silent:
         return Block(
             "gaps",
@@ -111,7 +106,7 @@ def gaps(asked: Asked) -> Block:
         tuple(
             Row(
                 node.node,
-                address_of(f"v1/nodes/{node.node}/history", {}),
+                address_of("stragglers", {"node": node.node}),
                 (node.last_sweep_ns, _silence(asked, node.last_sweep_ns)),
             )
             for node in silent[:ROWS]

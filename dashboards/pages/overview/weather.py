@@ -57,7 +57,7 @@ def weather(asked: Asked) -> Block:
         ),
         rows,
         tuple(
-            Link(f"The next 24 hours on {one.system}, as data", address_of("v1/weather", {"system": one.system}))
+            Link(f"Levels of the workloads on {one.system}", address_of("regressions", {"system": one.system}))
             for one in answers
         ),
     )
