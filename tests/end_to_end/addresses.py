@@ -15,7 +15,8 @@ OF_A_RUN = ("/runs/{run}", "/compare?a={run}", "/predict?like={run}")
 OF_RUNS = (*OF_A_RUN, "/compare?a={run}&b={other}", "/selection?cohort={cohort}&slower=1.01")
 SCRIPT = "/predict?script=%23SBATCH+-N+1+-n+2%0Asrun+python+train.py"
 QUERY = "/sql?query=select+*+from+runs&limit=30"
-OF_THE_SAMPLE = (f"/runs/{LIVE}", f"/stragglers?node={SLOW_NODE}", "/checks?check=C1&system=lab")
+OF_A_NODE = f"/stragglers?node={SLOW_NODE}"
+OF_THE_SAMPLE = (f"/runs/{LIVE}", OF_A_NODE, "/checks?check=C1&system=lab")
 STATES: Mapping[str, tuple[str, ...]] = {
     "sample": (*OF_RUNS, *OF_THE_SAMPLE, "/?part=all", "/runs?verdict=slow&sort=-excess", SCRIPT, QUERY),
     "empty": ("/?part=all", SCRIPT, QUERY),

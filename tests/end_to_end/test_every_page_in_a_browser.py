@@ -1,12 +1,13 @@
 """Every listed page and its states in a real browser, over stores with something for each, nothing, one run, many."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urljoin
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
-from tests.end_to_end.addresses import PLAIN, STATES, addresses_of
+from tests.end_to_end.addresses import OF_A_NODE, OF_RUNS, PLAIN, STATES, addresses_of
 from tests.end_to_end.looks import differing_figures, seen, strokes, walk
 from tests.end_to_end.stores import FILLS, HOSTILE
 from tests.end_to_end.visits import Visit, context_in, json_of, served, visit_in
@@ -57,27 +58,30 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def over(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Served]]:
+def over(
+    browser: Browser, sample_top: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Served]]:
     """Serves a store by name; the one that was served before is closed, as tests of one follow each other."""
-    opened: list[tuple[str, Any, Served]] = []
-
-    def close() -> None:
-        for _, server, one in opened:
-            one.close()
-            server.__exit__(None, None, None)
-        opened.clear()
+    opened: dict[str, Served] = {}
+    servers = ExitStack()
 
     def serve(name: str) -> Served:
-        if not opened or opened[0][0] != name:
-            close()
-            home = tmp_path_factory.mktemp(name)
-            FILLS[name](home)
-            server = served(home)
-            opened.append((name, server, Served(browser, server.__enter__(), name)))
-        return opened[0][2]
+        if name not in opened:
+            servers.close()
+            opened.clear()
+            opened[name] = Served(browser, top_of(name), name)
+            servers.callback(opened[name].close)
+        return opened[name]
+
+    def top_of(name: str) -> str:
+        if name == EVERY_DAY:
+            return sample_top
+        home = tmp_path_factory.mktemp(name)
+        FILLS[name](home)
+        return servers.enter_context(served(home))
 
     yield serve
-    close()
+    servers.close()
 
 
 def twin_of(visit: Visit) -> Mapping[str, Any]:
@@ -88,7 +92,7 @@ def twin_of(visit: Visit) -> Mapping[str, Any]:
     return json_of(visit.top, address.removeprefix(visit.top))
 
 
-@pytest.mark.parametrize(("store", "state"), cases())
+@pytest.mark.parametrize(("store", "state"), cases(every_day=(*PLAIN, *OF_RUNS[:1], *OF_RUNS[2:], OF_A_NODE)))
 def test_a_page_is_whole_and_its_figures_have_the_numbers_of_the_api(
     over: Callable[[str], Served], store: str, state: str
 ) -> None:

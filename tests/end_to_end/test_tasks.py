@@ -1,14 +1,13 @@
 """What a reader comes for, from the Overview with two clicks at most, in a real browser."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser
-from tests.end_to_end.stores import LIVE, STUDY, fill_sample
-from tests.end_to_end.visits import Visit, context_in, json_of, served, visit_in
+from tests.end_to_end.stores import LIVE, STUDY
+from tests.end_to_end.visits import Visit, context_in, json_of, visit_in
 
 from crosswind.dashboards import wording
 
@@ -39,12 +38,9 @@ class Reader:
         assert self.visit.problems == []
 
 
-@pytest.fixture(scope="module")
-def top(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    home: Path = tmp_path_factory.mktemp("tasks")
-    fill_sample(home)
-    with served(home) as address:
-        yield address
+@pytest.fixture
+def top(sample_top: str) -> str:
+    return sample_top
 
 
 @pytest.fixture
