@@ -33,7 +33,9 @@ class Visit:
     problems: list[str] = field(default_factory=list)
 
     def is_drawn(self) -> None:
-        """Wait until every figure is drawn and every part has come."""
+        """Wait until every figure is drawn, also those far below, and every part has come."""
+        for plot in self.page.locator(".plot:not(.drawn)").all():
+            plot.scroll_into_view_if_needed()
         self.page.wait_for_function(DRAWN, timeout=60_000)
 
     def go(self, address: str) -> None:
