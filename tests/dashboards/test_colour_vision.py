@@ -41,7 +41,7 @@ def distance(one: str, other: str, deficiency: str) -> float:
 def series(drawing: Any) -> Iterator[tuple[str, str, tuple[object, ...]]]:
     """Name, colour and look without colour of each trace in a legend that has one colour of the palette."""
     for trace in drawing.data:
-        marker, line = (trace[part] if part in trace else None for part in ("marker", "line"))
+        marker, line = (getattr(trace, part, None) for part in ("marker", "line"))
         colours = [part.color for part in (marker, line) if part is not None and isinstance(part.color, str)]
         if trace.showlegend is False or not trace.name or not colours or colours[0] not in VARIABLES:
             continue

@@ -1,4 +1,4 @@
-"""What every page is held to in a browser: nothing cut off, figures with the numbers of the API, a way by keyboard."""
+"""Properties of every page in a browser: nothing cut off, figures with the numbers of the API, a way by keyboard."""
 
 import re
 import zlib

@@ -171,8 +171,8 @@ def test_a_printed_page_has_its_figures(over: Callable[[str], Served], store: st
 
 def violations(page: Page) -> list[object]:
     """Return what axe-core objects to, of any level, best practices too."""
-    found = page.evaluate("axe.run()")["violations"]
-    return [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found]
+    objections = page.evaluate("axe.run()")["violations"]
+    return [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in objections]
 
 
 @pytest.mark.thorough

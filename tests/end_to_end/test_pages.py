@@ -1,4 +1,4 @@
-"""What a reader does on the pages, in a real browser, from a real server behind a prefix."""
+"""Reading and using the pages, in a real browser, from a real server behind a prefix."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""What a reader comes for, from the Overview with two clicks at most, in a real browser."""
+"""Answers that a reader comes for, from the Overview with two clicks at most, in a real browser."""
 
 from collections.abc import Iterator
 from typing import Any

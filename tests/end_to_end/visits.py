@@ -34,7 +34,7 @@ class Visit:
 
     def is_drawn(self) -> None:
         """Wait until every figure is drawn, also those far below, and every part has come."""
-        for plot in self.page.locator(".plot:not(.drawn)").all():
+        for plot in self.page.query_selector_all(".plot:not(.drawn)"):
             plot.scroll_into_view_if_needed()
         self.page.wait_for_function(DRAWN, timeout=60_000)
 
