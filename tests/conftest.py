@@ -33,6 +33,7 @@ GROUPS = {
     "server": ("tests/cli/test_predict.py", "tests/cli/test_remaining.py", "tests/cli/test_walltime.py"),
     "adapters": ("tests/ingest/probe/adapters/*",),
     "openapi": ("tests/api/openapi/*",),
+    "pages": ("tests/end_to_end/test_every_page_in_a_browser.py", "tests/end_to_end/test_tasks.py"),
     "injected": ("tests/ingest/injected/*",),
     "lab": ("tests/ingest/lab/*", "tests/cli/test_lab.py"),  # one laboratory at a time has the machine
 }

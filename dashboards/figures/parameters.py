@@ -193,14 +193,15 @@ class ParallelPlot:
         figure = paper(self.title, height=HEIGHT, x="parameters and objective", y="from smallest to largest")
         ranked = self.measured.ranked[: self._lines_max]
         n_best = max(len(ranked) // 10, 1)
-        for name, trials, colour in (("others", ranked[n_best:], PEER), ("best tenth", ranked[:n_best], BLUE)):
+        others, best = ("others", ranked[n_best:], PEER, 1.25), ("best tenth", ranked[:n_best], BLUE, 3)
+        for name, trials, colour, width in (others, best):
             lines = self._lines(trials)
             figure.add_scatter(
                 x=[axis for _ in lines for axis in (*map(label, axes), None)],
                 y=[place for line in lines for place in (*line, None)],
                 mode="lines+markers",
                 name=name,
-                line={"color": colour, "width": 1.5},
+                line={"color": colour, "width": width},
                 customdata=[link for trial in run_links(trials) for link in (*[trial] * len(axes), None)],
                 hovertext=[text for trial in trials for text in (*[_described(trial)] * len(axes), "")],
                 hovertemplate="%{hovertext}<extra></extra>",

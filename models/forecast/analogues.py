@@ -44,10 +44,12 @@ class Analogues:
     @classmethod
     def of(cls, features: Floats, y: Floats, groups: Sequence[str]) -> Self:
         """Learns from features (n_rows, n_features) and y (n_rows,); NaN is the median. Raises: InvalidInputError."""
-        if len(y) < ROWS_MIN or features.shape[0] != len(y) or len(groups) != len(y):
+        if len(y) < ROWS_MIN:
+            raise InvalidInputError(f"{len(y)} earlier runs are too few to learn from, expected at least {ROWS_MIN}")
+        if features.shape[0] != len(y) or len(groups) != len(y):
             raise InvalidInputError(
                 f"{len(y)} earlier runs, {len(groups)} groups, features of shape {features.shape}: expected a row for "
-                f"each run, and at least {ROWS_MIN} runs"
+                "each run"
             )
         middle, spread = np.nan_to_num(np.nanmedian(features, axis=0)), _spread(features)
         scaled = np.nan_to_num((features - middle) / spread)

@@ -118,10 +118,13 @@ def test_a_ratio_is_given_only_where_it_says_anything() -> None:
 def test_without_runs_there_is_a_form_that_leads_to_the_newest_slow_one(lab: Store) -> None:
     Local(lab).explain("r3")
     shown = seen(lab)
-    assert [run.run_id for run in shown.suggested] == ["r3"]
+    [suggestion] = shown.suggested
+    assert suggestion.other
+    assert (suggestion.run.run_id, suggestion.other.run_id) == ("r3", "r2")
     with own_client(app_of(lab), base_url="http://127.0.0.1") as client:
         html = html_of(client, "/compare")
     assert 'href="./compare?a=r3"' in html
+    assert 'href="./compare?a=r3&amp;b=r2" aria-label="Compare r3 with the run nearest in time, r2"' in html
     assert 'name="a"' in html
 
 

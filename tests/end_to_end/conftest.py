@@ -2,6 +2,8 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+from tests.end_to_end.stores import fill_sample
+from tests.end_to_end.visits import served
 from tests.needs import program
 
 ARGUMENTS = (
@@ -12,6 +14,15 @@ ARGUMENTS = (
     "--disable-sync",
     "--no-first-run",
 )
+
+
+@pytest.fixture(scope="session")
+def sample_top(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server of the sample, which no page changes."""
+    home = tmp_path_factory.mktemp("sample")
+    fill_sample(home)
+    with served(home) as top:
+        yield top
 
 
 @pytest.fixture(scope="module")

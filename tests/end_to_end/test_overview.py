@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
-from tests.end_to_end.test_pages import PREFIX, TOKEN, record
+from tests.end_to_end.stores import Recorded, record
+from tests.end_to_end.visits import PREFIX, TOKEN
 
 from crosswind.api.app import create_app
 from crosswind.api.edge.limits import Limits
@@ -22,7 +23,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store.open(tmp_path) as opened:
-        record(opened, "r0", number=0)
+        record(opened, Recorded("r0", 0))
         yield opened
 
 

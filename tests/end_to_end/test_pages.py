@@ -1,115 +1,35 @@
-"""The pages in a real browser, from a real server."""
+"""Reading and using the pages, in a real browser, from a real server behind a prefix."""
 
 import re
-import threading
 import time
-import zlib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
+from tests.end_to_end.looks import strokes
+from tests.end_to_end.stores import Recorded, record
+from tests.end_to_end.visits import PREFIX, Visit, context_in, served, visit_in
 from tests.models.preflight.stored_checks import store_checks
 
-from crosswind.api.app import create_app
-from crosswind.api.background_answers import BackgroundAnswers
-from crosswind.api.server import listen, server_of
-from crosswind.api.settings import ServerSettings
-from crosswind.data.lake.lake import to_table
-from crosswind.data.schema.run import Rank, Run, RunState, cohort_digest
-from crosswind.data.schema.steps import STEP
+from crosswind.data.schema.run import RunState
 from crosswind.data.store.store import Store
 
-MS = 1_000_000
-START_NS = 1_760_000_000_000_000_000  # 2025-10-09 08:53:20 UTC
-PREFIX = "/node/gpu07/8000"
-TOKEN = "0123456789abcdef"  # behind a prefix everybody needs one
-CONFIGURATION = {"batch_size": 8, "bucket_cap_mb": 25, "precision": "bf16"}
-COHORT = cohort_digest(Run("any", "nanogpt-124m", "lab", RunState.COMPLETED, 2, CONFIGURATION))
-FIGURES = {
-    "/": 0,
-    "/?part=all": 0,
-    "/runs": 1,
-    "/runs/r3": 6,
-    "/runs/r4": 5,
-    "/runs/live": 4,
-    "/variability": 3,
-    "/runs/nope": 0,
-}
-FIGURES |= {"/compare": 0, "/compare?a=r3": 2, "/compare?a=r3&b=r1": 2}
-FIGURES |= {"/stragglers": 1, "/regressions": 0, "/counters": 0, "/interference": 0, "/checks": 1, "/models": 0}
-FIGURES |= {f"/selection?cohort={COHORT}&slower=1.2": 1}
-FIGURES |= {"/sql?query=select+*+from+step&limit=30": 0, "/sql?query=select+nothing+from+runs": 0}
-ADDRESSES = tuple(FIGURES)
-Open = Callable[..., "Visit"]
-
-
-@dataclass
-class Visit:
-    """A page with what went wrong on it."""
-
-    page: Page
-    problems: list[str] = field(default_factory=list)
-
-    def is_drawn(self) -> None:
-        self.page.wait_for_function(
-            "() => document.querySelectorAll('[data-figure]').length"
-            " === document.querySelectorAll('.drawn.js-plotly-plot .main-svg .cartesianlayer').length"
-        )
-
-
-def record(store: Store, run_id: str, *, number: int, slower_ms: int = 0, state: RunState = RunState.COMPLETED) -> None:
-    """20 steps of 2 ranks; rank 1 computes longer, waiting for its core meanwhile."""
-    start = START_NS + number * 60_000 * MS
-    names = [column.name for column in STEP.columns]
-    rows = [_row(run_id, start, step, rank, slower_ms) for step in range(20) for rank in range(2)]
-    store.lake.append(run_id, to_table(STEP, {name: [row.get(name) for row in rows] for name in names}))
-    run = Run(run_id, "nanogpt-124m" if number < 9 else "bert", "lab", state, 2, CONFIGURATION, started_ns=start)
-    with store.catalog.write() as session:
-        session.runs.merge(run)
-        for rank in range(2):
-            session.runs.merge_rank(Rank(run_id, rank, f"node{rank}", 100 + rank, start))
-
-
-def _row(run_id: str, start: int, step: int, rank: int, slower_ms: int) -> dict[str, int | str]:
-    jitter = step * 7 % 5
-    late = slower_ms if rank else 0
-    local = 400 + jitter + late * 10
-    total = 400 + jitter + slower_ms * 10 + 50
-    tenths = {
-        "duration_seconds": total,
-        "input_seconds": 20,
-        "compute_seconds": local - 20,
-        "comm_seconds": total - local,
-        "checkpoint_seconds": 0,
-        "other_seconds": 0,
-        "tail_seconds": 10,
-        "run_queue_wait_seconds": 3 + late * 10,
-    }
-    keys: dict[str, int | str] = {"ts_ns": start + step * 50 * MS, "run_id": run_id, "rank": rank, "step": step}
-    return {**keys, **{name: value * MS // 10 for name, value in tenths.items()}}
+FIGURES_OF_A_RUN = 6
+Open = Callable[..., Visit]
 
 
 @pytest.fixture(scope="module")
 def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real server over five runs of one cohort, the fourth disturbed, and one run of another, behind a prefix."""
-    settings = ServerSettings(port=0, root_path=PREFIX, token=TOKEN)
-    with Store.open(tmp_path_factory.mktemp("pages")) as store, listen(settings) as listening:
+    home: Path = tmp_path_factory.mktemp("pages")
+    with Store.open(home) as store:
         for number in range(5):
-            record(store, f"r{number}", number=number, slower_ms=30 if number == 3 else 0)
-        record(store, "live", number=9, state=RunState.RUNNING)
+            record(store, Recorded(f"r{number}", number, 30 if number == 3 else 0))
+        record(store, Recorded("live", 9, state=RunState.RUNNING, workload="bert"))
         store_checks(store, checks=4, nodes=8, slow={3: "n5"}, links=True)
-        app = create_app(store, settings)
-        app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=60)
-        server = server_of(app)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join(timeout=30)
+    with served(home) as top:
+        yield top.removesuffix(PREFIX)
 
 
 @pytest.fixture
@@ -118,19 +38,9 @@ def visit(browser: Browser, origin: str) -> Iterator[Open]:
     contexts: list[BrowserContext] = []
 
     def opened(address: str, *, width: int = 1440, **options: object) -> Visit:
-        headers = {"X-Crosswind-Token": TOKEN}
-        context = browser.new_context(
-            viewport={"width": width, "height": 4000},
-            extra_http_headers=headers,
-            **options,  # type: ignore[arg-type]
-        )
-        contexts.append(context)
-        visit = Visit(context.new_page())
-        visit.page.on("console", lambda said: visit.problems.append(said.text) if said.type == "error" else None)
-        visit.page.on("pageerror", lambda error: visit.problems.append(str(error)))
-        own = (f"{origin}{PREFIX}/", "data:", "blob:")
-        visit.page.on("request", lambda sent: None if sent.url.startswith(own) else visit.problems.append(sent.url))
-        visit.page.goto(f"{origin}{PREFIX}{address}")
+        contexts.append(context_in(browser, width=width, **options))
+        visit = visit_in(contexts[-1], f"{origin}{PREFIX}")
+        visit.go(address)
         return visit
 
     yield opened
@@ -138,28 +48,11 @@ def visit(browser: Browser, origin: str) -> Iterator[Open]:
         context.close()
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
-def test_a_page_draws_its_figures_without_error_and_without_leaving_the_server(visit: Open, address: str) -> None:
-    opened = visit(address)
-    opened.is_drawn()
+def test_a_refusal_is_a_page_of_which_the_console_says_its_status_alone(visit: Open) -> None:
+    opened = visit("/runs/nope", width=390)
     assert opened.page.title().endswith("\u00b7 Crosswind")
-    assert opened.page.locator(".drawn").count() == FIGURES[address]
-    missing = ["Failed to load resource: the server responded with a status of 404 (Not Found)"]
-    assert opened.problems == (missing if address == "/runs/nope" else [])
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        address if address in {"/runs", "/runs/r3"} else pytest.param(address, marks=pytest.mark.thorough)
-        for address in ADDRESSES
-    ],
-)
-def test_a_narrow_page_needs_no_sideways_scrolling(visit: Open, address: str) -> None:
-    opened = visit(address, width=360)
-    opened.is_drawn()
-    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 360
-    assert opened.page.evaluate("[...document.querySelectorAll('.main-svg')].every((svg) => svg.clientWidth <= 330)")
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert opened.problems == ["Failed to load resource: the server responded with a status of 404 (Not Found)"]
 
 
 def test_a_statement_is_typed_and_run_by_the_keyboard_and_its_address_carries_it(visit: Open) -> None:
@@ -256,11 +149,6 @@ def test_columns_are_chosen_once_for_all_further_addresses(visit: Open, origin: 
     assert page.locator("th.num[aria-sort=descending]").inner_text().startswith("CoV")
 
 
-def test_on_a_phone_a_run_is_one_line(visit: Open) -> None:
-    page = visit("/runs", width=390).page
-    assert max(row.bounding_box()["height"] for row in page.locator("#runs tbody tr").all()) < 40  # type: ignore[index]
-
-
 def test_a_click_on_a_run_in_a_figure_opens_it(visit: Open) -> None:
     opened = visit("/variability")
     opened.is_drawn()
@@ -312,26 +200,6 @@ def test_times_are_the_readers_with_utc_on_hover(visit: Open) -> None:
     assert time_shown.get_attribute("title") == "2025-10-09 08:53:20 UTC"
 
 
-def test_without_scripts_the_words_and_tables_are_there(visit: Open) -> None:
-    page = visit("/runs/r3", java_script_enabled=False).page
-    assert page.locator("h1").inner_text().startswith("Slow:")
-    assert page.locator("figure table").count() == FIGURES["/runs/r3"]
-    for place in range(FIGURES["/runs/r3"]):
-        assert page.locator("figure table").nth(place).is_visible()
-    assert not page.locator(".plot").first.is_visible()
-    assert not page.locator(".tools").first.is_visible()
-
-
-def strokes(pdf: bytes) -> int:
-    """Return the number of lines and curves that a PDF draws."""
-    streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, flags=re.DOTALL)
-    drawn = 0
-    for stream in streams:
-        with suppress(zlib.error):
-            drawn += len(re.findall(rb"\d (?:l|c)\n", zlib.decompress(stream)))
-    return drawn
-
-
 def test_a_printed_page_has_all_its_figures_also_those_that_nobody_scrolled_to(visit: Open) -> None:
     opened = visit("/runs/r3", color_scheme="dark")
     page = opened.page
@@ -339,7 +207,7 @@ def test_a_printed_page_has_all_its_figures_also_those_that_nobody_scrolled_to(v
     page.reload()
     page.wait_for_selector(".plot:not(.drawn)", state="attached")
     with_figures = strokes(page.pdf())
-    assert page.locator(".plot.drawn .cartesianlayer").count() == FIGURES["/runs/r3"]
+    assert page.locator(".plot.drawn .cartesianlayer").count() == FIGURES_OF_A_RUN
     page.evaluate("document.querySelectorAll('.plot').forEach((plot) => plot.remove())")
     assert with_figures > 300 + strokes(page.pdf())
     assert opened.problems == []

@@ -12,6 +12,7 @@ from crosswind.data.lake.parts import DAY_NS
 from crosswind.data.schema.answers.explanations import Verdict
 from crosswind.data.schema.words import opening, words
 
+COMPARE = Link("Compare two runs", "compare")
 NEWEST = 30_000  # runs that are looked at: a microsecond each
 HOUR_SECONDS = 3600
 SMALL_HOURS = 0.1  # less is written in seconds
@@ -55,7 +56,7 @@ def lost_hours(client: Local, wanted: RunFilter, days: int, now_ns: int) -> Bloc
         _finding(ranked, total, judged, among),
         _columns(period),
         tuple(_row(one, _hours(lately.get(cause)), total, scope) for cause, one in ranked[:ROWS]),
-        (Link("All slow runs", address_of("runs", {"verdict": Verdict.SLOW, **scope, "sort": "-excess"})),),
+        (Link("All slow runs", address_of("runs", {"verdict": Verdict.SLOW, **scope, "sort": "-excess"})), COMPARE),
     )
 
 

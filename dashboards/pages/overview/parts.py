@@ -90,7 +90,7 @@ def gaps(asked: Asked) -> Block:
         (node for node in nodes if _silence(asked, node.last_sweep_ns) > SILENT_SECONDS),
         key=lambda node: node.last_sweep_ns,
     )
-    more = (Link("Gaps, lag and clocks of every node", address_of("data", {})),)
+    more = (Link("Data health", "data"),)
     if not silent:
         return Block(
             "gaps",

@@ -29,6 +29,14 @@ COHORT = "its cohort"
 
 
 @dataclass(frozen=True)
+class Suggestion:
+    """A slow run, and another of its cohort that is not among the newest slow ones, if there is one."""
+
+    run: Run
+    other: Run | None
+
+
+@dataclass(frozen=True)
 class CompareView:
     """The page's contents; without `a` the form alone, and without `b` about A and its cohort.
 
@@ -47,7 +55,7 @@ class CompareView:
     counters: tuple[CounterDifference, ...]
     differing_counters: int
     alike_counters: int
-    suggested: tuple[Run, ...]
+    suggested: tuple[Suggestion, ...]
     charts: tuple[Chart, ...]
     next_place: Place | None = None
 
@@ -132,8 +140,13 @@ def _form(client: Local) -> CompareView:
     with client.store.catalog.read() as session:
         newest = session.judged_runs.find(RunFilter(), VerdictFilter((Verdict.SLOW,)), limit=SUGGESTED)
         slow = session.runs.some([place.run_id for place in newest])
+        are_slow = {run.run_id for run in slow}
+        near = [[one for one in session.runs.near(run, limit=PEERS) if one not in are_slow] for run in slow]
+        others = {run.run_id: run for run in session.runs.some([of_run[0] for of_run in near if of_run])}
+    pairs = zip(slow, near, strict=True)
+    suggested = tuple(Suggestion(run, others.get(of_run[0]) if of_run else None) for run, of_run in pairs)
     sentence = "Which runs do you want to compare?"
-    return CompareView(sentence, None, None, 0, None, None, None, (), 0, (), 0, 0, tuple(reversed(slow)), ())
+    return CompareView(sentence, None, None, 0, None, None, None, (), 0, (), 0, 0, suggested[::-1], ())
 
 
 def _compared(client: Local, a: Run, b: Run) -> tuple[Comparison | None, str | None]:

@@ -31,7 +31,7 @@ PROGRAM = ("sh", "-c", "sleep 1")
 
 def fill(home: Path, scratch: Path) -> None:
     """Fill a new store; `scratch` is a folder for what is read into it."""
-    _write_part_of_samples(scratch / "lab")
+    write_part_of_samples(scratch / "lab")
     with Store.open(home) as store:
         load_lab_runs(store, scratch / "lab")
     (scratch / "sacct.txt").write_text(ACCOUNTING)
@@ -55,12 +55,12 @@ def crosswind(home: Path, *words: str, **variables: str) -> str:
     return done.stdout
 
 
-def _write_part_of_samples(folder: Path) -> None:
-    """Write the tables of the runs of two cohorts of one workload, as `crosswind lab export` writes all."""
+def write_part_of_samples(folder: Path, configuration: str = CONFIGURATION) -> None:
+    """Write the tables of the runs of some cohorts of one workload, as `crosswind lab export` writes all."""
     folder.mkdir(parents=True)
     runs = pq.read_table(SAMPLES / "runs.parquet")
     is_chosen = pc.and_(pc.equal(runs["workload"], WORKLOAD), pc.equal(runs["world_size"], WORLD_SIZE))
-    chosen = runs.filter(pc.and_(is_chosen, pc.match_substring_regex(runs["configuration"], CONFIGURATION)))
+    chosen = runs.filter(pc.and_(is_chosen, pc.match_substring_regex(runs["configuration"], configuration)))
     for path in SAMPLES.glob("*.parquet"):
         table = chosen if path.stem == "runs" else pq.read_table(path)
         if path.stem != "runs" and "run_id" in table.column_names:

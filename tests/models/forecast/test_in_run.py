@@ -170,7 +170,7 @@ def test_more_steps_than_said_are_refused(forecaster: InRunForecaster) -> None:
 def test_too_few_runs_and_no_fit_are_refused() -> None:
     with pytest.raises(NotFittedError):
         InRunForecaster().start("cohort-0", STEPS)
-    with pytest.raises(InvalidInputError, match="at least 8 runs"):
+    with pytest.raises(InvalidInputError, match="5 earlier runs are too few to learn from, expected at least 8"):
         InRunForecaster().fit(mixed(5))
     with pytest.raises(InvalidInputError, match="earlier run 0 has 3 steps, expected at least 10"):
         InRunForecaster().fit([PastRun("a", np.ones(3))])
