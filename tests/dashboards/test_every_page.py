@@ -222,7 +222,7 @@ def test_links_of_the_pages_lead_somewhere(client: TestClient) -> None:
 )
 def test_an_empty_store_is_one_sentence_and_the_command_that_fills_it(store: Store, address: str) -> None:
     with own_client(app_of(store), base_url="http://127.0.0.1") as client:
-        html = html_of(client, address)
+        html = html_of(client, f"{address}?example=no")
     assert "<h1>No run is stored yet.</h1>" in html
     assert "<code>crosswind run -- torchrun --nproc-per-node 2 train.py</code>" in html
     assert "<code>crosswind demo</code>" in html

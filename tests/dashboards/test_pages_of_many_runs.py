@@ -199,7 +199,7 @@ def test_models_are_compared_with_their_baselines(empty: Store) -> None:
 
 
 def test_without_a_model_there_is_the_command(empty: Store) -> None:
-    html = page(empty, "/models")
+    html = page(empty, "/models?example=no")
     assert "<h1>No model is registered yet.</h1>" in html
     assert "crosswind models train step_p50_seconds" in html
 
