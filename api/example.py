@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 
 from crosswind.api.answer_cache import AnswerCache
-from crosswind.api.background_answers import BackgroundAnswers
+from crosswind.api.background_answers import WAIT_SECONDS, BackgroundAnswers
 from crosswind.client.local import Local
 from crosswind.data.schema.errors import UnavailableError
 
@@ -21,7 +21,8 @@ class Example:
     It has a temporary folder of its own, which goes with the process: nothing of it comes into the server's store.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._wait_seconds = wait_seconds
         self._lock = Lock()
         self._client: Local | None = None
         self._page_client: Local | None = None
@@ -40,7 +41,9 @@ class Example:
         client = self.client
         with self._lock:
             if self._page_client is None:
-                self._page_client = client.with_compute(BackgroundAnswers(client.compute))
+                self._page_client = client.with_compute(
+                    BackgroundAnswers(client.compute, wait_seconds=self._wait_seconds)
+                )
             return self._page_client
 
     def _made(self) -> Local:

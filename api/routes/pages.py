@@ -136,13 +136,13 @@ def _own_page(page: Page) -> Callable[..., Response]:
     def show(request: Request, client: PageClientOf) -> Response:
         view, address = _answer(page, client, request)
         if view.is_empty and not any(request.query_params.values()):
-            view, address = _in_place(page, request) or (view, address)
+            view, address = _in_place(page, view, request) or (view, address)
         return _as_html(page, view, address, request)
 
     return show
 
 
-def _in_place(page: Page, request: Request) -> tuple[View, Address] | None:
+def _in_place(page: Page, own: View, request: Request) -> tuple[View, Address] | None:
     """Return the example's page for a first visit; None where the example has as little, or cannot be made."""
     example: Example = request.app.state.example
     try:
@@ -150,7 +150,8 @@ def _in_place(page: Page, request: Request) -> tuple[View, Address] | None:
     except UnavailableError:
         return None
     view, address = _of_example(page, client, request)
-    return None if view.is_empty else (view, replace(address, in_place=True))
+    said, lack = (getattr(one, "sentence", "") for one in (view, own))
+    return None if view.is_empty else (view, replace(address, in_place=True, lack="" if lack == said else lack))
 
 
 def _own_form(page: Page, shown: Shown) -> Callable[..., Response]:

@@ -37,7 +37,7 @@ class Address:
 
     `sees_all` is whether the page is of all rows that are stored, `damaged` how many files of the lake lack in it.
     The reader `may_tune` studies, and `may_administer` models. A page that `is_example` leads to pages of the example,
-    also `in_place` of one of the reader's own store, to whose pages the rail leads then.
+    also `in_place` of one of the reader's own store, to whose pages the rail leads then; `lack` is what that page says.
     """
 
     root: str = ""
@@ -50,6 +50,7 @@ class Address:
     may_administer: bool = False
     is_example: bool = False
     in_place: bool = False
+    lack: str = ""
 
     def with_query(self, **changes: str | None) -> str:
         """Return this page's own address without the cursor, some parameters changed or (None) removed."""

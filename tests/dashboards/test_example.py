@@ -150,3 +150,10 @@ def test_nothing_of_the_example_comes_into_the_own_store(first: TestClient, empt
         assert session.runs.count() == 0
         assert session.studies.all() == []
     assert not list((empty.home / "lake").glob("set=*"))
+
+
+def test_the_ribbon_says_what_the_own_page_would(lab: Store) -> None:
+    with own_client(app_of(lab), base_url=TOP) as client:
+        html = html_of(client, "/interference")
+    assert RIBBON in html
+    assert "Your data: No neighbour can be judged yet: 0 runs had neighbours." in html

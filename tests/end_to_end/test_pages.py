@@ -38,7 +38,8 @@ FIGURES = {
     "/runs/nope": 0,
 }
 FIGURES |= {"/compare": 0, "/compare?a=r3": 2, "/compare?a=r3&b=r1": 2}
-FIGURES |= {"/stragglers": 1, "/regressions": 0, "/counters": 0, "/interference": 0, "/checks": 1, "/models": 0}
+FIGURES |= {"/stragglers": 1, "/regressions": 0, "/checks": 1, "/studies": 5}  # of studies the example
+FIGURES |= dict.fromkeys(("/counters?example=no", "/interference?example=no", "/models?example=no"), 0)
 FIGURES |= {f"/selection?cohort={COHORT}&slower=1.2": 1}
 FIGURES |= {"/sql?query=select+*+from+step&limit=30": 0, "/sql?query=select+nothing+from+runs": 0}
 ADDRESSES = tuple(FIGURES)
