@@ -54,7 +54,7 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except PendingError:
-                if "text/html" not in request.headers.get("accept", ""):
+                if not _is_browser(request):
                     raise
                 return _waiting(request)
 
@@ -70,6 +70,10 @@ def refusal_page(scope: Scope, facts: Mapping[str, Any]) -> HTMLResponse:
     root = root_of(Request(scope))
     html = render_error(facts["status"], facts["title"], facts["detail"], root=root, remedy=remedy)
     return HTMLResponse(html, facts["status"])
+
+
+def _is_browser(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "")
 
 
 def _waiting(request: Request) -> HTMLResponse:
@@ -135,7 +139,7 @@ Shown = Callable[[Page, View, Address, Request], Response]
 def _own_page(page: Page) -> Callable[..., Response]:
     def show(request: Request, client: PageClientOf) -> Response:
         view, address = _answer(page, client, request)
-        if view.is_empty and not any(request.query_params.values()):
+        if view.is_empty and _is_browser(request) and not any(request.query_params.values()):
             view, address = _in_place(page, view, request) or (view, address)
         return _as_html(page, view, address, request)
 

@@ -74,7 +74,7 @@ def test_a_reader_who_may_see_nothing_gets_the_example(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         fill(store)
         said = asking_as(create_app(store), zoe).get("/runs", headers=HTML).text
-        assert '<aside class="example"' in said
+        assert '<section class="example"' in said
         assert MARK not in said
         assert "ann" not in said.replace("channel", "")
 

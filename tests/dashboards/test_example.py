@@ -14,7 +14,7 @@ from crosswind.dashboards.pages.listed import LISTED
 from crosswind.dashboards.pages.page import Page
 from crosswind.data.store.store import Store
 
-RIBBON = '<aside class="example"'
+RIBBON = '<section class="example"'
 HEAVY = {"counters"}  # seconds
 ENERGY = "The lab has none, so there is no example of this page."
 WITHOUT = {"energy": ENERGY, "sql": "Ask what is stored in SQL."}
@@ -157,3 +157,9 @@ def test_the_ribbon_says_what_the_own_page_would(lab: Store) -> None:
         html = html_of(client, "/interference")
     assert RIBBON in html
     assert "Your data: No neighbour can be judged yet: 0 runs had neighbours." in html
+
+
+def test_a_program_gets_its_own_page_in_html_too(first: TestClient) -> None:
+    html = first.get("/counters").text
+    assert RIBBON not in html
+    assert "<h1>No run is stored yet.</h1>" in html

@@ -14,6 +14,7 @@ from tests.models.preflight.stored_checks import store_checks
 
 from crosswind.api.app import create_app
 from crosswind.api.background_answers import BackgroundAnswers
+from crosswind.api.example import Example
 from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
 from crosswind.data.lake.lake import to_table
@@ -103,6 +104,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         store_checks(store, checks=4, nodes=8, slow={3: "n5"}, links=True)
         app = create_app(store, settings)
         app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=60)
+        app.state.example = Example(wait_seconds=60)
         server = server_of(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
