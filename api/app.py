@@ -26,6 +26,7 @@ from crosswind.api.delivery.repeats import Repeats
 from crosswind.api.delivery.validators import NotModifiedError, Validators, not_modified
 from crosswind.api.edge.edge import Edge
 from crosswind.api.edge.spool import Spool
+from crosswind.api.example import Example
 from crosswind.api.intake import Intake, segment_rule
 from crosswind.api.late_pages import add_pages_later
 from crosswind.api.live.feed import Feed
@@ -135,6 +136,7 @@ def create_app(
         sql_processes=SqlProcesses(keeps=True),
     )
     app.state.page_client = client.with_compute(BackgroundAnswers(client.compute))
+    app.state.example = Example()
     store.lake.skipped = Skipped(store.lake.root)
     app.state.edge = Edge(settings.limits.within_files(), settings.root_path)
     app.state.readiness = Readiness(store)

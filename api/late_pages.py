@@ -34,6 +34,7 @@ class _LatePages:
             if not self._is_loaded:
                 pages = await run_sync(import_module, PAGES)
                 self._app.include_router(pages.router)
+                self._app.mount(f"/{pages.EXAMPLE}", pages.example_router)
                 self._is_loaded = True
         if scope.get(LOOKED):
             await self._not_found(scope, receive, send)

@@ -38,7 +38,9 @@ CHEAP_PATHS = frozenset(
     )
 )
 STUDIES, RUNS, ANSWERS, SQL = "/v1/studies", "/v1/runs", "answers", "sql"
-SQL_PATHS = frozenset({"/v1/sql", "/sql", "/sql.json", "/sql.csv", "/sql.html"})
+SQL_PATHS = frozenset(
+    {"/v1/sql", *(f"{top}/sql{form}" for top in ("", "/example") for form in ("", ".json", ".csv", ".html"))}
+)
 SQL_AT_ONCE = 2  # statements, of two callers, each with a process of its own
 
 Places = Mapping[str, CapacityLimiter]

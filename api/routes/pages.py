@@ -1,6 +1,7 @@
 """The pages and the files they load."""
 
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,6 +12,7 @@ from starlette.types import Scope
 
 from crosswind.api.background_answers import PendingError
 from crosswind.api.dependencies import ClientOf, PageClientOf, RunnerOf, StudyServiceOf, asking
+from crosswind.api.example import Example
 from crosswind.api.paging import cursor_of, place_of
 from crosswind.api.problems import KINDS
 from crosswind.api.routes.docs import file_answer
@@ -19,11 +21,12 @@ from crosswind.client.local import Local
 from crosswind.dashboards.assets import asset
 from crosswind.dashboards.pages.as_csv import as_csv
 from crosswind.dashboards.pages.listed import LISTED
-from crosswind.dashboards.pages.page import LISTS, Page, PageQuery, View
+from crosswind.dashboards.pages.page import EXAMPLE, LISTS, Page, PageQuery, View
 from crosswind.dashboards.pages.predict.form import configuration_of
 from crosswind.dashboards.pages.render import Address, as_json, render, render_error, render_waiting
 from crosswind.dashboards.pages.report import report
 from crosswind.data.schema.access import Scope as Permission
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.trial import TRIALS_MAX
 
 REMEDIES = {  # for readers of pages, by the name of the problem
@@ -51,7 +54,7 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except PendingError:
-                if "text/html" not in request.headers.get("accept", ""):
+                if not _is_browser(request):
                     raise
                 return _waiting(request)
 
@@ -69,6 +72,10 @@ def refusal_page(scope: Scope, facts: Mapping[str, Any]) -> HTMLResponse:
     return HTMLResponse(html, facts["status"])
 
 
+def _is_browser(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "")
+
+
 def _waiting(request: Request) -> HTMLResponse:
     """Return a page that reloads by itself."""
     headers = {"Refresh": str(RELOAD_SECONDS), "Cache-Control": "no-store"}
@@ -76,6 +83,7 @@ def _waiting(request: Request) -> HTMLResponse:
 
 
 router = APIRouter(include_in_schema=False)
+example_router = APIRouter(include_in_schema=False)  # the same pages of the example, below its own path
 
 
 @router.get("/static/{name}")
@@ -93,18 +101,15 @@ def root_of(request: Request) -> str:
 
 def _path(request: Request) -> str:
     path: str = (request.scope.get("raw_path") or request.scope["path"].encode()).decode("ascii", "replace")
-    return path.removeprefix(request.scope.get("root_path", ""))
+    return path.removeprefix(request.scope.get("app_root_path", request.scope.get("root_path", "")))
 
 
 def _answer(page: Page, client: Local, request: Request) -> tuple[View, Address]:
-    given = request.query_params
-    query = {name: ",".join(given.getlist(name)) if name in LISTS else given[name] for name in given}
-    run_id = request.path_params.get("run_id", "")
-    view = page.view(client, PageQuery(query, run_id, place_of(query.get("cursor"), int, str)))
-    path, principal = page.path.replace("{run_id}", run_id), asking(request)
-    cursor = None if view.next_place is None else cursor_of(*view.next_place)
-    return view, Address(
-        *(root_of(request), path, query, cursor),
+    """Return a page of the reader's store."""
+    view, address = _view(page, client, request)
+    principal = asking(request)
+    return view, replace(
+        address,
         sees_all=client.store.rule.sees_all,
         damaged=client.store.lake.damaged,
         may_tune=principal.allows(Permission.TUNE),
@@ -112,40 +117,83 @@ def _answer(page: Page, client: Local, request: Request) -> tuple[View, Address]
     )
 
 
-def _as_html(page: Page) -> Callable[..., HTMLResponse]:
-    def show(request: Request, client: PageClientOf) -> HTMLResponse:
+def _of_example(page: Page, client: Local, request: Request) -> tuple[View, Address]:
+    """Return a page of the example."""
+    view, address = _view(page, client, request)
+    return view, replace(address, root=f"{address.root}{EXAMPLE}/", is_example=True)
+
+
+def _view(page: Page, client: Local, request: Request) -> tuple[View, Address]:
+    given = request.query_params
+    query = {name: ",".join(given.getlist(name)) if name in LISTS else given[name] for name in given}
+    run_id = request.path_params.get("run_id", "")
+    view = page.view(client, PageQuery(query, run_id, place_of(query.get("cursor"), int, str)))
+    path = page.path.replace("{run_id}", run_id)
+    cursor = None if view.next_place is None else cursor_of(*view.next_place)
+    return view, Address(root_of(request), path, query, cursor)
+
+
+Shown = Callable[[Page, View, Address, Request], Response]
+
+
+def _own_page(page: Page) -> Callable[..., Response]:
+    def show(request: Request, client: PageClientOf) -> Response:
         view, address = _answer(page, client, request)
-        return HTMLResponse(render(page, view, address))
+        if view.is_empty and _is_browser(request) and not any(request.query_params.values()):
+            view, address = _in_place(page, view, request) or (view, address)
+        return _as_html(page, view, address, request)
 
     return show
 
 
-def _as_json(page: Page) -> Callable[..., JSONResponse]:
-    def show(request: Request, client: ClientOf) -> JSONResponse:
-        view, address = _answer(page, client, request)
-        return JSONResponse(as_json(page, view, address))
+def _in_place(page: Page, own: View, request: Request) -> tuple[View, Address] | None:
+    """Return the example's page for a first visit; None where the example has as little, or cannot be made."""
+    example: Example = request.app.state.example
+    try:
+        client = example.page_client
+    except UnavailableError:
+        return None
+    view, address = _of_example(page, client, request)
+    said, lack = (getattr(one, "sentence", "") for one in (view, own))
+    return None if view.is_empty else (view, replace(address, in_place=True, lack="" if lack == said else lack))
 
-    return show
 
-
-def _as_csv(page: Page) -> Callable[..., Response]:
+def _own_form(page: Page, shown: Shown) -> Callable[..., Response]:
     def show(request: Request, client: ClientOf) -> Response:
-        view, _ = _answer(page, client, request)
-        name = request.query_params.get("figure")
-        file = f"crosswind-{page.name}.csv"
-        headers = {"Content-Disposition": f'attachment; filename="{file}"'}
-        return Response(as_csv(page, view, name), headers=headers, media_type="text/csv")
+        return shown(page, *_answer(page, client, request), request)
 
     return show
 
 
-def _as_report(page: Page) -> Callable[..., Response]:
-    def show(request: Request, client: ClientOf) -> Response:
-        view, address = _answer(page, client, request)
-        headers = {"Content-Disposition": f'attachment; filename="crosswind-{page.name}.html"'}
-        return HTMLResponse(report(page, view, address), headers=headers)
+def _example_form(page: Page, shown: Shown) -> Callable[..., Response]:
+    def show(request: Request) -> Response:
+        example: Example = request.app.state.example
+        client = example.page_client if shown is _as_html else example.client
+        return shown(page, *_of_example(page, client, request), request)
 
     return show
+
+
+def _as_html(page: Page, view: View, address: Address, _: Request) -> Response:
+    return HTMLResponse(render(page, view, address))
+
+
+def _as_json(page: Page, view: View, address: Address, _: Request) -> Response:
+    return JSONResponse(as_json(page, view, address))
+
+
+def _as_csv(page: Page, view: View, address: Address, request: Request) -> Response:
+    name = request.query_params.get("figure")
+    return Response(as_csv(page, view, name), headers=_attached(page, address, "csv"), media_type="text/csv")
+
+
+def _as_report(page: Page, view: View, address: Address, _: Request) -> Response:
+    return HTMLResponse(report(page, view, address), headers=_attached(page, address, "html"))
+
+
+def _attached(page: Page, address: Address, form: str) -> dict[str, str]:
+    name = f"{EXAMPLE}-{page.name}" if address.is_example else page.name
+    return {"Content-Disposition": f'attachment; filename="crosswind-{name}.{form}"'}
 
 
 def _back(page: str, **query: str) -> RedirectResponse:
@@ -177,6 +225,9 @@ def change_model(form: Form, runner: RunnerOf) -> RedirectResponse:
 for _address, _change in (("/studies", change_study), ("/models", change_model)):
     router.add_api_route(_address, _change, methods=["POST"], name=_change.__name__, response_model=None)
 for _page in LISTED:
-    for _form, _as_form in (("html", _as_report), ("csv", _as_csv), ("json", _as_json)):
-        router.add_api_route(f"{_page.stem}.{_form}", _as_form(_page), name=f"{_page.name}_{_form}")
-    router.add_api_route(_page.path, _as_html(_page), name=_page.name, route_class_override=PageRoute)
+    for _form, _shown in (("html", _as_report), ("csv", _as_csv), ("json", _as_json)):
+        _stem, _name = f"{_page.stem}.{_form}", f"{_page.name}_{_form}"
+        for _router, _show in ((router, _own_form(_page, _shown)), (example_router, _example_form(_page, _shown))):
+            _router.add_api_route(_stem, _show, name=_name, response_model=None)
+    for _router, _show in ((router, _own_page(_page)), (example_router, _example_form(_page, _as_html))):
+        _router.add_api_route(_page.path, _show, name=_page.name, response_model=None, route_class_override=PageRoute)

@@ -12,6 +12,7 @@ from crosswind.data.schema.errors import InvalidInputError
 
 Place = tuple[int, str]  # of a run in the list: started_ns or 0, and run_id
 PERIODS = {"1d": 1, "7d": 7, "30d": 30, "90d": 90, "365d": 365}  # days up to now
+EXAMPLE, LEFT = "example", "no"  # pages of the example are below this path; the parameter leaves it
 SCOPE = ("system", "workload", "period")  # parameters that a reader keeps from page to page
 LISTS = ("columns", "run")  # parameters that may be given several times, or once with commas
 HOUR_NS = 3_600_000_000_000
@@ -81,6 +82,11 @@ class View(Protocol):
         ...
 
     @property
+    def is_empty(self) -> bool:
+        """Return whether too little is stored for the page."""
+        ...
+
+    @property
     def next_place(self) -> Place | None:
         """The place from which a list goes on; None at its end and on other pages."""
         ...
@@ -88,6 +94,7 @@ class View(Protocol):
 
 OVERVIEW, RUNS, PREDICT, CAUSES, FLEET = "Overview", "Runs", "Predict", "Causes", "Fleet"  # groups, entries of the rail
 TUNING, SQL = "Tuning", "SQL"
+RUN = "crosswind run -- torchrun --nproc-per-node 2 train.py"
 
 
 def stem_of(path: str) -> str:
@@ -99,7 +106,8 @@ def stem_of(path: str) -> str:
 class Page:
     """One page: its address, its template, its view, and its group, among whose tabs it is if it has a label.
 
-    `table` is the field of the view with the page's main table, which is its CSV.
+    `table` is the field of the view with the page's main table, which is its CSV. `fill` is the command that fills it,
+    and `hint` says what that does.
     """
 
     name: str
@@ -109,6 +117,8 @@ class Page:
     group: str
     label: str | None = None
     table: str = ""
+    fill: str = ""
+    hint: str = "Record a run"
 
     @property
     def stem(self) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from crosswind.dashboards.assets import asset
 from crosswind.dashboards.figures.chart import TITLE_PIXELS, Chart
 from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.pages.listed import rail
-from crosswind.dashboards.pages.page import PERIODS, SCOPE, Page, View, stem_of
+from crosswind.dashboards.pages.page import EXAMPLE, LEFT, PERIODS, SCOPE, Page, View, stem_of
 from crosswind.dashboards.palette import VARIABLES
 from crosswind.data.schema.answers.explanations import Interval
 from crosswind.data.schema.answers.sql import cell
@@ -25,6 +26,7 @@ from crosswind.data.schema.answers.status import ServerStatus
 from crosswind.data.schema.words import words
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
+OF_API = re.compile(r'\s*<a href="[^"]*\bexample/v1/[^"]*">[^<]*</a>')  # the example has pages alone
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
@@ -33,7 +35,8 @@ class Address:
     """The place of a page: `root` leads from it to the top (`../`), `next_cursor` goes on in its list.
 
     `sees_all` is whether the page is of all rows that are stored, `damaged` how many files of the lake lack in it.
-    The reader `may_tune` studies, and `may_administer` models.
+    The reader `may_tune` studies, and `may_administer` models. A page that `is_example` leads to pages of the example,
+    also `in_place` of one of the reader's own store, to whose pages the rail leads then; `lack` is what that page says.
     """
 
     root: str = ""
@@ -44,17 +47,45 @@ class Address:
     damaged: int = 0
     may_tune: bool = False
     may_administer: bool = False
+    is_example: bool = False
+    in_place: bool = False
+    lack: str = ""
 
     def with_query(self, **changes: str | None) -> str:
         """Return this page's own address without the cursor, some parameters changed or (None) removed."""
         words = {**{name: value for name, value in self.query.items() if name != "cursor"}, **changes}
         return self._here(words)
 
-    def to(self, path: str) -> str:
+    def to(self, path: str, root: str | None = None) -> str:
         """Return the address of another page, about the same system, workload and period."""
-        kept = urlencode({name: self.query[name] for name in SCOPE if self.query.get(name)})
-        there = self.root + path.lstrip("/")
+        kept = urlencode({name: self.query[name] for name in (*SCOPE, EXAMPLE) if self.query.get(name)})
+        there = (self.root if root is None else root) + path.lstrip("/")
         return f"{there}?{kept}" if kept else there
+
+    @property
+    def top(self) -> str:
+        """The way to the top of the server, from a page of the example too."""
+        return self.root.removesuffix(f"{EXAMPLE}/") if self.is_example else self.root
+
+    @property
+    def home(self) -> str:
+        """The way to the pages in the rail."""
+        return self.top if self.in_place else self.root
+
+    @property
+    def has_left(self) -> bool:
+        """Return whether the reader has left the example."""
+        return not self.is_example and self.query.get(EXAMPLE) == LEFT
+
+    @property
+    def back(self) -> str:
+        """The same page of the example."""
+        return f"{self.root}{EXAMPLE}{quote(self.path)}"
+
+    def leaving(self, page: Page) -> str:
+        """Return the address of the reader's own page, however little it has; instead of a run the list of runs."""
+        path = page.path.partition("{")[0].strip("/")
+        return f"{self.top}{path}?{EXAMPLE}={LEFT}"
 
     @property
     def next_url(self) -> str:
@@ -86,19 +117,25 @@ class Address:
 def render(page: Page, view: View, address: Address, *, is_report: bool = False) -> str:
     """Return the page as HTML; as a report it stands alone, without ways to other pages."""
     template = _environment().get_template(page.template)
-    return template.render(page=page, view=view, address=address, root=address.root, is_report=is_report)
+    words = {"page": page, "view": view, "address": address, "is_report": is_report}
+    html = template.render(**words, root=address.root, top=address.top)
+    return OF_API.sub("", html) if address.is_example else html
 
 
 def render_error(status: int, title: str, detail: str, *, root: str = "/", remedy: str = "") -> str:
     """Return a refusal as a page, with reason and remedy; `root` leads from the page's address to the top (`../`)."""
-    template = _environment().get_template("error.html")
     why = f"{detail[:1].upper()}{detail[1:]}"
-    return template.render(status=status, title=title, detail=why, remedy=remedy, root=root, page=None)
+    return _alone("error.html", root, status=status, title=title, detail=why, remedy=remedy)
 
 
 def render_waiting(*, root: str = "/") -> str:
     """Return a page in place of one that is being computed."""
-    return _environment().get_template("waiting.html").render(root=root, page=None)
+    return _alone("waiting.html", root)
+
+
+def _alone(template: str, root: str, **words: object) -> str:
+    """Return a page that is none of the list."""
+    return _environment().get_template(template).render(**words, root=root, top=root, page=None)
 
 
 @dataclass(frozen=True)
@@ -122,25 +159,26 @@ class Login:
 
 def render_login(login: Login, *, root: str = "./") -> str:
     """Return the page on which a browser logs in and out."""
-    return _environment().get_template("login.html").render(login=login, root=root, page=None)
+    return _alone("login.html", root, login=login)
 
 
 def render_docs(*, root: str = "./") -> str:
     """Return the page that shows the API's description."""
-    return _environment().get_template("docs.html").render(root=root, page=None)
+    return _alone("docs.html", root)
 
 
 def render_status(status: ServerStatus, *, root: str = "./") -> str:
     """Return the page on the state of the server."""
-    return _environment().get_template("status.html").render(status=status, root=root, page=None)
+    return _alone("status.html", root, status=status)
 
 
 def as_json(page: Page, view: View, address: Address) -> dict[str, Json]:
     """Return the page's contents for machines; a missing value is null."""
-    facts = {field.name: getattr(view, field.name) for field in dataclasses.fields(view)}  # type: ignore[arg-type]
-    shown = {name: plain(value) for name, value in facts.items() if name not in {"charts", "next_place"}}
+    parts = {field.name: getattr(view, field.name) for field in dataclasses.fields(view)}  # type: ignore[arg-type]
+    shown = {name: plain(value) for name, value in parts.items() if name not in {"charts", "next_place"}}
     charts: list[Json] = [_chart(chart) for chart in view.charts]
-    return {"page": page.name, "title": view.title, **shown, "charts": charts, "next": address.next_cursor}
+    facts: dict[str, Json] = {"page": page.name, "title": view.title, EXAMPLE: address.is_example}
+    return {**facts, **shown, "charts": charts, "next": address.next_cursor}
 
 
 def _chart(chart: Chart) -> Json:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
-from crosswind.dashboards.pages.page import SQL, Page, PageQuery, Place
+from crosswind.dashboards.pages.page import RUN, SQL, Page, PageQuery, Place
 from crosswind.data.schema.answers.sql import SqlAnswer, SqlTable
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.sql.limits import ROWS_MAX
@@ -53,6 +53,7 @@ class SqlView:
     next_place: Place | None = None
 
     title = "SQL"
+    is_empty = False
 
 
 def view(client: Local, query: PageQuery) -> SqlView:
@@ -69,4 +70,4 @@ def view(client: Local, query: PageQuery) -> SqlView:
     return SqlView(text, limit, answer, refusal, tables, examples)
 
 
-PAGE = Page("sql", "/sql", "sql.html", view, SQL, label="SQL", table="answer")
+PAGE = Page("sql", "/sql", "sql.html", view, SQL, label="SQL", table="answer", fill=RUN)

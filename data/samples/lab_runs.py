@@ -38,6 +38,13 @@ def load_lab_samples(store: Store) -> int:
         return load_lab_runs(store, folder)
 
 
+def lab_parts() -> dict[str, pa.Table]:
+    """Return the rows of the sample runs by the names of their parts in the lake."""
+    with as_file(files("crosswind.data.samples") / "lab") as folder:
+        paths = sorted(folder.glob("*.parquet"))
+        return _parts(paths, _digest(paths))
+
+
 def load_lab_runs(store: Store, folder: Path) -> int:
     """Stores the runs of a folder that `crosswind lab export` wrote, once; how many runs came new.
 
@@ -54,9 +61,9 @@ def load_lab_runs(store: Store, folder: Path) -> int:
             return 0
         if stored := session.runs.stored(run.run_id for run in runs):
             raise ConflictError(f"{folder}: run {stored[0]} is stored already; its rows would be there twice")
-    tables = {path.stem: pq.read_table(path) for path in paths if path.stem != "runs"}
-    ranks, injections = records_of(Rank, tables.pop("ranks")), records_of(Injected, tables.pop("injections"))
-    parts = {f"lab-{identity[:24]}-{name}": whole(table) for name, table in tables.items()}
+    ranks = records_of(Rank, pq.read_table(folder / "ranks.parquet"))
+    injections = records_of(Injected, pq.read_table(folder / "injections.parquet"))
+    parts = _parts(paths, identity)
     store.lake.append_all(parts)
     with store.catalog.write() as session:
         if session.has_batch(identity):
@@ -69,6 +76,11 @@ def load_lab_runs(store: Store, folder: Path) -> int:
             session.injections.put(injected)
         session.add_batch(identity, ORIGIN, row_count=sum(map(len, parts.values())), skipped=0)
     return len(runs)
+
+
+def _parts(paths: Sequence[Path], identity: str) -> dict[str, pa.Table]:
+    sets = [path for path in paths if path.stem not in CATALOG]
+    return {f"lab-{identity[:24]}-{path.stem}": whole(pq.read_table(path)) for path in sets}
 
 
 def table_of(kind: type[Record], records: Iterable[Record]) -> pa.Table:

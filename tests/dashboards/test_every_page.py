@@ -14,6 +14,7 @@ from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.api.background_answers import BackgroundAnswers
+from crosswind.api.example import Example
 from crosswind.api.settings import ServerSettings
 from crosswind.dashboards.pages import render_error
 from crosswind.dashboards.pages.listed import LISTED
@@ -39,16 +40,16 @@ PAGES = {
     ],
     "variability": ["/variability", "/variability?workload=bert&sort=lost", "/variability?workload=none"],
     "selection": [f"/selection?cohort={LAB_COHORT}&slower=1.2", f"/selection?cohort={LAB_COHORT}&runs=none"],
-    "counters": ["/counters", "/counters?show=all&workload=nanogpt", "/counters?workload=none"],
-    "interference": ["/interference", "/interference?system=none"],
+    "counters": ["/counters?example=no", "/counters?show=all&workload=nanogpt", "/counters?workload=none"],
+    "interference": ["/interference?example=no", "/interference?system=none"],
     "regressions": ["/regressions", "/regressions?workload=none&system=lab"],
     "stragglers": ["/stragglers", "/stragglers?kind=node&node=a", "/stragglers?workload=none"],
-    "checks": ["/checks", "/checks?system=none"],
-    "links": ["/links", "/links?period=30d"],
+    "checks": ["/checks?example=no", "/checks?system=none"],
+    "links": ["/links?example=no", "/links?period=30d"],
     "energy": ["/energy", "/energy?workload=none", "/energy?period=365d"],
     "data": ["/data", "/data?period=1d"],
-    "studies": ["/studies"],
-    "models": ["/models"],
+    "studies": ["/studies?example=no"],
+    "models": ["/models?example=no"],
     "sql": [
         "/sql",
         "/sql?query=select+*+from+runs&limit=3",
@@ -95,6 +96,7 @@ def app_of(store: Store) -> FastAPI:
     """The application, whose pages wait for their answers however busy the machine is."""
     app = create_app(store)
     app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=600)
+    app.state.example = Example(wait_seconds=600)
     return app
 
 
@@ -223,7 +225,7 @@ def test_links_of_the_pages_lead_somewhere(client: TestClient) -> None:
 )
 def test_an_empty_store_is_one_sentence_and_the_command_that_fills_it(store: Store, address: str) -> None:
     with own_client(app_of(store), base_url="http://127.0.0.1") as client:
-        html = html_of(client, address)
+        html = html_of(client, f"{address}?example=no")
     assert "<h1>No run is stored yet.</h1>" in html
     assert "<code>crosswind run -- torchrun --nproc-per-node 2 train.py</code>" in html
     assert "<code>crosswind demo</code>" in html
@@ -319,7 +321,8 @@ def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> N
             *("/runs", f"/runs?cause={HOSTILE}"),
             "/runs/r4",
             *("/compare?a=r4", "/compare?a=r4&b=r3", f"/runs?user={HOSTILE}&columns=user,job"),
-            *("/variability", "/stragglers", "/regressions", "/counters", "/interference", "/energy"),
+            *("/variability", "/stragglers", "/regressions", "/energy"),
+            *("/counters?example=no", "/interference?example=no"),
             f"/selection?cohort={cohort}&slower=1.2",
             f"/stragglers?node={HOSTILE}",
             f"/checks?system={HOSTILE}",

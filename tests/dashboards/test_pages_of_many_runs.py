@@ -17,6 +17,7 @@ from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.api.background_answers import BackgroundAnswers
+from crosswind.api.example import Example
 from crosswind.client.local import Local
 from crosswind.dashboards.pages.causes import counters, interference, regressions
 from crosswind.dashboards.pages.fleet import checks, stragglers
@@ -55,6 +56,7 @@ def empty(tmp_path: Path) -> Iterator[Store]:
 def page(store: Store, address: str) -> str:
     app = create_app(store)
     app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=600)
+    app.state.example = Example(wait_seconds=600)
     with own_client(app, base_url="http://localhost:8000") as client:
         answer = client.get(address, headers={"Accept": "text/html"})
     assert answer.status_code == 200
@@ -124,7 +126,7 @@ def test_who_slows_runs_is_named_by_pseudonym_and_the_others_are_not_shown_to(em
     assert (shown.blamed, shown.total, blamed.is_blamed, other.is_blamed) == (1, 2, True, False)
     assert blamed.name.startswith("user u-")
     assert blamed.suspect.slowdown_ratio == pytest.approx(1.2, rel=0.05)
-    html = page(empty, "/interference")
+    html = page(empty, "/interference?example=no")
     assert "mallory" not in html
     assert (html.count("slows runs</span>"), html.count("not shown</span>")) == (1, 1)
     assert "No switches or racks are known: only neighbours on the same nodes are looked for." in html
@@ -136,19 +138,19 @@ def test_few_runs_say_what_is_missing(fleet: Store, empty: Store) -> None:
         shown = view(client(empty), PageQuery())
         assert shown.charts == shown.rows == ()
         assert "expected 20 or more" in shown.warnings[-1]
-    assert "No counter can be ranked yet: 8 of 8 runs can be compared." in page(empty, "/counters")
+    assert "No counter can be ranked yet: 8 of 8 runs can be compared." in page(empty, "/counters?example=no")
     unsampled = counters.view(client(fleet), PageQuery())
     assert unsampled.warnings[0].startswith("nothing was sampled on the runs' nodes")
     assert unsampled.sentence == "No counter can be ranked yet: nothing was sampled during 80 runs."
     assert "while they ran: <code>crosswind agent</code> or <code>crosswind run</code> does." in page(
-        fleet, "/counters"
+        fleet, "/counters?example=no"
     )
 
 
 def test_runs_without_an_end_say_that_nothing_is_known_of_them(empty: Store) -> None:
     with empty.catalog.write() as session:
         session.runs.merge(Run("r0", "bert", "lab", RunState.COMPLETED))
-    for address in ("/counters", "/interference"):
+    for address in ("/counters?example=no", "/interference?example=no"):
         html = page(empty, address)
         assert "yet.</h1>" in html
         assert "no run of it has completed" in html
@@ -172,7 +174,7 @@ def test_the_newest_check_leads_and_an_older_one_can_be_chosen(empty: Store) -> 
 
 
 def test_before_the_first_check_there_is_the_command(empty: Store) -> None:
-    assert "<code>srun --ntasks-per-node=1 crosswind check</code>" in page(empty, "/checks")
+    assert "<code>srun --ntasks-per-node=1 crosswind check</code>" in page(empty, "/checks?example=no")
     assert "No check of far is stored." in page(empty, "/checks?system=far")
 
 
@@ -199,7 +201,7 @@ def test_models_are_compared_with_their_baselines(empty: Store) -> None:
 
 
 def test_without_a_model_there_is_the_command(empty: Store) -> None:
-    html = page(empty, "/models")
+    html = page(empty, "/models?example=no")
     assert "<h1>No model is registered yet.</h1>" in html
     assert "crosswind models train step_p50_seconds" in html
 

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 
 from crosswind.api.app import create_app
 from crosswind.api.background_answers import BackgroundAnswers
+from crosswind.api.example import Example
 from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
 from crosswind.data.store.store import Store
@@ -59,6 +60,7 @@ def served(home: Path) -> Iterator[str]:
     with Store.open(home) as store, listen(settings) as listening:
         app = create_app(store, settings)
         app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=60)
+        app.state.example = Example(wait_seconds=60)
         server = server_of(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.effects import Effect, effects_plot
-from crosswind.dashboards.pages.page import CAUSES, Page, PageQuery, Place
+from crosswind.dashboards.pages.page import CAUSES, RUN, Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, percent, times
 from crosswind.data.schema.answers.effects import CounterEffect, CounterRanking
@@ -54,6 +54,11 @@ class CountersView:
 
     title = "Counters"
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether too little is stored for the page."""
+        return not self.tested
+
 
 def view(client: Local, query: PageQuery) -> CountersView:
     """Return the ranking of counters for a workload, or for all. Raises: InvalidInputError for a bad query."""
@@ -87,7 +92,17 @@ def view(client: Local, query: PageQuery) -> CountersView:
     )
 
 
-PAGE = Page("counters", "/counters", "counters.html", view, CAUSES, label="Counters", table="rows")
+PAGE = Page(
+    "counters",
+    "/counters",
+    "counters.html",
+    view,
+    CAUSES,
+    label="Counters",
+    table="rows",
+    fill=RUN,
+    hint="Run each configuration four times or more",
+)
 
 
 def _nothing(scope: Scope, show: str, sentence: str = "", *warnings: str) -> CountersView:

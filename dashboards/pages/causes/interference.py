@@ -52,6 +52,11 @@ class InterferenceView:
 
     title = "Neighbours"
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether too little is stored for the page."""
+        return not self.total
+
 
 def view(client: Local, query: PageQuery) -> InterferenceView:
     """Return the neighbours of slow runs of a workload, or of all. Raises: InvalidInputError for a bad query."""
@@ -83,7 +88,17 @@ def view(client: Local, query: PageQuery) -> InterferenceView:
     )
 
 
-PAGE = Page("interference", "/interference", "interference.html", view, CAUSES, label="Neighbours", table="rows")
+PAGE = Page(
+    "interference",
+    "/interference",
+    "interference.html",
+    view,
+    CAUSES,
+    label="Neighbours",
+    table="rows",
+    fill="crosswind sync slurm",
+    hint="Store the scheduler's jobs",
+)
 
 
 def _nothing(scope: Scope, sentence: str = "", *warnings: str) -> InterferenceView:

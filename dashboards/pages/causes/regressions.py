@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.levels import levels_plot
-from crosswind.dashboards.pages.page import CAUSES, Page, PageQuery, Place
+from crosswind.dashboards.pages.page import CAUSES, RUN, Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, times, utc
 from crosswind.data.schema.answers.stragglers import ChangedFact, Regression, Regressions
@@ -35,6 +35,11 @@ class RegressionsView:
 
     title = "Regressions"
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether too little is stored for the page."""
+        return not self.workloads
+
 
 def view(client: Local, query: PageQuery) -> RegressionsView:
     """Return lasting changes, the newest first, and the runs of one workload."""
@@ -60,7 +65,17 @@ def view(client: Local, query: PageQuery) -> RegressionsView:
     )
 
 
-PAGE = Page("regressions", "/regressions", "regressions.html", view, CAUSES, label="Regressions", table="changes")
+PAGE = Page(
+    "regressions",
+    "/regressions",
+    "regressions.html",
+    view,
+    CAUSES,
+    label="Regressions",
+    table="changes",
+    fill=RUN,
+    hint="Run it now and then: a change takes ten runs",
+)
 
 
 def _drawn(answer: Regressions, scope: Scope) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.effects import Effect, Effects
 from crosswind.dashboards.pages.causes.variability import CohortRow, cohort_named, over_time, runs_of_cohort
-from crosswind.dashboards.pages.page import CAUSES, Page, PageQuery, Place
+from crosswind.dashboards.pages.page import CAUSES, RUN, Page, PageQuery, Place
 from crosswind.dashboards.wording import count, number, percent, utc
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.cohorts import CohortComparison, FeatureDifference, FeatureKind
@@ -93,6 +93,7 @@ class SelectionView:
     next_place: Place | None = None
 
     title = "Selection"
+    is_empty = False
 
 
 def view(client: Local, query: PageQuery) -> SelectionView:
@@ -117,7 +118,7 @@ def view(client: Local, query: PageQuery) -> SelectionView:
     )
 
 
-PAGE = Page("selection", "/selection", "selection.html", view, CAUSES, table="rows")
+PAGE = Page("selection", "/selection", "selection.html", view, CAUSES, table="rows", fill=RUN)
 
 
 def _cohort_id(query: PageQuery) -> str:

@@ -11,7 +11,7 @@ from crosswind.client.local import Local
 from crosswind.dashboards.figures.causes import cause_totals
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.variability import CohortOverTime, cohort_distributions, cohort_over_time
-from crosswind.dashboards.pages.page import CAUSES, Page, PageQuery, Place
+from crosswind.dashboards.pages.page import CAUSES, RUN, Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.queries import judge_newest
 from crosswind.dashboards.wording import count, percent, scalar, seconds
@@ -90,6 +90,11 @@ class VariabilityView:
 
     title = "Variability"
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether too little is stored for the page."""
+        return not self.cohorts
+
 
 def view(client: Local, query: PageQuery) -> VariabilityView:
     """Return the cohorts, and one of them in detail. Raises: NotFoundError, InvalidInputError."""
@@ -122,7 +127,17 @@ def view(client: Local, query: PageQuery) -> VariabilityView:
     )
 
 
-PAGE = Page("variability", "/variability", "variability.html", view, CAUSES, label="Variability", table="cohorts")
+PAGE = Page(
+    "variability",
+    "/variability",
+    "variability.html",
+    view,
+    CAUSES,
+    label="Variability",
+    table="cohorts",
+    fill=RUN,
+    hint="Run one configuration three times",
+)
 
 
 def runs_of_cohort(client: Local, wanted: RunFilter, cohort_id: str) -> tuple[list[Run], Mapping[str, RunVerdict]]:

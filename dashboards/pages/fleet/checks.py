@@ -65,6 +65,11 @@ class ChecksView:
 
     title = "Checks"
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether too little is stored for the page."""
+        return self.selected is None
+
 
 def view(client: Local, query: PageQuery) -> ChecksView:
     """Return the newest checks of a system, and one of them in detail. Raises: NotFoundError."""
@@ -95,7 +100,17 @@ def view(client: Local, query: PageQuery) -> ChecksView:
     )
 
 
-PAGE = Page("checks", "/checks", "checks.html", view, FLEET, label="Checks", table="findings")
+PAGE = Page(
+    "checks",
+    "/checks",
+    "checks.html",
+    view,
+    FLEET,
+    label="Checks",
+    table="findings",
+    fill="srun crosswind check",
+    hint="Measure your nodes",
+)
 
 
 def _selected(checks: Sequence[PastCheck], wanted: str | None) -> PastCheck | None:

@@ -43,6 +43,11 @@ class DataView:
 
     title = "Data health"
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether too little is stored for the page."""
+        return not self.rows
+
 
 def view(client: Local, query: PageQuery) -> DataView:
     """Return the nodes with samples, the worst first. Raises: InvalidInputError."""
@@ -67,7 +72,17 @@ def view(client: Local, query: PageQuery) -> DataView:
     )
 
 
-PAGE = Page("data", "/data", "data.html", view, FLEET, label="Data health", table="rows")
+PAGE = Page(
+    "data",
+    "/data",
+    "data.html",
+    view,
+    FLEET,
+    label="Data health",
+    table="rows",
+    fill="crosswind agent",
+    hint="Sample your nodes",
+)
 
 
 def _worst(node: NodeHealth) -> tuple[int, float, str]:

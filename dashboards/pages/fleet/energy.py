@@ -51,6 +51,11 @@ class EnergyView:
 
     title = "Energy"
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether too little is stored for the page."""
+        return self.workload is None
+
 
 def view(client: Local, query: PageQuery) -> EnergyView:
     """Return the energy of the newest runs. Raises: InvalidInputError."""
@@ -75,7 +80,17 @@ def view(client: Local, query: PageQuery) -> EnergyView:
     )
 
 
-PAGE = Page("energy", "/energy", "energy.html", view, FLEET, label="Energy", table="front")
+PAGE = Page(
+    "energy",
+    "/energy",
+    "energy.html",
+    view,
+    FLEET,
+    label="Energy",
+    table="front",
+    fill="crosswind doctor",
+    hint="See which meters work on your nodes",
+)
 
 
 def _sentence(energy: FleetEnergy) -> str:

@@ -30,6 +30,11 @@ class LinksView:
 
     title = "Links"
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether too little is stored for the page."""
+        return bool(self.period) and not self.sets
+
 
 def view(client: Local, query: PageQuery) -> LinksView:
     """Return the links of the fleet, the worst first: of all rows, for they carry everybody's traffic."""
@@ -55,7 +60,17 @@ def view(client: Local, query: PageQuery) -> LinksView:
     )
 
 
-PAGE = Page("links", "/links", "links.html", view, FLEET, label="Links", table="rows")
+PAGE = Page(
+    "links",
+    "/links",
+    "links.html",
+    view,
+    FLEET,
+    label="Links",
+    table="rows",
+    fill="crosswind agent",
+    hint="Sample your nodes",
+)
 
 
 def _sentence(fleet: FleetLinks) -> str:

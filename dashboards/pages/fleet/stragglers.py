@@ -56,6 +56,11 @@ class StragglersView:
 
     title = "Nodes"
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether too little is stored for the page."""
+        return not self.listed
+
 
 def view(client: Local, query: PageQuery) -> StragglersView:
     """Return the fleet's ranking, or one node of it. Raises: InvalidInputError."""
@@ -89,7 +94,17 @@ def view(client: Local, query: PageQuery) -> StragglersView:
     )
 
 
-PAGE = Page("stragglers", "/stragglers", "stragglers.html", view, FLEET, label="Nodes", table="rows")
+PAGE = Page(
+    "stragglers",
+    "/stragglers",
+    "stragglers.html",
+    view,
+    FLEET,
+    label="Nodes",
+    table="rows",
+    fill="srun crosswind run -- python train.py",
+    hint="Run on several nodes",
+)
 
 
 def _ranking(client: Local, scope: Scope, days: int | None) -> PeerRanking:

@@ -11,7 +11,7 @@ from crosswind.dashboards.pages.overview.lost import lost_hours
 from crosswind.dashboards.pages.overview.parts import NAMES, PARTS
 from crosswind.dashboards.pages.overview.running import running
 from crosswind.dashboards.pages.overview.weather import weather_chart
-from crosswind.dashboards.pages.page import OVERVIEW, PERIODS, Page, PageQuery, Place
+from crosswind.dashboards.pages.page import OVERVIEW, PERIODS, RUN, Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.events import EventKind
@@ -42,6 +42,11 @@ class OverviewView:
 
     title = "Overview"
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether too little is stored for the page."""
+        return self.scope is not None and not self.scope.stored
+
 
 def view(client: Local, query: PageQuery) -> OverviewView:
     """Return the blocks that are ready at once, or one, or all of them. Raises: InvalidInputError."""
@@ -65,7 +70,7 @@ def view(client: Local, query: PageQuery) -> OverviewView:
     return OverviewView(lost.finding, period, scope, part, events, position, (lost, *rest))
 
 
-PAGE = Page("overview", "/", "overview.html", view, OVERVIEW, label="Overview", table="blocks")
+PAGE = Page("overview", "/", "overview.html", view, OVERVIEW, label="Overview", table="blocks", fill=RUN)
 
 
 def _quick(asked: Asked) -> list[Block]:

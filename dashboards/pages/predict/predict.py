@@ -6,7 +6,7 @@ from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.forecasts.distribution import time_distribution
 from crosswind.dashboards.figures.forecasts.scaling import scaling_plot
-from crosswind.dashboards.pages.page import PREDICT, Page, PageQuery, Place
+from crosswind.dashboards.pages.page import PREDICT, RUN, Page, PageQuery, Place
 from crosswind.dashboards.pages.predict.forecast import Forecast, Forecasting
 from crosswind.dashboards.pages.predict.form import CONFIDENCES, USUAL, Form, text_of, with_script
 from crosswind.dashboards.pages.predict.knobs import Knob, knobs_of
@@ -16,6 +16,7 @@ from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.jobs import JobFilter
 
 NEWEST, EXAMPLES = 500, 6  # runs whose names can be chosen; of them as many to begin with
 FIELDS = {"world_size": "ranks", "node_count": "nodes", "configuration": "config", "run": "like"}  # in refusals
@@ -52,10 +53,16 @@ class PredictView:
     forecast: Forecast | None
     knobs: tuple[Knob, ...]
     examples: tuple[Example, ...]
+    has_jobs: bool
     charts: tuple[Chart, ...] = ()
     next_place: Place | None = None
 
     title = "Predict"
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether too little is stored for the page."""
+        return not (self.workloads or self.has_jobs)
 
     @property
     def names_runs(self) -> bool:
@@ -92,11 +99,12 @@ def view(client: Local, query: PageQuery) -> PredictView:
         forecast=made,
         knobs=knobs_of(made.question) if made else (),
         examples=() if made else _examples(newest),
+        has_jobs=bool(client.store.jobs.find(JobFilter(), limit=1)) if not newest else False,
         charts=_charts(made) if made else (),
     )
 
 
-PAGE = Page("predict", "/predict", "predict.html", view, PREDICT, label="Predict", table="examples")
+PAGE = Page("predict", "/predict", "predict.html", view, PREDICT, label="Predict", table="examples", fill=RUN)
 
 
 def _promoted(client: Local) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from crosswind.client.run_names import run_named
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.compare.quantiles import QuantileShift, step_quantiles
 from crosswind.dashboards.figures.waterfall import waterfall, waterfall_between
-from crosswind.dashboards.pages.page import RUNS, Page, PageQuery, Place
+from crosswind.dashboards.pages.page import RUN, RUNS, Page, PageQuery, Place
 from crosswind.dashboards.pages.runs.differences import (
     CounterDifference,
     FactDifference,
@@ -58,8 +58,14 @@ class CompareView:
     suggested: tuple[Suggestion, ...]
     charts: tuple[Chart, ...]
     next_place: Place | None = None
+    has_runs: bool = True
 
     title = "Compare"
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether too little is stored for the page."""
+        return not self.has_runs
 
     @property
     def slower(self) -> Run | None:
@@ -111,7 +117,9 @@ def view(client: Local, query: PageQuery) -> CompareView:
     )
 
 
-PAGE = Page("compare", "/compare", "compare.html", view, RUNS, label="Compare", table="counters")
+PAGE = Page(
+    "compare", "/compare", "compare.html", view, RUNS, label="Compare", table="counters", fill=RUN, hint="Run it twice"
+)
 
 
 def _names(query: PageQuery) -> tuple[str, ...]:
@@ -140,13 +148,14 @@ def _form(client: Local) -> CompareView:
     with client.store.catalog.read() as session:
         newest = session.judged_runs.find(RunFilter(), VerdictFilter((Verdict.SLOW,)), limit=SUGGESTED)
         slow = session.runs.some([place.run_id for place in newest])
+        has_runs = bool(slow or session.runs.find(limit=1))
         are_slow = {run.run_id for run in slow}
         near = [[one for one in session.runs.near(run, limit=PEERS) if one not in are_slow] for run in slow]
         others = {run.run_id: run for run in session.runs.some([of_run[0] for of_run in near if of_run])}
     pairs = zip(slow, near, strict=True)
-    suggested = tuple(Suggestion(run, others.get(of_run[0]) if of_run else None) for run, of_run in pairs)
     sentence = "Which runs do you want to compare?"
-    return CompareView(sentence, None, None, 0, None, None, None, (), 0, (), 0, 0, suggested[::-1], ())
+    suggested = tuple(Suggestion(run, others.get(of_run[0]) if of_run else None) for run, of_run in pairs)[::-1]
+    return CompareView(sentence, None, None, 0, None, None, None, (), 0, (), 0, 0, suggested, (), has_runs=has_runs)
 
 
 def _compared(client: Local, a: Run, b: Run) -> tuple[Comparison | None, str | None]:

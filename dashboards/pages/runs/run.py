@@ -14,7 +14,7 @@ from crosswind.dashboards.figures.run.strips import NodeStrips
 from crosswind.dashboards.figures.run.waits import wait_map
 from crosswind.dashboards.figures.steps import step_ribbon
 from crosswind.dashboards.figures.waterfall import waterfall
-from crosswind.dashboards.pages.page import RUNS, Page, PageQuery, Place
+from crosswind.dashboards.pages.page import RUN, RUNS, Page, PageQuery, Place
 from crosswind.dashboards.pages.runs.differences import FactDifference
 from crosswind.dashboards.pages.runs.node_strips import axis_of, node_strips
 from crosswind.dashboards.pages.runs.recorded import Recorded, recorded
@@ -96,6 +96,8 @@ class RunPageView:
     is_only_steps: bool = False
     next_place: Place | None = None
 
+    is_empty = False
+
     @property
     def title(self) -> str:
         """The page's name, for the browser's tab."""
@@ -153,7 +155,7 @@ def _step(query: PageQuery, name: str) -> int | None:
     return int(value)
 
 
-PAGE = Page("run", "/runs/{run_id}", "run.html", view, RUNS, table="explanation.shares")
+PAGE = Page("run", "/runs/{run_id}", "run.html", view, RUNS, table="explanation.shares", fill=RUN)
 
 
 def _leads(run: Run, explanation: Explanation) -> tuple[Lead, ...]:

@@ -10,7 +10,7 @@ import pandas as pd
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.runs import runs_over_time
-from crosswind.dashboards.pages.page import RUNS, Page, PageQuery, Place
+from crosswind.dashboards.pages.page import RUN, RUNS, Page, PageQuery, Place
 from crosswind.dashboards.pages.runs.columns import COLUMNS, Column, chosen_columns, short_ids, shown_columns
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.queries import judge_newest
@@ -133,6 +133,11 @@ class RunsView:
 
     title = "Runs"
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether too little is stored for the page."""
+        return not self.asked.scope.stored
+
 
 def view(client: Local, query: PageQuery) -> RunsView:
     """Return the runs that match, in the order asked for. Raises: InvalidInputError."""
@@ -166,7 +171,7 @@ def view(client: Local, query: PageQuery) -> RunsView:
     )
 
 
-PAGE = Page("runs", "/runs", "runs.html", view, RUNS, label="Runs", table="rows")
+PAGE = Page("runs", "/runs", "runs.html", view, RUNS, label="Runs", table="rows", fill=RUN)
 
 
 def _asked(client: Local, query: PageQuery) -> RunsQuery:

@@ -68,6 +68,11 @@ class ModelsView:
 
     title = "Models"
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether too little is stored for the page."""
+        return not self.models
+
 
 def view(client: Local, query: PageQuery) -> ModelsView:
     """Return every model, and one version of one of them. Raises: NotFoundError, InvalidInputError."""
@@ -98,7 +103,17 @@ def view(client: Local, query: PageQuery) -> ModelsView:
     )
 
 
-PAGE = Page("models", "/models", "models.html", view, TUNING, label="Models", table="versions")
+PAGE = Page(
+    "models",
+    "/models",
+    "models.html",
+    view,
+    TUNING,
+    label="Models",
+    table="versions",
+    fill="crosswind models train step_p50_seconds",
+    hint="Learn from your runs",
+)
 
 
 def _record(groups: dict[str, list[ModelRecord]], name: str, query: PageQuery) -> ModelRecord:

@@ -66,6 +66,11 @@ class StudiesView:
 
     title = "Studies"
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether too little is stored for the page."""
+        return self.selected is None
+
 
 EMPTY = StudiesView("", "", (), None, "", "", 0, 0, 0, None, 0, None, None, (), ())
 
@@ -110,7 +115,17 @@ def view(client: Local, query: PageQuery) -> StudiesView:
     )
 
 
-PAGE = Page("studies", "/studies", "studies.html", view, TUNING, label="Studies", table="rows")
+PAGE = Page(
+    "studies",
+    "/studies",
+    "studies.html",
+    view,
+    TUNING,
+    label="Studies",
+    table="rows",
+    fill="crosswind tune create STUDY.yaml",
+    hint="Begin a search",
+)
 
 
 def _charts(
