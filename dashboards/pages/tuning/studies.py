@@ -18,7 +18,7 @@ from crosswind.dashboards.wording import configuration_words, count, quantity
 from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.run import Run
-from crosswind.data.schema.trial import Configuration, Study, TrialRecord, TrialState
+from crosswind.data.schema.trial import Configuration, Study, StudyState, TrialRecord, TrialState
 from crosswind.models.tuner.service.rules import status_of
 from crosswind.models.tuner.service.service import OPEN, StudyStatus
 
@@ -49,6 +49,7 @@ class StudiesView:
     done: str
     studies: tuple[str, ...]
     selected: str | None
+    state: StudyState | None
     objective: str
     unit: str
     trials: int
@@ -67,7 +68,7 @@ class StudiesView:
     title = "Studies"
 
 
-EMPTY = StudiesView("", "", (), None, "", "", 0, 0, 0, None, 0, None, None, (), ())
+EMPTY = StudiesView("", "", (), None, None, "", "", 0, 0, 0, None, 0, None, None, (), ())
 
 
 def view(client: Local, query: PageQuery) -> StudiesView:
@@ -94,6 +95,7 @@ def view(client: Local, query: PageQuery) -> StudiesView:
         done=done_words(study, status, judged.prospect),
         studies=tuple(sorted({recent.name for recent in newest} | {study.name})),
         selected=study.name,
+        state=study.state,
         objective=study.objective,
         unit=_unit(study),
         trials=len(records),
@@ -171,7 +173,8 @@ def _sentence(study: Study, status: StudyStatus, rows: Sequence[TrialRow]) -> st
         return f"{study.name}: nothing is measured yet, {progress}."
     of = f" of {study.trials_max}" if study.trials_max else ""
     done = f"after {len(rows)}{of} trials" if of else f"after {count(len(rows), 'trial')}"
-    ended = ", the budget is spent" if status.is_exhausted else ""
+    is_spent = status.is_exhausted and not status.is_over
+    ended = ", the budget is spent" if is_spent and not status.enough else ""
     return (
         f"{study.name}: {configuration_words(best.configuration)} is the best so far, "
         f"{quantity(best.value, _unit(study))} ({done}{ended})."
