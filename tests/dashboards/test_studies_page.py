@@ -208,7 +208,12 @@ def test_two_objectives_have_a_front(store: Store) -> None:
     for seconds, samples in ((0.4, 9.0), (0.2, 3.0), (0.5, 4.0)):
         [record] = service.suggest("ddp", 1, Lease("job 7", 60.0))
         service.complete("ddp", record.trial_id, seconds, owner="job 7", outcomes={"samples": samples})
-    front = next(chart for chart in shown(store).charts if isinstance(chart, Front))
+    view = shown(store)
+    assert view.sentence.startswith(
+        "ddp: 2 trials are beaten by no other in 2 objectives; the best in step_p50_seconds is"
+    )
+    front = view.charts[0]
+    assert isinstance(front, Front)
     assert [(one.first, one.second) for one in front.front] == [(0.2, 3.0), (0.4, 9.0)]
     assert front.title == "2 trials trade step_p50_seconds for samples"
 

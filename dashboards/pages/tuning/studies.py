@@ -43,7 +43,10 @@ class TrialRow:
 
 @dataclass(frozen=True)
 class StudiesView:
-    """The page's contents; `rows` are the newest of the study's `trials`, `sources` have the weights of the newest."""
+    """The page's contents; `rows` are the newest of the study's `trials`, `sources` have the weights of the newest.
+
+    `objectives` are those of a study that has several.
+    """
 
     sentence: str
     done: str
@@ -63,6 +66,7 @@ class StudiesView:
     charts: tuple[Chart, ...]
     sources: StudySources = field(default_factory=StudySources)
     wants_no_sources: bool = False
+    objectives: tuple[str, ...] = ()
     next_place: Place | None = None
 
     title = "Studies"
@@ -97,6 +101,7 @@ def view(client: Local, query: PageQuery) -> StudiesView:
         selected=study.name,
         state=study.state,
         objective=study.objective,
+        objectives=study.objectives,
         unit=_unit(study),
         trials=len(records),
         ended=sum(number for state, number in status.counts.items() if state not in OPEN),
@@ -131,7 +136,7 @@ def _charts(
             drawn.slices(names),
             drawn.parallel(names),
         ]
-    charts += [front_plot(study, records), source_weights(records), over_time]
+    charts = [front_plot(study, records), *charts, source_weights(records), over_time]
     return tuple(chart for chart in charts if chart)
 
 
@@ -171,6 +176,8 @@ def _sentence(study: Study, status: StudyStatus, rows: Sequence[TrialRow]) -> st
     if best is None:
         progress = f"{count(len(rows), 'trial')} begun" if rows else "no trial is begun yet"
         return f"{study.name}: nothing is measured yet, {progress}."
+    if len(study.objectives) > 1:
+        return _front_sentence(study, status, best)
     of = f" of {study.trials_max}" if study.trials_max else ""
     done = f"after {len(rows)}{of} trials" if of else f"after {count(len(rows), 'trial')}"
     is_spent = status.is_exhausted and not status.is_over
@@ -178,4 +185,14 @@ def _sentence(study: Study, status: StudyStatus, rows: Sequence[TrialRow]) -> st
     return (
         f"{study.name}: {configuration_words(best.configuration)} is the best so far, "
         f"{quantity(best.value, _unit(study))} ({done}{ended})."
+    )
+
+
+def _front_sentence(study: Study, status: StudyStatus, best: TrialRow) -> str:
+    """Return the headline of a study with several objectives."""
+    size = len(status.front)
+    are = f"{size} trials are beaten by no other" if size > 1 else "one trial beats all others"
+    return (
+        f"{study.name}: {are} in {len(study.objectives)} objectives; the best in {study.objective} is "
+        f"{configuration_words(best.configuration)}, {quantity(best.value, _unit(study))}."
     )

@@ -76,5 +76,5 @@ def _candidates(space: Space, repeats: Repeats, seed: int) -> list[Configuration
 
 
 def share_words(share: float) -> str:
-    """Return a gain or noise in words: `2.4 %`, `less than 0.1 %`."""
-    return f"{100 * share:.2g} %" if share >= LEAST_SHOWN else f"less than {100 * LEAST_SHOWN:g} %"
+    """Return a gain or noise in words: `2.4 %`, `under 0.1 %`."""
+    return f"{100 * share:.2g} %" if share >= LEAST_SHOWN else f"under {100 * LEAST_SHOWN:g} %"
