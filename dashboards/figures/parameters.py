@@ -41,13 +41,15 @@ class Measured:
     @property
     def best(self) -> TrialValue:
         """The best trial, the earliest of equals."""
-        return self.ranked[0]
+        return min(self.trials, key=self._rank)
 
     @property
     def ranked(self) -> list[TrialValue]:
         """The trials, the best first, those beyond a limit last."""
-        sign = -1.0 if self.is_maximised else 1.0
-        return sorted(self.trials, key=lambda trial: (not trial.is_within, sign * trial.value))
+        return sorted(self.trials, key=self._rank)
+
+    def _rank(self, trial: TrialValue) -> tuple[bool, float]:
+        return not trial.is_within, -trial.value if self.is_maximised else trial.value
 
     def worded(self, value: float) -> str:
         """Return a value with its unit."""

@@ -110,11 +110,7 @@ class CatalogStudyService(TrialChanges):
     def with_tuner(self, make_tuner: MakeTuner) -> "CatalogStudyService":
         """Return a service over the same studies whose new trials come from this tuner."""
         return CatalogStudyService(
-            self._catalog,
-            make_tuner=make_tuner,
-            clock=self._clock,
-            limits=self._limits,
-            dead_jobs=self._dead_jobs,
+            self._catalog, make_tuner=make_tuner, clock=self._clock, limits=self._limits, dead_jobs=self._dead_jobs
         )
 
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
