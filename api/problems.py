@@ -19,6 +19,7 @@ from crosswind.data.schema.errors import (
     ForbiddenError,
     InvalidInputError,
     NotFoundError,
+    PausedError,
     ProjectError,
     UnavailableError,
 )
@@ -60,6 +61,7 @@ IN_PROGRESS = Kind(
     "Send it again with the same Idempotency-Key: the answer is then the first one's.",
     1,
 )
+PAUSED = Kind("paused", 409, "The study is paused", "Ask again later, or resume the study; results are taken.", 30)
 QUOTA = Kind("quota", 429, "A day's quota is used up", "Send the rest once Retry-After is over.")
 TOO_LARGE = Kind("too-large", 413, "The request is too large", "Send less at once.")
 ADDRESS = Kind("address-too-long", 414, "The address is too long", "Send a shorter path and query.")
@@ -73,8 +75,8 @@ INTERNAL = Kind("internal", 500, "The server failed", "Look for the reference in
 UNAVAILABLE = Kind("unavailable", 503, "Temporarily unavailable", "Try again; nothing was changed.", 5)
 BUSY = Kind("busy", 503, "The server is busy", "Try again; nothing was changed.", 2)
 KINDS = (
-    *(MALFORMED, UNAUTHORIZED, FORBIDDEN, OUT_OF_SCOPE, NOT_FOUND, METHOD, LOGINS, SLOW, CONFLICT, IN_PROGRESS, QUOTA),
-    *(TOO_LARGE, ADDRESS, MEDIA_TYPE, INVALID, TOO_MANY, HEAD, INTERNAL, UNAVAILABLE, BUSY),
+    *(MALFORMED, UNAUTHORIZED, FORBIDDEN, OUT_OF_SCOPE, NOT_FOUND, METHOD, LOGINS, SLOW, CONFLICT, IN_PROGRESS, PAUSED),
+    *(QUOTA, TOO_LARGE, ADDRESS, MEDIA_TYPE, INVALID, TOO_MANY, HEAD, INTERNAL, UNAVAILABLE, BUSY),
 )
 # Without MalformedError: body_check.py parses requests, so a route meets a malformed file of the store, whose name is
 # private.
@@ -83,6 +85,7 @@ OF_ERROR: Mapping[type[ProjectError], Kind] = {
     NotFoundError: NOT_FOUND,
     ForbiddenError: OUT_OF_SCOPE,
     ConflictError: CONFLICT,
+    PausedError: PAUSED,
     InvalidInputError: INVALID,
 }
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -131,7 +134,7 @@ def explain_problem(name: str) -> PlainTextResponse:
 
 
 def _refused(request: Request, error: Exception) -> Response:
-    [kind] = [kind for error_type, kind in OF_ERROR.items() if isinstance(error, error_type)]
+    kind = next(OF_ERROR[error_type] for error_type in type(error).__mro__ if error_type in OF_ERROR)
     return problem(kind, str(error), root_path=_root_path(request))
 
 

@@ -79,7 +79,7 @@ NEEDS: Mapping[str, Need | None] = {
     **{f"GET {STUDY}/{part}": READ for part in ("trials", "reports", "runs/{run_id}/disturbance")},
     f"GET {TRIAL}": READ,
     "POST /v1/studies": TUNE,
-    **{f"POST {STUDY}:{act}": TUNE for act in ("extend", "rename", "delete")},
+    **{f"POST {STUDY}:{act}": TUNE for act in ("extend", "pause", "resume", "stop", "rename", "delete")},
     **{f"POST {STUDY}/trials:{act}": TUNE for act in ("suggest", "enqueue")},
     **{f"POST {TRIAL}:{act}": TUNE for act in ("heartbeat", "report", "complete", "fail")},
     **{f"POST {TRIAL}:{act}": TUNE for act in ("retry", "release", "define")},

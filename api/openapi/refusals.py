@@ -19,6 +19,7 @@ from crosswind.api.problems import (
     MEDIA_TYPE,
     NOT_FOUND,
     OUT_OF_SCOPE,
+    PAUSED,
     QUOTA,
     SLOW,
     TOO_LARGE,
@@ -37,7 +38,7 @@ STUDY, TRIAL = "/v1/studies/{study_id}", "/v1/studies/{study_id}/trials/{trial_i
 CONFLICTS = frozenset(  # operations that what is stored may forbid
     {
         "POST /v1/studies",
-        *(f"POST {STUDY}:{act}" for act in ("rename", "delete")),
+        *(f"POST {STUDY}:{act}" for act in ("pause", "rename", "delete")),
         f"POST {STUDY}/trials:enqueue",
         "POST /v1/webhooks",  # of one who has as many as one may have
         "POST /v1/runs/{run_id}:delete",  # while the lake is compacted
@@ -53,7 +54,7 @@ NAMED_IN_QUESTIONS = frozenset(  # operations that name what may be missing, but
     )
 )
 ALL_NEEDS = Needs()
-QUOTAS = frozenset({"POST /v1/ingest/batches"})
+OF_ONE = {"POST /v1/ingest/batches": QUOTA, f"POST {STUDY}/trials:suggest": PAUSED}  # operation
 
 _TEXT = {"type": "string"}
 PROBLEM_SCHEMAS = {
@@ -104,8 +105,8 @@ def kinds_of(operation: Operation) -> Iterator[Kind]:
         yield CONFLICT
     if operation.method == "POST" and takes_key(ALL_NEEDS, operation.path):
         yield IN_PROGRESS
-    if name in QUOTAS:
-        yield QUOTA
+    if name in OF_ONE:
+        yield OF_ONE[name]
 
 
 def add_refusals(operations: Iterable[Operation], root_path: str) -> dict[str, Any]:

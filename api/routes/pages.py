@@ -26,7 +26,7 @@ from crosswind.dashboards.pages.predict.form import configuration_of
 from crosswind.dashboards.pages.render import Address, as_json, render, render_error, render_waiting
 from crosswind.dashboards.pages.report import report
 from crosswind.data.schema.access import Scope as Permission
-from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.trial import TRIALS_MAX
 
 REMEDIES = {  # for readers of pages, by the name of the problem
@@ -202,12 +202,19 @@ def _back(page: str, **query: str) -> RedirectResponse:
 
 
 def change_study(form: Form, service: StudyServiceOf) -> RedirectResponse:
-    """Enqueue a configuration in a study, or add trials to its budget, as a form of its page asks."""
+    """Change a study as a form of its page asks: its state, its budget, or what it tries next."""
     study, query = form.get("study", ""), PageQuery(form)
-    if query.choice("act", ("enqueue", "extend")) == "extend":
-        service.extend(study, trials=query.amount("trials", 1, most=TRIALS_MAX))
-    else:
-        service.enqueue(study, [configuration_of(form.get("config", "").split())])
+    acts: Mapping[str, Callable[[], object]] = {
+        "enqueue": lambda: service.enqueue(study, [configuration_of(form.get("config", "").split())]),
+        "extend": lambda: service.extend(study, trials=query.amount("trials", 1, most=TRIALS_MAX)),
+        "pause": lambda: service.pause(study),
+        "resume": lambda: service.resume(study),
+        "stop": lambda: service.stop(study),
+    }
+    act = query.choice("act", tuple(acts)) or "enqueue"
+    if act == "stop" and query.word("sure") is None:
+        raise InvalidInputError("stop: expected a tick that no more trials are to be handed out")
+    acts[act]()
     return _back("studies", study=study)
 
 

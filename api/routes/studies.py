@@ -26,7 +26,15 @@ from crosswind.api.wire import Id, Name, RequestBody, View, refuse_unknown_query
 from crosswind.data.schema.answers.fields import rfc3339
 from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.run import new_ulid
-from crosswind.data.schema.trial import HOURS_MAX, TRIALS_MAX, Study, TrialState, is_wrapped, unit_of_objective
+from crosswind.data.schema.trial import (
+    HOURS_MAX,
+    TRIALS_MAX,
+    Study,
+    StudyState,
+    TrialState,
+    is_wrapped,
+    unit_of_objective,
+)
 from crosswind.models.tuner.service.service import StudyStatus
 from crosswind.models.tuner.space.expression import LENGTH_MAX
 from crosswind.models.tuner.space.parameter import DESCRIPTION_MAX
@@ -146,6 +154,7 @@ class StudyView(View):
     unit: str
     seed: int
     trials_max: int | None
+    state: Annotated[StudyState, Field(description="paused: asks for trials are refused; stopped: they get none")]
     details: dict[str, JsonValue]
     created_at: str | None
     created_ns: int
@@ -175,7 +184,8 @@ class StudyStatusView(StudyView):
     uncharged: Annotated[int, Field(description="trials that do not count for the budget")]
     enough: Annotated[str | None, Field(description="why a study that stops by itself begins no more trials")]
     is_exhausted: Annotated[
-        bool, Field(description="whether the budget is spent and every trial has ended, or the hours are over")
+        bool,
+        Field(description="whether the budget is spent and every trial has ended, or it was stopped or its hours over"),
     ]
     sources: Annotated[StudySources, Field(description="what its search learns from, and what was left out")]
 
@@ -252,6 +262,24 @@ def get_study(study_id: Id, service: StudyServiceOf) -> StudyStatusView:
 def extend_study(study_id: Id, body: ExtendRequest, service: StudyServiceOf, request: RequestKeyOf) -> StudyView:
     """The study with a larger budget; with an Idempotency-Key, the same request again adds nothing."""
     return StudyView.of(service.extend(study_id, trials=body.trials, hours=body.hours, request=request))
+
+
+@router.post("/{study_id}:pause")
+def pause_study(study_id: Id, service: StudyServiceOf, request: RequestKeyOf) -> StudyView:
+    """The study, which hands out no trial until it goes on; leases run on and results are taken; 409 once stopped."""
+    return StudyView.of(service.pause(study_id, request=request))
+
+
+@router.post("/{study_id}:resume")
+def resume_study(study_id: Id, service: StudyServiceOf, request: RequestKeyOf) -> StudyView:
+    """The study, which hands out trials again after a pause or a stop."""
+    return StudyView.of(service.resume(study_id, request=request))
+
+
+@router.post("/{study_id}:stop")
+def stop_study(study_id: Id, service: StudyServiceOf, request: RequestKeyOf) -> StudyView:
+    """The study, which hands out no more trials, so that its workers end; leases run on and results are taken."""
+    return StudyView.of(service.stop(study_id, request=request))
 
 
 @router.post("/{study_id}:rename")

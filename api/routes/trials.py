@@ -176,7 +176,9 @@ def list_trials(study_id: Id, query: Annotated[ListQuery, Query()], request: Req
 
 @router.post("/trials:suggest")
 def suggest_trials(study_id: Id, body: SuggestRequest, service: StudyServiceOf, request: RequestKeyOf) -> TrialList:
-    """Trials to evaluate next, leased to the owner; an empty list once the space is used up.
+    """Trials to evaluate next, leased to the owner; 409 `paused` while the study is paused.
+
+    An empty list once budget or space are used up, the hours are over, or the study was stopped.
 
     With a context, earlier trials of the study that recorded theirs, as outcomes `context.NAME`, decide.
     """

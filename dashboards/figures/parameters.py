@@ -8,7 +8,7 @@ from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.figures.trials import TrialValue, run_links
 from crosswind.dashboards.palette import BLUE, INK, LOW, PEER
-from crosswind.dashboards.wording import count, number, quantity
+from crosswind.dashboards.wording import count, number, quantity, scalar
 from crosswind.data.schema.trial import Parameter
 
 HEIGHT, ROW_PIXELS = 340, 26
@@ -40,13 +40,19 @@ class Measured:
     @property
     def best(self) -> TrialValue:
         """The best trial, the earliest of equals."""
-        sign = -1.0 if self.is_maximised else 1.0
-        return min(self.trials, key=lambda trial: sign * trial.value)
+        return min(self.trials, key=self._rank)
 
     @property
     def ranked(self) -> list[TrialValue]:
-        """The trials, the best first."""
-        return sorted(self.trials, key=lambda trial: trial.value, reverse=self.is_maximised)
+        """The trials, the best first, those beyond a limit last."""
+        return sorted(self.trials, key=self._rank)
+
+    def _rank(self, trial: TrialValue) -> tuple[bool, float]:
+        return not trial.is_within, -trial.value if self.is_maximised else trial.value
+
+    def worded(self, value: float) -> str:
+        """Return a value with its unit."""
+        return quantity(value, "seconds" if self.unit == "s" else self.unit)
 
     @property
     def axis(self) -> str:
@@ -60,7 +66,7 @@ class Measured:
     def table(self, parameters: Sequence[str]) -> Table:
         """The values of these parameters, and of the objective, of the best trials."""
         rows = [
-            (*(_text(trial.configuration.get(name)) for name in parameters), quantity(trial.value, self.unit))
+            (*(_text(trial.configuration.get(name)) for name in parameters), self.worded(trial.value))
             for trial in self.ranked[:TABLE_ROWS]
         ]
         return Table((*parameters, self.objective), tuple(rows))
@@ -127,6 +133,8 @@ class SlicePlot:
         """The figure in words."""
         trials = count(len(self.measured.trials), "complete trial")
         cut = self.measured.cut(self.measured.points)
+        beyond = sum(not trial.is_within for trial in self.measured.trials)
+        cut += f"; the {beyond} beyond a limit are hollow" if beyond else ""
         return f"{self.measured.objective} of {trials} along {', '.join(self.parameters)}{cut}."
 
     @property
@@ -147,7 +155,7 @@ class SlicePlot:
                 x=[_shown(trial.configuration[name]) for trial in having],
                 y=[trial.value for trial in having],
                 mode="markers",
-                marker={"color": BLUE, "size": 7},
+                marker={"color": BLUE, "size": 7, "symbol": _symbols(having)},
                 xaxis=f"x{axis}",
                 showlegend=False,
                 customdata=run_links(having),
@@ -291,8 +299,16 @@ def importance_plot(objective: str, shares: Mapping[str, float], n_trials: int) 
 
 def _best_words(measured: Measured, parameters: Sequence[str]) -> str:
     best = measured.best
+    if not best.is_within:
+        return "No trial keeps the limits"
     words = ", ".join(f"{name} = {_text(best.configuration.get(name))}" for name in parameters[:PANELS])
-    return f"The best, {quantity(best.value, measured.unit)}, has {words}"
+    return f"The best, {measured.worded(best.value)}, has {words}"
+
+
+def _symbols(trials: Sequence[TrialValue]) -> str | list[str]:
+    """Return a full circle for all, or a hollow one for each trial beyond a limit."""
+    is_mixed = not all(trial.is_within for trial in trials)
+    return ["circle" if trial.is_within else "circle-open" for trial in trials] if is_mixed else "circle"
 
 
 def _described(trial: TrialValue) -> str:
@@ -303,7 +319,7 @@ def _described(trial: TrialValue) -> str:
 def _text(value: Parameter | None) -> str:
     if value is None:
         return "\u2013"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else scalar(value)
 
 
 def _shown(value: Parameter) -> int | float | str:

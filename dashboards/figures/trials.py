@@ -1,5 +1,6 @@
 """The values of a study's trials, in the order in which they were begun, and the best so far."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -8,22 +9,28 @@ from typing import ClassVar
 from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.palette import BLUE, INK, MUTED
-from crosswind.dashboards.wording import count, quantity, times, unit_of
+from crosswind.dashboards.wording import count, quantity, scalar, times, unit_of
 from crosswind.data.schema.trial import ENDED, Configuration, Study, TrialRecord
+from crosswind.models.tuner.study.aim import Aim
 
 HEIGHT = 340
 DRAWN = 300  # trials, the newest
+LOOKS = ((True, "complete", {"color": BLUE}), (False, "beyond a limit", {"color": MUTED, "symbol": "circle-open"}))
 FEW = 12  # trials, each of which has a tick: plotly would put some between them
 
 
 @dataclass(frozen=True)
 class TrialValue:
-    """A complete trial: its place in the study from 1 on, its configuration, its value, and its run."""
+    """A complete trial: its place in the study from 1 on, its configuration, its value, its run.
+
+    `is_within`: it keeps the study's limits, so that it may be the best.
+    """
 
     number: int
     configuration: Configuration
     value: float
     run_id: str | None = None
+    is_within: bool = True
 
 
 @dataclass(frozen=True)
@@ -39,14 +46,18 @@ class TrialValues:
 
     @property
     def best_so_far(self) -> list[float]:
-        """The best value up to each complete trial."""
-        return list(accumulate((trial.value for trial in self.values), max if self.is_maximised else min))
+        """The best value within the limits up to each complete trial, infinite before the first."""
+        better, none = (max, -math.inf) if self.is_maximised else (min, math.inf)
+        return list(accumulate((trial.value if trial.is_within else none for trial in self.values), better))
 
     @property
     def title(self) -> str:
         """The finding."""
-        first, best = self.values[0].value, self.best_so_far[-1]
-        at = next(trial.number for trial in self.values if trial.value == best)
+        within = [trial for trial in self.values if trial.is_within]
+        if not within:
+            return "No trial keeps the limits"
+        first, best = within[0].value, self.best_so_far[-1]
+        at = next(trial.number for trial in within if trial.value == best)
         if best == first:
             return f"No trial is better than the first: {quantity(first, self.unit)}"
         gain = best / first if self.is_maximised else first / best if best else None
@@ -57,6 +68,8 @@ class TrialValues:
     def sentence(self) -> str:
         """The figure in words, for those who do not see it."""
         others = f"; {count(len(self.unmeasured), 'trial')} ended without a value" if self.unmeasured else ""
+        beyond = sum(not trial.is_within for trial in self.values)
+        others += f"; {beyond} beyond a limit" if beyond else ""
         order = "larger" if self.is_maximised else "smaller"
         return f"{self.objective} of {count(len(self.values), 'complete trial')}, {order} is better{others}."
 
@@ -78,22 +91,16 @@ class TrialValues:
         numbers = [trial.number for trial in shown]
         figure.add_scatter(
             x=numbers,
-            y=[value / scale for value in best],
+            y=[value / scale if math.isfinite(value) else None for value in best],
             name="best so far",
             mode="lines",
             line={"color": INK, "width": 1.5, "shape": "hv"},
             hoverinfo="skip",
         )
-        figure.add_scatter(
-            x=numbers,
-            y=[trial.value / scale for trial in shown],
-            name="complete",
-            mode="markers",
-            marker={"color": BLUE, "size": 9},
-            customdata=run_links(shown),
-            hovertext=[f"trial {trial.number}: {_described(trial.configuration)}" for trial in shown],
-            hovertemplate="%{hovertext}<br>%{y:.4~g}<extra></extra>",
-        )
+        for is_within, name, marker in LOOKS:
+            trials = [trial for trial in shown if trial.is_within is is_within]
+            if trials:
+                figure.add_scatter(**_points(trials, scale), name=name, marker={"size": 9, **marker})
         if self.unmeasured:
             worst = (min if self.is_maximised else max)(trial.value for trial in shown)
             figure.add_scatter(
@@ -110,16 +117,39 @@ class TrialValues:
 
 def trial_values(study: Study, records: Sequence[TrialRecord], unit: str) -> TrialValues | None:
     """The study's records, oldest first, with objectives as they were measured; None without a complete one."""
-    numbered = list(enumerate(records, 1))
-    values = [
-        TrialValue(number, record.trial.configuration, study.signed(record.trial.objective), record.run_id)
-        for number, record in numbered
-        if record.trial.objective is not None
-    ]
-    unmeasured = tuple(
-        number for number, record in numbered if record.trial.state in ENDED and record.trial.objective is None
+    values, unmeasured = (
+        complete_trials(study, records),
+        tuple(
+            number
+            for number, record in enumerate(records, 1)
+            if record.trial.state in ENDED and record.trial.objective is None
+        ),
     )
-    return TrialValues(study.objective, unit, study.is_maximised, tuple(values), unmeasured) if values else None
+    return TrialValues(study.objective, unit, study.is_maximised, values, unmeasured) if values else None
+
+
+def complete_trials(study: Study, records: Sequence[TrialRecord]) -> tuple[TrialValue, ...]:
+    """Return the trials with a value, as it was measured."""
+    aim = Aim.of(study)
+    return tuple(
+        TrialValue(
+            *(number, record.trial.configuration, study.signed(record.trial.objective), record.run_id),
+            is_within=(judged := aim.judge(record)) is not None and judged.keeps_limits,
+        )
+        for number, record in enumerate(records, 1)
+        if record.trial.objective is not None
+    )
+
+
+def _points(trials: Sequence[TrialValue], scale: float) -> dict[str, object]:
+    return {
+        "x": [trial.number for trial in trials],
+        "y": [trial.value / scale for trial in trials],
+        "mode": "markers",
+        "customdata": run_links(trials),
+        "hovertext": [f"trial {trial.number}: {_described(trial.configuration)}" for trial in trials],
+        "hovertemplate": "%{hovertext}<br>%{y:.4~g}<extra></extra>",
+    }
 
 
 def run_links(trials: Sequence[TrialValue]) -> list[list[str] | None]:
@@ -128,4 +158,4 @@ def run_links(trials: Sequence[TrialValue]) -> list[list[str] | None]:
 
 
 def _described(configuration: Configuration) -> str:
-    return ", ".join(f"{label(name)}={label(str(value))}" for name, value in configuration.items())
+    return ", ".join(f"{label(name)}={label(scalar(value))}" for name, value in configuration.items())

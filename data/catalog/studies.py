@@ -47,12 +47,14 @@ class Studies:
         if is_news(study.created_ns):
             self._notes.study(study)
 
-    def change(self, study: Study) -> None:
+    def change(self, earlier: Study, study: Study) -> None:
         """Store what has become of a study. Raises: ConflictError when another one has its name."""
         try:
             rows.change(self._connection, tables.studies, {"study_id": study.study_id}, **study.as_json())
         except IntegrityError as error:  # also of one who took the name a moment ago
             raise ConflictError(f"study name {study.name!r} is taken: choose another") from error
+        if study.state is not earlier.state:
+            self._notes.study_state(study)
 
     def remove(self, study_id: str) -> None:
         """Remove a study that has no trials any more."""

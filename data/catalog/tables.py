@@ -214,6 +214,7 @@ studies = Table(
     Column("owner", String(200)),
     Column("account", String(200)),
     Column("shared", Boolean, nullable=False, server_default=false()),
+    Column("state", String(16), nullable=False, server_default="running"),
     Index(None, "created_ns", "study_id"),
 )
 

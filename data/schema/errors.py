@@ -6,6 +6,7 @@ ProjectError
 ├── NotFoundError       no such run, study, trial ...
 ├── ForbiddenError      the caller may see it, and not do this
 ├── ConflictError       it contradicts what is stored
+│   └── PausedError     ... until the study goes on
 └── InvalidInputError   the caller asked for something impossible
 """
 
@@ -32,6 +33,10 @@ class ForbiddenError(ProjectError):
 
 class ConflictError(ProjectError):
     """The request contradicts what is stored."""
+
+
+class PausedError(ConflictError):
+    """The study is paused: it hands out no trial until it goes on."""
 
 
 class InvalidInputError(ProjectError):

@@ -37,6 +37,14 @@ class TrialState(StrEnum):
     FAILED = "failed"
 
 
+class StudyState(StrEnum):
+    """The state of a study: paused or stopped it hands out no trial; whoever asks waits, or ends."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+
+
 ENDED = frozenset({TrialState.DONE, TrialState.PRUNED, TrialState.INFEASIBLE, TrialState.FAILED})
 
 
@@ -88,6 +96,7 @@ class Study:
         start: Configurations to try first, in this order.
         search: The name of the search, one of SEARCHES; None for the usual one.
         stop: STOP_AUTO to begin no trial that is expected to gain less than the noise; None to use up the budget.
+        state: Whether it hands out trials.
         details: The rest that was written down about the search, as JSON values; nothing here is interpreted.
 
     Raises:
@@ -123,6 +132,7 @@ class Study:
     start: tuple[Configuration, ...] = ()
     search: str | None = None
     stop: str | None = None
+    state: StudyState = StudyState.RUNNING
     details: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -151,6 +161,7 @@ class Study:
             seed=fields["seed"],
             created_ns=fields["created_ns"],
             trials_max=fields.get("trials_max"),
+            state=StudyState(fields.get("state", StudyState.RUNNING)),
             **typed,
             details=details,
         )
@@ -184,6 +195,7 @@ class Study:
             "seed": self.seed,
             "created_ns": self.created_ns,
             "trials_max": self.trials_max,
+            "state": self.state,
             "details": {**self.details, **{word: value for word, value in facts.items() if value not in (None, [])}},
         }
 

@@ -137,6 +137,7 @@ STUDIES = MetricSet(
         _text("objective", "the number to make smaller"),
         _text("unit", "of the objective"),
         _text("space", "its parameters, JSON"),
+        _text("state", "running, paused or stopped"),
         _moment("created_ns", "when it was made"),
         _count("trials_max", "its budget"),
         _text("owner", "login name of whoever made it"),

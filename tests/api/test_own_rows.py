@@ -74,8 +74,9 @@ def test_everybody_takes_part_in_a_shared_study_and_its_owner_alone_ends_it(ask:
     [trial] = bob.post("/v1/studies/ann-study/trials:suggest", json=asked).json()["trials"]
     done = bob.post(f"/v1/studies/ann-study/trials/{trial['trial_id']}:complete", json={"objective": 1.0})
     assert done.json()["state"] == "done"
-    for act, body in (("delete", {}), ("rename", {"name": "x"}), ("extend", {"trials": 1}), ("share", {})):
-        assert bob.post(f"/v1/studies/ann-study:{act}", json=body).status_code == 403, act
+    bodies = {"rename": {"name": "x"}, "extend": {"trials": 1}}
+    for act in ("delete", "rename", "extend", "pause", "resume", "stop", "share"):
+        assert bob.post(f"/v1/studies/ann-study:{act}", json=bodies.get(act, {})).status_code == 403, act
     ann.post("/v1/studies/ann-study:share", json={"shared": False})
     assert bob.get("/v1/studies/ann-study").status_code == 404
 

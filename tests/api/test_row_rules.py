@@ -160,7 +160,12 @@ POSTED: Mapping[str, list[tuple[str, Mapping[str, Any]]]] = {
     "/v1/studies": [("/v1/studies", {"name": "ann-new", "space": SPACE, "objective": "step_p50_seconds"})],
     **{
         f"/v1/studies/{{study_id}}:{act}": [(f"/v1/studies/{STUDY}:{act}", body)]
-        for act, body in (("extend", {"trials": 5}), ("rename", {"name": "ann-other"}), ("delete", {}))
+        for act, body in (
+            ("extend", {"trials": 5}),
+            *((act, {}) for act in ("pause", "resume", "stop")),
+            ("rename", {"name": "ann-other"}),
+            ("delete", {}),
+        )
     },
     "/v1/runs/{run_id}:share": [(f"/v1/runs/{RUN}:share", {"shared": False})],
     "/v1/runs/{run_id}:delete": [("/v1/runs/WHO-run22:delete", {})],

@@ -104,6 +104,25 @@ def test_a_key_used_for_something_else_is_refused(client: TestClient, study: str
     assert len(client.get("/v1/studies").json()["studies"]) == 1
 
 
+def test_a_paused_study_says_so_and_a_stopped_one_has_no_trial(client: TestClient, study: str) -> None:
+    assert client.post("/v1/studies/buckets:pause").json()["state"] == "paused"
+    key = {"Idempotency-Key": "later"}
+    refused = client.post("/v1/studies/buckets/trials:suggest", json={"owner": "a"}, headers=key)
+    assert (refused.status_code, refused.json()["type"], refused.headers["retry-after"]) == (
+        *(409, "/problems/paused"),
+        "30",
+    )
+    assert "resumes it" in refused.json()["detail"]
+    assert client.post("/v1/studies/buckets:resume").json()["state"] == "running"
+    again = client.post("/v1/studies/buckets/trials:suggest", json={"owner": "a"}, headers=key)
+    assert len(again.json()["trials"]) == 1
+    client.post("/v1/studies/buckets:stop")
+    assert suggested(client) == []
+    assert (client.get("/v1/studies").json()["studies"][0]["state"]) == "stopped"
+    kinds = [event["kind"] for event in client.get(f"/v1/events?study_id={study}").json()["events"]]
+    assert kinds == ["study.created", "study.state", "study.state", "trial.started", "study.state"]
+
+
 def test_a_taken_name_is_a_conflict(client: TestClient, study: str) -> None:
     refused = client.post("/v1/studies", json=STUDY)
     assert (refused.status_code, refused.json()["title"]) == (409, "Conflict with what is stored")

@@ -13,7 +13,7 @@ from crosswind.client.local import Local
 from crosswind.dashboards.pages.listed import LISTED
 from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.render import Address, render
-from crosswind.data.schema.trial import TrialState
+from crosswind.data.schema.trial import StudyState, TrialState
 from crosswind.data.store.store import Store
 from crosswind.models.baseline import Ewma
 from crosswind.models.registry.registry import Registry
@@ -38,6 +38,25 @@ def test_a_configuration_is_enqueued_and_a_budget_extended(store: Store, browser
     assert (waiting.state, waiting.configuration) == (TrialState.WAITING, {"batch": 64})
     browser.post("/studies", data={"study": "ddp", "act": "extend", "trials": "3"})
     assert service.status("ddp").study.trials_max == 7
+
+
+def test_a_study_is_paused_goes_on_and_is_stopped_once_that_is_confirmed(store: Store, browser: TestClient) -> None:
+    service = search(store, STUDY, [0.4])
+    assert 'name="act" value="pause"' in browser.get("/studies", headers=HTML).text
+
+    def act(**fields: str) -> int:
+        return browser.post("/studies", data={"study": "ddp", **fields}, headers=HTML).status_code
+
+    assert (act(act="pause"), service.status("ddp").study.state) == (303, StudyState.PAUSED)
+    assert 'name="act" value="resume"' in browser.get("/studies", headers=HTML).text
+    assert (act(act="resume"), service.status("ddp").study.state) == (303, StudyState.RUNNING)
+    assert (act(act="stop"), service.status("ddp").study.state) == (422, StudyState.RUNNING)
+    assert (act(act="stop", sure="yes"), service.status("ddp").study.state) == (303, StudyState.STOPPED)
+    html = browser.get("/studies", headers=HTML).text
+    assert 'value="stop"' not in html
+    assert 'value="enqueue"' not in html
+    assert act(act="pause") == 409
+    assert (act(act="resume"), service.status("ddp").study.state) == (303, StudyState.RUNNING)
 
 
 def test_a_wrong_configuration_is_a_page_with_the_reason(store: Store, browser: TestClient) -> None:

@@ -1,5 +1,6 @@
 """Contents of the Studies page, of searches whose trials are known."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,17 +10,20 @@ from tests.serving import own_client
 from crosswind.api.app import create_app
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.parameters import ImportancePlot
+from crosswind.dashboards.figures.search.charts import StudyCharts
 from crosswind.dashboards.figures.search.front import Front
 from crosswind.dashboards.figures.search.timeline import STALE, timeline
 from crosswind.dashboards.figures.trials import TrialValues
 from crosswind.dashboards.figures.weights import SourceWeights, source_weights
 from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.tuning import studies
-from crosswind.dashboards.wording import NONE
+from crosswind.dashboards.pages.tuning.insight import done_words
+from crosswind.dashboards.wording import NONE, iso, utc
 from crosswind.data.schema.errors import NotFoundError
-from crosswind.data.schema.run import ALPHABET, Run, RunState
+from crosswind.data.schema.run import ALPHABET, Run, RunState, begun_ns
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.data.store.store import Store
+from crosswind.models.tuner.search.enough import Prospect
 from crosswind.models.tuner.service.catalog import CatalogStudyService
 from crosswind.models.tuner.service.service import Lease
 
@@ -204,9 +208,14 @@ def test_two_objectives_have_a_front(store: Store) -> None:
     for seconds, samples in ((0.4, 9.0), (0.2, 3.0), (0.5, 4.0)):
         [record] = service.suggest("ddp", 1, Lease("job 7", 60.0))
         service.complete("ddp", record.trial_id, seconds, owner="job 7", outcomes={"samples": samples})
-    front = next(chart for chart in shown(store).charts if isinstance(chart, Front))
+    view = shown(store)
+    assert view.sentence.startswith(
+        "ddp: 2 trials are beaten by no other in 2 objectives; the best in step_p50_seconds is"
+    )
+    front = view.charts[0]
+    assert isinstance(front, Front)
     assert [(one.first, one.second) for one in front.front] == [(0.2, 3.0), (0.4, 9.0)]
-    assert front.title == "2 trials trade minimise step_p50_seconds for maximise samples"
+    assert front.title == "2 trials trade step_p50_seconds for samples"
 
 
 def test_a_lease_that_ran_out_is_said_and_a_stored_run_ends_its_trial() -> None:
@@ -222,3 +231,51 @@ def test_a_lease_that_ran_out_is_said_and_a_stored_run_ends_its_trial() -> None:
         (began * MS, 2.0, TrialState.LEASED),
     ]
     assert timeline([replace(held, trial=replace(held.trial, trial_id="imported"))], {}, now_ns=10) is None
+
+
+def test_a_trial_beyond_a_limit_is_the_best_in_no_figure(store: Store) -> None:
+    service = CatalogStudyService(store.catalog)
+    service.create(replace(STUDY, trials_max=9, limits=("memory_bytes <= 8",)))
+    for number in range(4):
+        [record] = service.suggest("ddp", 1, Lease("job 7", 60.0))
+        memory = 9.0 if number == 0 else 1.0
+        service.complete("ddp", record.trial_id, 1.0 + number, owner="job 7", outcomes={"memory_bytes": memory})
+    view = shown(store)
+    values = next(chart for chart in view.charts if isinstance(chart, TrialValues))
+    assert view.sentence.startswith(f"ddp: batch={view.rows[-2].configuration['batch']} is the best so far, 2.00 s")
+    assert values.title == "No trial is better than the first: 2.00 s"
+    assert values.best_so_far == [math.inf, 2.0, 2.0, 2.0]
+    assert values.sentence.endswith("smaller is better; 1 beyond a limit.")
+    assert [trace.name for trace in values.draw().data] == ["best so far", "complete", "beyond a limit"]
+    measured = StudyCharts(service.status("ddp").study, service.trials("ddp")).slices(())
+    assert measured.title == f"The best, 2.00 s, has batch = {view.rows[-2].configuration['batch']}"
+    assert measured.sentence.endswith("; the 1 beyond a limit are hollow.")
+    assert "circle-open" in measured.draw().data[0].marker.symbol
+
+
+def test_a_lease_is_drawn_from_now_on_and_not_for_a_day(store: Store) -> None:
+    service = search(store, STUDY, [0.4])
+    [held] = service.suggest("ddp", 1, Lease("job 8", 86_400.0))
+    records = service.trials("ddp")
+    first, now_ns = begun_ns(records[0].trial_id), (begun_ns(held.trial_id) or 0) + 8_000_000_000
+    assert first
+    drawn = timeline(records, {}, now_ns)
+    assert drawn
+    lease = next(trace for trace in drawn.draw().data if trace.name == "lease holds")
+    assert list(lease.x)[:2] == [iso(now_ns), iso(now_ns + (now_ns - first) // 4)]
+    running = next(trace for trace in drawn.draw().data if trace.name == "leased")
+    assert running.hovertext[0] == f"trial 2: leased, lease until {utc(held.lease_expires_ns)}"
+
+
+def test_a_page_says_that_its_study_is_paused_or_was_stopped(store: Store) -> None:
+    service = search(store, STUDY, [0.4, 0.2])
+    service.pause("ddp")
+    view = shown(store)
+    assert (view.state, view.done.startswith("Paused: no trial is handed out now. Go on: ")) == ("paused", True)
+    service.stop("ddp")
+    view = shown(store)
+    assert (view.state, view.done) == ("stopped", "Stopped: no more trials are handed out.")
+    assert view.sentence.endswith("(after 2 of 4 trials).")
+    prospect = Prospect(0.03, 0.02)
+    words = done_words(service.status("ddp").study, service.status("ddp"), prospect)
+    assert words.endswith("Another one would be expected to gain 3 %, more than the noise of 2 %.")

@@ -256,6 +256,7 @@ def test_a_study_in_a_shared_folder_is_a_source(ask: Ask, tmp_path: Path) -> Non
         [trial] = json.loads(asked[1])
         values[trial["configuration"]["x"]] = cost = 1 + abs(trial["configuration"]["x"] - 40)
         assert ask("tune", "tell", "cost", trial["trial_id"], str(cost), "--folder", folder)[0] == 0
+    assert ask("tune", "stop", "cost", "--folder", folder)[0] == 0  # it hands out nothing, and is learnt from
     study = study_of(lambda trial: trial.suggest_int("x", 1, 64), 1, sources=["cost"], folder=folder)
     assert study.trials[0].params == {"x": min(values, key=lambda x: values[x])}
 

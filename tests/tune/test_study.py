@@ -16,7 +16,7 @@ import pytest
 from tests.tune.conftest import SPACE, Open
 
 from crosswind import tune
-from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, PausedError
 
 
 def seconds(trial: tune.Trial) -> float:
@@ -308,6 +308,37 @@ def test_a_timeout_ends_a_loop(tmp_path: Path) -> None:
     with tune.study("s", SPACE) as study:
         study.optimize(lambda trial: time.sleep(0.1) or 1.0, timeout=0.3)
         assert 1 <= len(study.trials) <= 4
+
+
+def test_a_loop_waits_while_its_study_is_paused_and_ends_once_it_is_stopped(open_study: Open) -> None:
+    study, begun = open_study("loader", SPACE, objective="seconds", trials=20), threading.Event()
+
+    def objective(trial: tune.Trial) -> float:
+        begun.set()
+        time.sleep(0.02)
+        return seconds(trial)
+
+    study.pause()
+    with pytest.raises(PausedError, match="'loader' is paused"):
+        study.ask()
+    loop = threading.Thread(target=study.optimize, args=(objective,), kwargs={"parallel": 2})
+    loop.start()
+    assert not begun.wait(0.3)
+    study.resume()
+    assert begun.wait(30)
+    study.stop()
+    loop.join(30)
+    assert not loop.is_alive()
+    assert study.ask() is None
+    assert set(study.trials["state"]) == {"done"}
+    assert 0 < len(study.trials) < 20
+
+
+def test_a_pause_outlasts_no_timeout(tmp_path: Path) -> None:
+    with tune.study("loader", SPACE, objective="seconds", folder=tmp_path) as study:
+        study.pause()
+        study.optimize(seconds, timeout=0.3)
+        assert study.trials.empty
 
 
 def test_the_import_waits_until_tune_is_named() -> None:

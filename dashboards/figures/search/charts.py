@@ -11,7 +11,7 @@ from crosswind.dashboards.figures.parameters import (
     SlicePlot,
     importance_plot,
 )
-from crosswind.dashboards.figures.trials import TrialValue, TrialValues, trial_values
+from crosswind.dashboards.figures.trials import TrialValues, complete_trials, trial_values
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.schema.trial import Parameter, Study, TrialRecord
 from crosswind.models.tuner.evidence.importance import Effects
@@ -81,11 +81,7 @@ class StudyCharts:
         return Effects.of(self._space, configurations, objectives, seed=self._study.seed)
 
     def _measured(self) -> Measured:
-        study, sign = self._study, -1.0 if self._study.is_maximised else 1.0
-        values = tuple(
-            TrialValue(number, record.trial.configuration, sign * (record.trial.objective or 0.0), record.run_id)
-            for number, record in self._numbered
-        )
+        study, values = self._study, complete_trials(self._study, self._records)
         domains = self._space.domains.items()
         logarithmic = frozenset(name for name, domain in domains if isinstance(domain, RangeDomain) and domain.log)
         return Measured(study.objective, study.unit, study.is_maximised, values, logarithmic, self._points)

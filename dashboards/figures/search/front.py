@@ -41,9 +41,13 @@ class Front:
     @property
     def title(self) -> str:
         """The finding."""
-        first, second = self.objectives
+        first, second = (words.removeprefix("minimise ").removeprefix("maximise ") for words in self.objectives)
         trials = count(len(self.front), "trial")
-        return f"{trials} trade {first} for {second}" if len(self.front) > 1 else f"One trial is best in both: {first}"
+        return (
+            f"{trials} trade {first} for {second}"
+            if len(self.front) > 1
+            else f"One trial is best in {first} and {second}"
+        )
 
     @property
     def sentence(self) -> str:

@@ -95,12 +95,27 @@ class Timeline:
             showlegend=False,
             hoverinfo="skip",
         )
+        held = [trial for trial in self.trials if trial.state == TrialState.LEASED and trial.lease_ns]
+        if held:
+            figure.add_scatter(
+                x=[x for trial in held for x in (iso(self.now_ns), iso(self._lease_end(trial)), None)],
+                y=[y for trial in held for y in (trial.number, trial.number, None)],
+                mode="lines",
+                line={"color": BLUE, "width": 2, "dash": "dot"},
+                name="lease holds",
+                hoverinfo="skip",
+            )
         for state, (colour, symbol) in LOOKS.items():
             pairs = [(trial, end) for trial, end in zip(self.trials, ends, strict=True) if trial.state == state]
             if pairs:
                 marker = {"color": colour, "symbol": symbol, "size": 9}
                 figure.add_scatter(**_marks(pairs), name=str(state), marker=marker)
         return figure.update_xaxes(type="date").update_yaxes(autorange="reversed")
+
+    def _lease_end(self, trial: TrialTime) -> int:
+        """Return the end of a lease as it is drawn: one of a day would leave no room for the trials."""
+        longest = (self.now_ns - min(trial.began_ns for trial in self.trials)) // 4
+        return min(trial.lease_ns or 0, self.now_ns + longest)
 
     def _end(self, trial: TrialTime) -> int:
         if trial.state == TrialState.LEASED:
@@ -114,9 +129,15 @@ def _marks(pairs: Sequence[tuple[TrialTime, int]]) -> dict[str, object]:
         "y": [trial.number for trial, _ in pairs],
         "mode": "markers",
         "customdata": [[trial.run_id] if trial.run_id else None for trial, _ in pairs],
-        "hovertext": [f"trial {trial.number}: {trial.state}, {seconds(trial.seconds)}" for trial, _ in pairs],
+        "hovertext": [_described(trial) for trial, _ in pairs],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }
+
+
+def _described(trial: TrialTime) -> str:
+    is_held = trial.state == TrialState.LEASED and trial.lease_ns
+    how = f"lease until {utc(trial.lease_ns)}" if is_held else seconds(trial.seconds)
+    return f"trial {trial.number}: {trial.state}, {how}"
 
 
 def timeline(records: Sequence[TrialRecord], runs: Mapping[str, Run], now_ns: int) -> Timeline | None:

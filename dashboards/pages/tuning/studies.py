@@ -18,7 +18,7 @@ from crosswind.dashboards.wording import configuration_words, count, quantity
 from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.run import Run
-from crosswind.data.schema.trial import Configuration, Study, TrialRecord, TrialState
+from crosswind.data.schema.trial import Configuration, Study, StudyState, TrialRecord, TrialState
 from crosswind.models.tuner.service.rules import status_of
 from crosswind.models.tuner.service.service import OPEN, StudyStatus
 
@@ -43,12 +43,16 @@ class TrialRow:
 
 @dataclass(frozen=True)
 class StudiesView:
-    """The page's contents; `rows` are the newest of the study's `trials`, `sources` have the weights of the newest."""
+    """The page's contents; `rows` are the newest of the study's `trials`, `sources` have the weights of the newest.
+
+    `objectives` are those of a study that has several.
+    """
 
     sentence: str
     done: str
     studies: tuple[str, ...]
     selected: str | None
+    state: StudyState | None
     objective: str
     unit: str
     trials: int
@@ -62,6 +66,7 @@ class StudiesView:
     charts: tuple[Chart, ...]
     sources: StudySources = field(default_factory=StudySources)
     wants_no_sources: bool = False
+    objectives: tuple[str, ...] = ()
     next_place: Place | None = None
 
     title = "Studies"
@@ -72,7 +77,7 @@ class StudiesView:
         return self.selected is None
 
 
-EMPTY = StudiesView("", "", (), None, "", "", 0, 0, 0, None, 0, None, None, (), ())
+EMPTY = StudiesView("", "", (), None, None, "", "", 0, 0, 0, None, 0, None, None, (), ())
 
 
 def view(client: Local, query: PageQuery) -> StudiesView:
@@ -99,7 +104,9 @@ def view(client: Local, query: PageQuery) -> StudiesView:
         done=done_words(study, status, judged.prospect),
         studies=tuple(sorted({recent.name for recent in newest} | {study.name})),
         selected=study.name,
+        state=study.state,
         objective=study.objective,
+        objectives=study.objectives,
         unit=_unit(study),
         trials=len(records),
         ended=sum(number for state, number in status.counts.items() if state not in OPEN),
@@ -144,7 +151,7 @@ def _charts(
             drawn.slices(names),
             drawn.parallel(names),
         ]
-    charts += [front_plot(study, records), source_weights(records), over_time]
+    charts = [front_plot(study, records), *charts, source_weights(records), over_time]
     return tuple(chart for chart in charts if chart)
 
 
@@ -184,10 +191,23 @@ def _sentence(study: Study, status: StudyStatus, rows: Sequence[TrialRow]) -> st
     if best is None:
         progress = f"{count(len(rows), 'trial')} begun" if rows else "no trial is begun yet"
         return f"{study.name}: nothing is measured yet, {progress}."
+    if len(study.objectives) > 1:
+        return _front_sentence(study, status, best)
     of = f" of {study.trials_max}" if study.trials_max else ""
     done = f"after {len(rows)}{of} trials" if of else f"after {count(len(rows), 'trial')}"
-    ended = ", the budget is spent" if status.is_exhausted else ""
+    is_spent = status.is_exhausted and not status.is_over
+    ended = ", the budget is spent" if is_spent and not status.enough else ""
     return (
         f"{study.name}: {configuration_words(best.configuration)} is the best so far, "
         f"{quantity(best.value, _unit(study))} ({done}{ended})."
+    )
+
+
+def _front_sentence(study: Study, status: StudyStatus, best: TrialRow) -> str:
+    """Return the headline of a study with several objectives."""
+    size = len(status.front)
+    are = f"{size} trials are beaten by no other" if size > 1 else "one trial beats all others"
+    return (
+        f"{study.name}: {are} in {len(study.objectives)} objectives; the best in {study.objective} is "
+        f"{configuration_words(best.configuration)}, {quantity(best.value, _unit(study))}."
     )

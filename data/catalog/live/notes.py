@@ -90,6 +90,10 @@ class Notes:
         """Note a new study."""
         self._add(EventKind.STUDY_CREATED, {"name": study.name}, study_id=study.study_id)
 
+    def study_state(self, study: Study) -> None:
+        """Note that a study was paused or stopped, or goes on."""
+        self._add(EventKind.STUDY_STATE, {"name": study.name, "state": study.state}, study_id=study.study_id)
+
     def trial(self, before: TrialState | None, record: TrialRecord) -> None:
         """Note that a trial began or ended."""
         state = record.trial.state

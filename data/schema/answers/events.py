@@ -15,6 +15,7 @@ class EventKind(StrEnum):
     RUN_ENDED = "run.ended"
     RUN_VERDICT = "run.verdict"
     STUDY_CREATED = "study.created"
+    STUDY_STATE = "study.state"
     TRIAL_STARTED = "trial.started"
     TRIAL_ENDED = "trial.ended"
     CHECK_MEASURED = "check.measured"

@@ -13,6 +13,7 @@ from crosswind.models.tuner.space.space import Space
 # seeds of benchmarks/tuning_stop.py, where it matters more than how far below the noise the gain has to be.
 MEASURED_MIN, MEASURED_A_PARAMETER = 12, 7
 CANDIDATES = 1000  # random ones of a larger space
+LEAST_SHOWN = 0.001  # share that is put in numbers
 NEIGHBOURS = 8  # draws a parameter around the best
 
 
@@ -35,7 +36,8 @@ class Prospect:
     def sentence(self) -> str:
         """The same in words."""
         return (
-            f"the next trial is expected to gain {_percent(self.gain)}, less than the noise of {_percent(self.noise)}"
+            f"the next trial is expected to gain {share_words(self.gain)}, less than the noise of "
+            f"{share_words(self.noise)}"
         )
 
 
@@ -73,5 +75,6 @@ def _candidates(space: Space, repeats: Repeats, seed: int) -> list[Configuration
     return [*space.neighbours(best, NEIGHBOURS, seed), *space.random(CANDIDATES + len(repeats), seed)]
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"
+def share_words(share: float) -> str:
+    """Return a gain or noise in words: `2.4 %`, `under 0.1 %`."""
+    return f"{100 * share:.2g} %" if share >= LEAST_SHOWN else f"under {100 * LEAST_SHOWN:g} %"

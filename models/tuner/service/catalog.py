@@ -18,7 +18,7 @@ from crosswind.data.schema.part import Part
 from crosswind.data.schema.report import Report
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.run import new_ulid
-from crosswind.data.schema.trial import ENDED, Configuration, Study, TrialRecord, TrialState
+from crosswind.data.schema.trial import ENDED, Configuration, Study, StudyState, TrialRecord, TrialState
 from crosswind.models.tuner.search.search import MakeTuner
 from crosswind.models.tuner.search.search_cache import CachedSearch, FindPriorStudies, SearchCache, no_prior_studies
 from crosswind.models.tuner.service import life, rules
@@ -110,11 +110,7 @@ class CatalogStudyService(TrialChanges):
     def with_tuner(self, make_tuner: MakeTuner) -> "CatalogStudyService":
         """Return a service over the same studies whose new trials come from this tuner."""
         return CatalogStudyService(
-            self._catalog,
-            make_tuner=make_tuner,
-            clock=self._clock,
-            limits=self._limits,
-            dead_jobs=self._dead_jobs,
+            self._catalog, make_tuner=make_tuner, clock=self._clock, limits=self._limits, dead_jobs=self._dead_jobs
         )
 
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
@@ -153,6 +149,10 @@ class CatalogStudyService(TrialChanges):
             return changed
 
         return self._change_study(study, rule, request)
+
+    def change_state(self, study: str, state: StudyState, request: RequestKey | None) -> Study:
+        """Change the study's state."""
+        return self._change_study(study, lambda stored, _: life.in_state(stored, state), request)
 
     def rename(self, study: str, name: str, *, force: bool = False, request: RequestKey | None = None) -> Study:
         """Give the study another name."""
@@ -234,7 +234,7 @@ class CatalogStudyService(TrialChanges):
             record = session.leases.record(stored.study_id, trial_id)
             changed = rules.defined(record, larger, configuration, owner=owner)
             if larger != stored:
-                session.studies.change(larger)
+                session.studies.change(stored, larger)
             if changed != record:
                 session.leases.change(record, changed)
             return changed
@@ -296,14 +296,14 @@ class CatalogStudyService(TrialChanges):
                 return session.studies.get(made[0])
             stored = session.studies.lock_own(study)
             changed = rule(stored, session.leases.records(stored.study_id, HELD))
-            session.studies.change(changed)
+            session.studies.change(stored, changed)
             _settle(session, request, [stored.study_id])
             return changed
 
     def _n_new(self, study: Study, records: Sequence[TrialRecord], begun: Begun, wanted: SuggestRequest) -> int:
         """Return how many new trials the request needs besides those of the records that are available."""
         now_ns = self._clock()
-        if study.is_over(now_ns):
+        if study.state is not StudyState.RUNNING or study.is_over(now_ns):
             return 0
         left = self._limits.trials - begun.trials if study.trials_max is None else study.trials_max - begun.charged
         again = rules.available(records, wanted, now_ns)
@@ -331,7 +331,7 @@ class CatalogStudyService(TrialChanges):
 
     def _lease(self, session: Session, study: Study, wanted: SuggestRequest, plan: Plan) -> tuple[str, ...]:
         """Lease available trials and new ones in the locked study; return their ids."""
-        if study.is_over(self._clock()):
+        if not life.hands_out(study, self._clock()):
             return ()
         records = session.leases.records(study.study_id, OPEN)
         trial_ids: list[str] = []

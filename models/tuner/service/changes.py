@@ -1,10 +1,10 @@
-"""The verbs of a study service that change one trial by a rule, wherever its trials are stored."""
+"""The verbs of a study service that change one trial, or a study's state, by a rule, wherever they are stored."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 from crosswind.data.schema.request_key import RequestKey
-from crosswind.data.schema.trial import Configuration, Trial, TrialRecord, TrialState
+from crosswind.data.schema.trial import Configuration, Study, StudyState, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.service import life, rules
 from crosswind.models.tuner.service.service import StudyStatus
 
@@ -19,6 +19,10 @@ class TrialChanges(ABC):
         """Change the trial by the rule, at once for all who see it, and return it as stored. Raises: NotFoundError."""
 
     @abstractmethod
+    def change_state(self, study: str, state: StudyState, request: RequestKey | None) -> Study:
+        """Change the study's state, at once for all who ask for trials, and return it. Raises: as `life.in_state`."""
+
+    @abstractmethod
     def enqueue(
         self, study: str, configurations: Sequence[Configuration], *, request: RequestKey | None = None
     ) -> list[TrialRecord]:
@@ -31,6 +35,18 @@ class TrialChanges(ABC):
     @abstractmethod
     def status(self, study: str) -> StudyStatus:
         """Return how far the study is."""
+
+    def pause(self, study: str, *, request: RequestKey | None = None) -> Study:
+        """Hand out no trial until the study goes on."""
+        return self.change_state(study, StudyState.PAUSED, request)
+
+    def resume(self, study: str, *, request: RequestKey | None = None) -> Study:
+        """Hand out trials again."""
+        return self.change_state(study, StudyState.RUNNING, request)
+
+    def stop(self, study: str, *, request: RequestKey | None = None) -> Study:
+        """Hand out no more trials."""
+        return self.change_state(study, StudyState.STOPPED, request)
 
     def release(
         self, study: str, trial_id: str, *, owner: str | None = None, checkpoint: str | None = None

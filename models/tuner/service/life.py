@@ -6,8 +6,18 @@ Nothing is stored here.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from crosswind.data.schema.errors import ConflictError, InvalidInputError
-from crosswind.data.schema.trial import ENDED, HOUR_NS, TRIALS_MAX, Configuration, Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, PausedError
+from crosswind.data.schema.trial import (
+    ENDED,
+    HOUR_NS,
+    TRIALS_MAX,
+    Configuration,
+    Study,
+    StudyState,
+    Trial,
+    TrialRecord,
+    TrialState,
+)
 from crosswind.models.tuner.service.service import COUNT_MAX, HELD
 from crosswind.models.tuner.study.start import check_in
 
@@ -55,7 +65,7 @@ def queued(
 
     `made` are the ids of trials that the same request made before, whatever has become of them.
     Raises: InvalidInputError for a configuration from elsewhere or one that stands twice, ConflictError where budget or
-    hours are used up.
+    hours are used up, or the study was stopped.
     """
     if not 1 <= len(configurations) <= COUNT_MAX:
         raise InvalidInputError(f"there are {len(configurations)} configurations, expected 1 to {COUNT_MAX}")
@@ -67,6 +77,8 @@ def queued(
         first = first_places.setdefault(space.key(configuration), place)
         if first != place:
             raise InvalidInputError(f"configuration {place} repeats configuration {first}, expected it once")
+    if study.state is StudyState.STOPPED:
+        raise ConflictError(f"study {study.name!r} is stopped: resume it first")
     if study.is_over(now_ns):
         raise ConflictError(f"study {study.name!r}: its hours are over: extend it first")
     by_key = {
@@ -83,6 +95,23 @@ def queued(
             f"expected {n_new}: extend it first"
         )
     return places
+
+
+def in_state(study: Study, state: StudyState) -> Study:
+    """Return the study in another state. Raises: ConflictError for a pause of one that was stopped."""
+    if (study.state, state) == (StudyState.STOPPED, StudyState.PAUSED):
+        raise ConflictError(f"study {study.name!r} is stopped, expected running: resume it first")
+    return replace(study, state=state)
+
+
+def hands_out(study: Study, now_ns: int) -> bool:
+    """Return whether the study hands out trials; not once it was stopped or its hours are over.
+
+    Raises: PausedError while it is paused.
+    """
+    if study.state is StudyState.PAUSED:
+        raise PausedError(f"study {study.name!r} is paused: it hands out no trial until somebody resumes it")
+    return study.state is StudyState.RUNNING and not study.is_over(now_ns)
 
 
 def expect_again(record: TrialRecord) -> Configuration:

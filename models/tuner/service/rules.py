@@ -21,6 +21,7 @@ from crosswind.data.schema.trial import (
     TRIALS_MAX,
     Configuration,
     Study,
+    StudyState,
     Trial,
     TrialRecord,
     TrialState,
@@ -208,14 +209,15 @@ def status_of(
     *,
     looks_ahead: bool = True,
 ) -> StudyStatus:
-    """Return how far the study is with these trials; the clock is read only where the study has hours.
+    """Return how far the study is with these trials; the clock is read only where the study has hours or was stopped.
 
     Only where it `looks_ahead` the status says whether a study that stops by itself has found enough: a model tells.
     """
     counts, ranked, is_over = Counter(record.trial.state for record in records), Aim.of(study).ranked(records), False
-    if study.ends_ns is not None:
+    is_stopped = study.state is StudyState.STOPPED
+    if study.ends_ns is not None or is_stopped:
         now_ns = clock()
-        is_over = study.is_over(now_ns) and all(
+        is_over = (is_stopped or study.is_over(now_ns)) and all(
             record.trial.state not in HELD or _is_lost(record, now_ns, ()) for record in records
         )
     by_state = {state: counts[state] for state in TrialState}

@@ -83,7 +83,7 @@ class StudyStatus:
         outside: Complete trials that exceed a limit.
         unjudged: Complete trials whose outcomes do not give every objective and limit.
         ends_ns: When the study's hours are over, None without any.
-        is_over: Whether they are over and no lease still runs.
+        is_over: Whether they are over, or it was stopped, and no lease still runs.
         sources: What its search learns from, with the weights at the newest suggestion.
         uncharged: Trials that do not count for the budget.
         enough: Why no more trials are begun of a study that stops by itself; empty while they are.
@@ -114,7 +114,7 @@ class StudyStatus:
     def is_exhausted(self) -> bool:
         """Return whether the budget is spent: every trial that it allows has ended, or its hours are over.
 
-        A study that stops by itself is exhausted once it has found enough, too.
+        A study that was stopped is exhausted, too, and one that stops by itself once it has found enough.
         """
         budget, is_open = self.study.trials_max, any(self.counts.get(state, 0) for state in OPEN)
         is_spent = budget is not None and self.charged >= budget
@@ -163,6 +163,25 @@ class StudyService(Protocol):
         """
         ...
 
+    def pause(self, study: str, *, request: RequestKey | None = None) -> Study:
+        """Hand out no trial until the study goes on; leases run on, and results are taken.
+
+        Whoever asks for a trial gets a PausedError. A study that is paused stays so. Raises: NotFoundError,
+        ForbiddenError for another user's study; ConflictError for one that was stopped.
+        """
+        ...
+
+    def resume(self, study: str, *, request: RequestKey | None = None) -> Study:
+        """Hand out trials again after a pause or a stop. Raises: NotFoundError, ForbiddenError."""
+        ...
+
+    def stop(self, study: str, *, request: RequestKey | None = None) -> Study:
+        """End the study: whoever asks gets no trial, as if the budget were spent; leases run on, results are taken.
+
+        Raises: NotFoundError, ForbiddenError.
+        """
+        ...
+
     def rename(self, study: str, name: str, *, force: bool = False, request: RequestKey | None = None) -> Study:
         """Give the study another name; its id stays.
 
@@ -185,7 +204,7 @@ class StudyService(Protocol):
 
         A configuration that waits already is not stored a second time. The same request again gets the same trials.
         Raises: NotFoundError; InvalidInputError for a configuration outside of the space; ConflictError where budget
-        or hours are used up.
+        or hours are used up, or the study was stopped.
         """
         ...
 
@@ -204,8 +223,8 @@ class StudyService(Protocol):
         """Return up to `count` trials for the lease's owner; fewer, or none, where space or budget has no more.
 
         The trials of the lease's own job come first, then those given back and those whose lease ran out or whose job
-        died, then new ones. The same request again gets the same trials in their present state. Raises: NotFoundError,
-        InvalidInputError.
+        died, then new ones. The same request again gets the same trials in their present state. A study that was
+        stopped has none. Raises: NotFoundError, InvalidInputError; PausedError while the study is paused.
         """
         ...
 

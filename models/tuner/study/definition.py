@@ -8,7 +8,7 @@ from crosswind.data.schema.trial import Study
 if TYPE_CHECKING:  # NumPy, which most looks at a study do without
     from crosswind.models.tuner.space.space import Space
 
-APART = frozenset({"study_id", "name", "created_ns", "details", "space", "trials_max"})
+APART = frozenset({"study_id", "name", "created_ns", "details", "space", "trials_max", "state"})
 TRIALS, HOURS = "budget of trials", "budget of hours"
 
 

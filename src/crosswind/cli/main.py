@@ -16,7 +16,7 @@ from keyword import iskeyword
 from typing import NoReturn, Protocol, cast
 
 from crosswind import __version__
-from crosswind.data.schema.errors import ProjectError, UnavailableError
+from crosswind.data.schema.errors import PausedError, ProjectError, UnavailableError
 from crosswind.data.schema.paths import is_incoming
 from crosswind.settings import Settings
 
@@ -139,7 +139,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     verb = next((word for word in words if not word.startswith("-")), None)
     try:
         return _execute(words, verb) if words else _greet()
-    except UnavailableError as error:
+    except (UnavailableError, PausedError) as error:
         return _fail(error, TRY_LATER)
     except ProjectError as error:
         return _fail(error, WRONG_INPUT)

@@ -74,6 +74,9 @@ class AsyncStudies(Asynchronous[StudyService]):
 
     create = awaited(StudyService.create)
     extend = awaited(StudyService.extend)
+    pause = awaited(StudyService.pause)
+    resume = awaited(StudyService.resume)
+    stop = awaited(StudyService.stop)
     rename = awaited(StudyService.rename)
     delete = awaited(StudyService.delete)
     enqueue = awaited(StudyService.enqueue)

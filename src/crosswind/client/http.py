@@ -21,6 +21,7 @@ from crosswind.data.schema.errors import (
     InvalidInputError,
     MalformedError,
     NotFoundError,
+    PausedError,
     UnavailableError,
 )
 from crosswind.ingest.ship.address import way_to
@@ -32,6 +33,7 @@ from crosswind.ingest.ship.token import ship_token
 ANSWER_BYTES = 64 * 1024 * 1024  # the trials of the largest study
 ROWS_MAX = 500  # of a part of a list
 OK, CREATED, FORBIDDEN, UNKNOWN, CONFLICT, SERVER_FAULT = 200, 201, 403, 404, 409, 500
+PAUSED = "/problems/paused"  # the type of a 409: the study hands out no trial now
 GIVING_UP: ContextVar[GivingUp | None] = ContextVar("GIVING_UP", default=None)  # of whoever waits for the answers
 
 
@@ -180,6 +182,8 @@ class Server:
                 return answer.said
             kind = answer.media_type
             raise MalformedError(f"{self.url}: answered {kind}, expected a JSON object; is this its address?")
+        if str(answer.said.get("type", "")).endswith(PAUSED):
+            raise PausedError(self._detail(answer))
         kinds = {FORBIDDEN: ForbiddenError, UNKNOWN: NotFoundError, CONFLICT: ConflictError}
         raise kinds.get(answer.status, InvalidInputError)(self._detail(answer))
 

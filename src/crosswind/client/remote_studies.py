@@ -27,7 +27,7 @@ class RemoteStudyService:
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
         """Stores a new study, under an id of the server's choice."""
         body = {name: value for name, value in study.as_json().items() if value is not None and value != {}}
-        del body["study_id"], body["created_ns"]
+        del body["study_id"], body["created_ns"], body["state"]
         return _study(self._post("/v1/studies", body, request))
 
     def suggest(
@@ -129,6 +129,18 @@ class RemoteStudyService:
         """Adds to the budget."""
         body = _given(trials=trials, hours=hours)
         return _study(self._post(f"{self.path(study)}:extend", body, request))
+
+    def pause(self, study: str, *, request: RequestKey | None = None) -> Study:
+        """Hands out no trial until the study goes on."""
+        return _study(self._post(f"{self.path(study)}:pause", {}, request))
+
+    def resume(self, study: str, *, request: RequestKey | None = None) -> Study:
+        """Hands out trials again."""
+        return _study(self._post(f"{self.path(study)}:resume", {}, request))
+
+    def stop(self, study: str, *, request: RequestKey | None = None) -> Study:
+        """Hands out no more trials."""
+        return _study(self._post(f"{self.path(study)}:stop", {}, request))
 
     def rename(self, study: str, name: str, *, force: bool = False, request: RequestKey | None = None) -> Study:
         """Gives the study another name."""

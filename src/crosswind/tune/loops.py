@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, SupportsFloat
 
+from crosswind.cli.verbs.tune.paused import once_resumed
 from crosswind.data.schema.errors import ConflictError, InvalidInputError
 from crosswind.tune.trials import Trial, TrialInfeasible, TrialPruned
 
@@ -67,14 +68,17 @@ class Loop:
     def following(self) -> Trial | None:
         """Return the next trial, None at the end."""
         with self._lock:
-            if self.error is not None or self.left <= 0 or time.monotonic() >= self.ends:
+            if self.left <= 0 or not self._goes_on():
                 return None
             self.left -= 1
-        trial = self.study.ask()
+        trial = once_resumed(self.study.ask, goes_on=self._goes_on, say=lambda reason: logger.warning("%s", reason))
         with self._lock:
             if trial is not None:
                 self._running.add(trial)
             return trial
+
+    def _goes_on(self) -> bool:
+        return self.error is None and time.monotonic() < self.ends
 
     def tell(self, trial: Trial, value: Value) -> None:
         """Report what the objective returned. Raises: InvalidInputError for what is no number; not for NaN."""

@@ -123,9 +123,10 @@ class Study:
         return self._place.service.status(self.study_id).study.space if self.grows else self._study.space
 
     def ask(self) -> Trial | None:
-        """Return a trial to evaluate, None once the budget or the space is used up.
+        """Return a trial to evaluate, None once the budget or the space is used up or the study was stopped.
 
-        Raises: UnavailableError when no service answers; InvalidInputError once the study is closed.
+        Raises: UnavailableError when no service answers; PausedError while the study is paused, when `optimize` waits;
+        InvalidInputError once the study is closed.
         """
         if not self._end.alive:  # nobody would renew the lease, or give the trial back
             raise InvalidInputError(
@@ -216,6 +217,18 @@ class Study:
         Raises: InvalidInputError for a number out of bounds, and where the study has no such budget.
         """
         self._study = self._place.service.extend(self.study_id, trials=trials, hours=hours)
+
+    def pause(self) -> None:
+        """Hand out no trial to anybody until `resume`; `optimize` waits, running trials go on and are taken."""
+        self._study = self._place.service.pause(self.study_id)
+
+    def resume(self) -> None:
+        """Hand out trials again after a pause or a stop."""
+        self._study = self._place.service.resume(self.study_id)
+
+    def stop(self) -> None:
+        """Hand out no more trials to anybody; `optimize` ends, running trials go on and are taken."""
+        self._study = self._place.service.stop(self.study_id)
 
     @property
     def make(self) -> Callable[[Configuration], object] | None:

@@ -196,6 +196,9 @@ POST /v1/cohorts
 POST /v1/cohorts/{cohort_id}:share
 POST /v1/cohorts/{cohort_id}:delete
 POST /v1/studies/{study_id}:extend
+POST /v1/studies/{study_id}:pause
+POST /v1/studies/{study_id}:resume
+POST /v1/studies/{study_id}:stop
 POST /v1/studies/{study_id}:rename
 POST /v1/studies/{study_id}:delete
 POST /v1/studies/{study_id}:share

@@ -77,6 +77,7 @@ def trial_of(client: TestClient) -> str:
 
 ACTS: Mapping[str, tuple[str, Any]] = {  # TRIAL is a leased trial of a study n
     "extend": ("/v1/studies/n:extend", {"trials": 5}),
+    "pause": ("/v1/studies/n:pause", {}),
     "rename": ("/v1/studies/n:rename", {"name": "m", "force": True}),
     "delete": ("/v1/studies/n:delete", {"force": True}),
     "share": ("/v1/runs/r0:share", {}),

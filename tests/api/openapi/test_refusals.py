@@ -14,7 +14,7 @@ from crosswind.api.access.scopes import NEEDS
 from crosswind.api.app import create_app
 from crosswind.api.openapi.examples import Example, examples, folder
 from crosswind.api.openapi.operation import Operation, operations
-from crosswind.api.openapi.refusals import CONFLICTS, MEDIA, QUOTAS, kinds_of
+from crosswind.api.openapi.refusals import CONFLICTS, MEDIA, OF_ONE, kinds_of
 from crosswind.api.problems import (
     CONFLICT,
     FORBIDDEN,
@@ -23,6 +23,7 @@ from crosswind.api.problems import (
     MEDIA_TYPE,
     NOT_FOUND,
     OUT_OF_SCOPE,
+    PAUSED,
     QUOTA,
     TOO_LARGE,
     UNAUTHORIZED,
@@ -177,6 +178,9 @@ def test_what_is_stored_conflicts_where_the_description_says_so(client: TestClie
     configurations = [{"x": number} for number in (1, 2, 3)]
     answers += [client.post("/v1/studies/s:delete")]
     answers += [client.post("/v1/studies/s/trials:enqueue", json={"configurations": configurations})]
+    client.post("/v1/studies/d:stop")
+    asked |= {"POST /v1/studies/{study_id}:pause"}
+    answers += [client.post("/v1/studies/d:pause")]
     asked |= {"POST /v1/webhooks"}
     answers += [[client.post("/v1/webhooks", json={"url": "https://192.0.2.1/"}) for _ in range(OWN_MAX + 1)][-1]]
     assert {(answer.status_code, answer.json()["type"]) for answer in answers} == {(409, f"/problems/{CONFLICT.name}")}
@@ -184,8 +188,11 @@ def test_what_is_stored_conflicts_where_the_description_says_so(client: TestClie
     assert asked | BY_LUCK | OF_MODELS == CONFLICTS
 
 
-def test_only_a_sender_of_batches_has_a_quota() -> None:
-    assert {name for name, one in OPERATIONS.items() if QUOTA in kinds_of(one)} == QUOTAS  # test_own_rows.py uses it up
+@pytest.mark.parametrize("kind", [QUOTA, PAUSED])  # test_own_rows.py uses the quota up, test_studies.py pauses
+def test_only_one_operation_is_refused_so(kind: Kind) -> None:
+    assert [name for name, one in OPERATIONS.items() if kind in kinds_of(one)] == [
+        name for name, other in OF_ONE.items() if other is kind
+    ]
 
 
 def test_the_description_has_every_refusal_and_no_failure(client: TestClient) -> None:

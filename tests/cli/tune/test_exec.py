@@ -101,6 +101,27 @@ def test_a_program_that_stops_itself_is_pruned_unless_its_code_says_that_it_cann
     assert [record["trial"]["state"] for record in tune.trials("threes")] == ["pruned", "infeasible"]
 
 
+def test_a_worker_waits_while_its_study_is_paused_and_ends_once_it_is_stopped(tune: Command) -> None:
+    tune.create("held", {"x": {"kind": "int", "low": 1, "high": 1000}})
+    assert tune("pause", "held")[0] == 0
+    words = ("exec", "held", *QUIET, *LOSS, "--trials", "500", "--no-ingest", "--", "bash", "-c", "echo loss={x}")
+    worker, interrupted = tune.start(*words), tune.start(*words)
+    for process in (worker, interrupted):
+        assert process.stderr
+        assert "is paused: it hands out no trial until somebody resumes it: waiting" in process.stderr.readline()
+    interrupted.send_signal(signal.SIGTERM)
+    assert interrupted.communicate(timeout=30)[1].endswith("before a program was started\n")
+    assert (interrupted.returncode, tune.trials("held")) == (75, [])
+    tune("resume", "held")
+    assert worker.stdout
+    assert worker.stdout.readline().startswith("loss=")
+    tune("stop", "held")
+    worker.communicate(timeout=30)
+    assert (worker.returncode, {record["trial"]["state"] for record in tune.trials("held")}) == (0, {"done"})
+    code, _, complained = tune(*words)
+    assert (code, "held has nothing more to try: it was stopped" in complained) == (4, True)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_a_preempted_trial_goes_back_with_its_checkpoint_and_the_same_job_resumes_it(
     tune: Command, number: signal.Signals

@@ -137,6 +137,27 @@ def test_an_uncharged_failure_leaves_the_budget_alone(tune: Tune) -> None:
     next_of(tune)
 
 
+def test_a_study_is_paused_goes_on_and_is_stopped(tune: Tune) -> None:
+    tune("create", "ddp.yaml")
+    trial_id, _ = next_of(tune)
+    said = tune("pause", "ddp")
+    assert said == "study ddp is paused: it hands out no trial until `crosswind tune resume`, 1 trial still running\n"
+    assert "is paused: it hands out no trial until somebody resumes it" in tune("next", "ddp", code=75)
+    assert "ddp (paused)" in tune("list")
+    assert "it is paused" in tune("show", "ddp")
+    assert "the study is paused: crosswind tune resume ddp goes on" in tune("status", "ddp")
+    tune("tell", "ddp", trial_id, "24")
+    assert tune("resume", "ddp") == "study ddp hands out trials\n"
+    trial_id, _ = next_of(tune)
+    assert json.loads(tune("stop", "ddp", "--json"))["state"] == "stopped"
+    said = tune("next", "ddp", code=4)
+    assert "it was stopped (1 still running); crosswind tune resume ddp goes on" in said
+    tune("tell", "ddp", trial_id, "20")
+    assert json.loads(tune("status", "ddp", "--json"))["state"] == "stopped"
+    assert "is stopped, expected running" in tune("pause", "ddp", code=2)
+    tune("create", "--if-absent", "ddp.yaml")
+
+
 def test_a_study_is_renamed_and_deleted_when_nothing_runs(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
     tune("create", "ddp.yaml")
     trial_id, _ = next_of(tune)

@@ -14,7 +14,7 @@ from tests.serving import serving
 
 from crosswind.cli.verbs.tune.prefetch import FOLDER, Prefetch
 from crosswind.cli.verbs.tune.spooled import spool_text
-from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.errors import PausedError, UnavailableError
 from crosswind.data.schema.trial import Study, TrialRecord, TrialState
 from crosswind.models.tuner.service.folder import FolderStudyService
 from crosswind.models.tuner.service.service import Lease
@@ -164,6 +164,17 @@ def test_nothing_kept_is_begun_once_the_hours_are_over_and_all_goes_back(service
     assert ahead.take("hourly") is None
     assert ahead.next_trial(service, lambda *_: [], later, ALICE) is None
     assert [record.trial.state for record in service.trials("hourly")][1:] == [TrialState.RELEASED] * 2
+
+
+def test_nothing_kept_is_begun_of_a_study_that_is_paused_or_was_stopped(service: Vanishing, tmp_path: Path) -> None:
+    ahead = Prefetch.below(tmp_path / "spool", HERE, 1)
+    assert ahead.next_trial(service, service.suggest, study_of(service), ALICE)
+    service.pause(NAME)
+    with pytest.raises(PausedError):
+        ahead.next_trial(service, service.suggest, study_of(service), ALICE)
+    service.stop(NAME)
+    assert ahead.next_trial(service, service.suggest, replace(study_of(service), state=STUDY.state), ALICE) is None
+    assert [record.trial.state for record in service.trials(NAME)] == [TrialState.LEASED, TrialState.RELEASED]
 
 
 def test_a_study_may_be_named_by_its_id(service: Vanishing, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from tests.models.tuner.service.growth_contract import GrowthContract
 from tests.models.tuner.service.life_contract import LifeContract
 from tests.models.tuner.service.reports_contract import ReportsContract
 from tests.models.tuner.service.service_contract import STUDY, StudyServiceContract
+from tests.models.tuner.service.state_contract import StateContract
 from tests.models.tuner.service.test_catalog_service import Clock
 
 from crosswind.api.app import create_app
@@ -51,5 +52,5 @@ def service(tmp_path: Path, clock: Clock) -> Iterator[RemoteStudyService]:
         thread.join(30)
 
 
-class TestRemoteStudyService(StudyServiceContract, ReportsContract, GrowthContract, LifeContract):
+class TestRemoteStudyService(StudyServiceContract, ReportsContract, GrowthContract, LifeContract, StateContract):
     """The promises of every service, over HTTP."""

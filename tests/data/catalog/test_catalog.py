@@ -218,7 +218,7 @@ def test_a_name_that_another_study_has_or_that_is_no_text_is_of_nobody(catalog: 
         session.studies.add(STUDY)
         session.studies.add(replace(STUDY, study_id="s2", name="n"))
     with pytest.raises(ConflictError, match="'n' is taken"), catalog.write() as session:
-        session.studies.change(replace(STUDY, name="n"))
+        session.studies.change(STUDY, replace(STUDY, name="n"))
     for name in ("x\udcff", "\0"):
         with pytest.raises(NotFoundError), catalog.read() as session:
             session.studies.get(name)

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.trial import ENDED, Configuration, Study, TrialRecord
+from crosswind.data.schema.trial import ENDED, Configuration, Study, StudyState, TrialRecord
 from crosswind.models.tuner.search.search_cache import CachedSearch
-from crosswind.models.tuner.service import rules
+from crosswind.models.tuner.service import life, rules
 from crosswind.models.tuner.service.folder.study_folder import StudyFolder
 from crosswind.models.tuner.service.folder.turns import Turn
 from crosswind.models.tuner.service.life import Begun
@@ -31,7 +31,8 @@ class Leasing:
     request: SuggestRequest
     limits: Limits
     records: list[TrialRecord] = field(default_factory=list, init=False)
-    _is_answered: bool = field(default=False, init=False)
+    is_answered: bool = field(default=False, init=False)
+    _made: list[Turn] = field(default_factory=list, init=False)
     _overtaken: int = field(default=0, init=False)
 
     def repeat(self) -> None:
@@ -43,12 +44,10 @@ class Leasing:
         if any(turn.request != key for turn in before):
             raise InvalidInputError(f"Idempotency-Key {key.key!r} was used for another request: choose a new one")
         self.records = [turn.record for turn in before]
-        self._is_answered = bool(before)
+        self.is_answered = bool(before)
 
     def advance(self, find_search: Callable[[], CachedSearch], dead_jobs: DeadJobs) -> bool:
         """Lease until the request is served or nothing is left; False when another writer came in between."""
-        if self._is_answered:
-            return True
         if not self._lease_available(self.folder.turns(), dead_jobs):
             return False
         missing = self.request.count - len(self.records)
@@ -60,6 +59,20 @@ class Leasing:
         uncharged = sum(not turn.record.charged for turn in turns)
         allowed = Begun(number, number - uncharged).remaining(self.study, missing, self.limits.trials)
         return allowed == 0 or self._begin_new(turns, number, allowed, find_search())
+
+    def expect_running(self) -> None:
+        """Give back what was leased where the study was paused or stopped meanwhile, as if nobody had asked for it.
+
+        Raises: PausedError.
+        """
+        study = self.folder.study()
+        if study.state is StudyState.RUNNING:
+            return
+        for turn in self._made:
+            released = rules.released(turn.record, owner=None, checkpoint=None)
+            self.folder.make(replace(turn.after(released), request=None))
+        self.records = []
+        life.hands_out(study, 0)
 
     def _lease_available(self, turns: list[Turn], dead_jobs: DeadJobs) -> bool:
         """Lease trials that were begun before."""
@@ -103,4 +116,5 @@ class Leasing:
         made = self.folder.make(replace(turn, lease_seconds=self.request.lease.seconds, request=self.request.key))
         if made and made.record.trial.state not in ENDED:
             self.records.append(made.record)
+            self._made.append(made)
         return made is not None

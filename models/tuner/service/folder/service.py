@@ -16,7 +16,7 @@ from typing import TypeVar
 from crosswind.data.schema.errors import ConflictError, MalformedError, NotFoundError, ProjectError, UnavailableError
 from crosswind.data.schema.report import Report
 from crosswind.data.schema.request_key import RequestKey
-from crosswind.data.schema.trial import ENDED, Configuration, Study, TrialRecord, TrialState
+from crosswind.data.schema.trial import ENDED, Configuration, Study, StudyState, TrialRecord, TrialState
 from crosswind.models.tuner.search.search import MakeTuner
 from crosswind.models.tuner.search.search_cache import FindPriorStudies, SearchCache
 from crosswind.models.tuner.service import life, rules
@@ -102,6 +102,12 @@ class FolderStudyService(TrialChanges):
 
         return self._where_it_is(study, attempt)
 
+    def change_state(self, study: str, state: StudyState, request: RequestKey | None) -> Study:
+        """Change the study's state."""
+        return self._where_it_is(
+            study, lambda folder: folder.change(lambda stored: life.in_state(stored, state), request)
+        )
+
     def rename(self, study: str, name: str, *, force: bool = False, request: RequestKey | None = None) -> Study:
         """Give the study another name: its folder moves first, under a name that only one study can have."""
         folder = self._folder(study)
@@ -148,12 +154,13 @@ class FolderStudyService(TrialChanges):
         begin_start(folder, stored)
         leasing = Leasing(folder, stored, wanted, self._limits)
         leasing.repeat()
-        if stored.is_over(now_ns):
+        if leasing.is_answered or not life.hands_out(stored, now_ns):
             return leasing.records
         for _ in _attempts(folder):
             if leasing.advance(lambda: self._search_cache.get(stored), self._dead_jobs):
                 break
             time.sleep(random.SystemRandom().uniform(0, PAUSE_SECONDS))
+        leasing.expect_running()
         return leasing.records
 
     def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:

@@ -90,6 +90,7 @@ def test_the_noise_is_told_in_shares_of_the_best_even_where_objectives_are_negat
 def test_it_is_said_in_percent() -> None:
     sentence = Prospect(0.003, 0.02).sentence
     assert sentence == "the next trial is expected to gain 0.3 %, less than the noise of 2 %"
+    assert "to gain under 0.1 %, less than the noise of 2 %" in Prospect(1.6e-7, 0.02).sentence
 
 
 def test_stop_is_auto_and_for_one_objective_without_limits() -> None:

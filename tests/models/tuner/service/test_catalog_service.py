@@ -8,6 +8,7 @@ from tests.models.tuner.service.growth_contract import GrowthContract
 from tests.models.tuner.service.life_contract import LifeContract
 from tests.models.tuner.service.reports_contract import ReportsContract
 from tests.models.tuner.service.service_contract import ALICE, BOB, SECOND, STUDY, StudyServiceContract
+from tests.models.tuner.service.state_contract import StateContract
 
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
@@ -43,7 +44,7 @@ def service(catalog: Catalog, clock: Clock) -> CatalogStudyService:
     return service
 
 
-class TestCatalogStudyService(StudyServiceContract, ReportsContract, GrowthContract, LifeContract):
+class TestCatalogStudyService(StudyServiceContract, ReportsContract, GrowthContract, LifeContract, StateContract):
     """The promises of every service, in SQLite and in PostgreSQL."""
 
 

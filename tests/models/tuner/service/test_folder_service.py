@@ -12,6 +12,7 @@ from tests.models.tuner.service.growth_contract import GrowthContract
 from tests.models.tuner.service.life_contract import LifeContract
 from tests.models.tuner.service.reports_contract import ReportsContract
 from tests.models.tuner.service.service_contract import ALICE, BOB, NAME, SECOND, STUDY, StudyServiceContract
+from tests.models.tuner.service.state_contract import StateContract
 
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.report import Report
@@ -51,7 +52,7 @@ def service(tmp_path: Path, clock: Clock) -> FolderStudyService:
     return service
 
 
-class TestFolderStudyService(StudyServiceContract, ReportsContract, GrowthContract, LifeContract):
+class TestFolderStudyService(StudyServiceContract, ReportsContract, GrowthContract, LifeContract, StateContract):
     """The promises of every service, in a folder."""
 
 

@@ -244,7 +244,7 @@ class Tools:
         def ask(client: Client) -> ToolAnswer:
             records = client.studies.suggest(study, count, Lease(owner, lease_seconds, job))
             trials = [TrialView.of(record).model_dump(mode="json") for record in records]
-            reason = None if trials else "the budget or the space of the study is used up"
+            reason = None if trials else "the budget or the space of the study is used up, or it was stopped"
             return ToolAnswer(
                 {"trials": trials}, {"trials": len(trials)}, _field("trials", "trial_id"), "trials", None, reason
             )

@@ -19,7 +19,8 @@ ACTIONS = {
     "report": "reporting",
     **dict.fromkeys(("create", "import"), "made"),
     **dict.fromkeys(("status", "best", "export"), "results"),
-    **dict.fromkeys(("list", "show", "extend", "rename", "delete", "enqueue", "retry"), "life"),
+    **dict.fromkeys(("list", "show", "extend", "pause", "resume", "stop"), "life"),
+    **dict.fromkeys(("rename", "delete", "enqueue", "retry"), "life"),
     "exec": "exec_",
 }
 # Words that studies and trials are stored or found by; of others some are paths, which may be any bytes.

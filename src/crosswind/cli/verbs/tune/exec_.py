@@ -20,11 +20,12 @@ from crosswind.cli.verbs.tune.execution.watch import noted_signals
 from crosswind.cli.verbs.tune.exhausted import nothing_more
 from crosswind.cli.verbs.tune.filling import exports_of
 from crosswind.cli.verbs.tune.outbox import Outbox
+from crosswind.cli.verbs.tune.paused import once_resumed
 from crosswind.cli.verbs.tune.prefetch import Prefetch
 from crosswind.cli.verbs.tune.source_words import say_first
 from crosswind.cli.verbs.tune.trial_table import with_unit
 from crosswind.cli.verbs.tune.where import place_of, service_at
-from crosswind.data.schema.errors import InvalidInputError, ProjectError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, PausedError, ProjectError, UnavailableError
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.ingest.injected import injected
@@ -91,10 +92,12 @@ def _evaluate(arguments: argparse.Namespace, settings: Settings, program: Progra
                 if answer is None and not arguments.believe:  # other ranks learn of one run alone
                     evaluation.doubts = lambda: Doubts(records.judge)
             suggest = suggesting(program.context, place, settings) if program.context else service.suggest
-            return _one_after_another(evaluation, _handed_out(evaluation, ahead, suggest, first), arguments, answer)
+            trials = _handed_out(evaluation, ahead, suggest, first, waits=answer is None)
+            return _one_after_another(evaluation, trials, arguments, answer)
     except ProjectError as error:
         if answer:
-            ranks.leave(answer, ranks.Answer(LATER if isinstance(error, UnavailableError) else WRONG))
+            is_for_later = isinstance(error, UnavailableError | PausedError)
+            ranks.leave(answer, ranks.Answer(LATER if is_for_later else WRONG))
         raise
 
 
@@ -129,17 +132,23 @@ def _send(outbox: Outbox, service: StudyService) -> None:
 
 
 def _handed_out(
-    evaluation: Evaluation, ahead: Prefetch, suggest: Suggest, first: TrialRecord | None
+    evaluation: Evaluation, ahead: Prefetch, suggest: Suggest, first: TrialRecord | None, *, waits: bool
 ) -> Iterator[TrialRecord]:
-    """The first trial if it is there already, then what the service hands out, each when it is asked for."""
+    """The first trial if it is there already, then what the service hands out, each when it is asked for.
+
+    While the study is paused it waits, unless other ranks wait for it.
+    """
 
     def suggested(study: str, count: int, lease: Lease) -> list[TrialRecord]:
         _send(evaluation.outbox, evaluation.service)
         return suggest(study, count, lease)
 
+    def ask() -> TrialRecord | None:
+        return ahead.next_trial(evaluation.service, suggested, evaluation.study, evaluation.holder)
+
     def following() -> TrialRecord | None:
         with noted_signals() as numbers:
-            record = ahead.next_trial(evaluation.service, suggested, evaluation.study, evaluation.holder)
+            record = once_resumed(ask, goes_on=lambda: not numbers, say=_say_waiting) if waits else ask()
             if numbers and record:
                 evaluation.give_back(record)
         if numbers:
@@ -150,6 +159,10 @@ def _handed_out(
     while record is not None:
         yield record
         record = following()
+
+
+def _say_waiting(reason: str) -> None:
+    sys.stderr.write(f"crosswind: {reason}: waiting\n")
 
 
 def _one_after_another(

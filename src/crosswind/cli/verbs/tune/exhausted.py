@@ -3,7 +3,7 @@
 import time
 
 from crosswind.data.schema.errors import ProjectError
-from crosswind.data.schema.trial import TrialState
+from crosswind.data.schema.trial import StudyState, TrialState
 from crosswind.models.tuner.service.service import StudyService, StudyStatus
 
 
@@ -20,6 +20,8 @@ def _reason(status: StudyStatus) -> str:
     leased = status.counts.get(TrialState.LEASED, 0)
     running = f" ({leased} still running)" if leased else ""
     extend = f"crosswind tune extend {study.name}"
+    if study.state is StudyState.STOPPED:
+        return f"it was stopped{running}; crosswind tune resume {study.name} goes on"
     if status.enough:
         return f"{status.enough}{running}"
     if status.is_over or study.is_over(time.time_ns()):

@@ -1,4 +1,4 @@
-"""Studies as a whole: list, show, extend, rename, delete; and trials that people add: enqueue, retry."""
+"""Studies as a whole: from list and show to rename and delete; and trials that people add: enqueue, retry."""
 
 import argparse
 import json
@@ -12,12 +12,17 @@ from crosswind.cli.verbs.tune.source_words import source_lines
 from crosswind.cli.verbs.tune.trial_table import as_measured, trial_table, with_unit
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.trial import Configuration, Parameter, Study, TrialRecord, TrialState
+from crosswind.data.schema.trial import Configuration, Parameter, Study, StudyState, TrialRecord, TrialState
 from crosswind.models.tuner.service.service import StudyService, StudyStatus
 from crosswind.settings import Settings
 
 OK, NOT_CONFIRMED = 0, 1
 SHOWN = 10  # newest trials
+STATES = {
+    StudyState.RUNNING: "hands out trials",
+    StudyState.PAUSED: "is paused: it hands out no trial until `crosswind tune resume`",
+    StudyState.STOPPED: "is stopped: it hands out no more trials",
+}
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -45,7 +50,7 @@ def _list(arguments: argparse.Namespace, service: StudyService, place: str) -> i
 def _row(status: StudyStatus) -> tuple[str, ...]:
     study, best = status.study, status.best
     return (
-        study.name,
+        study.name if study.state is StudyState.RUNNING else f"{study.name} ({study.state})",
         _objective_words(study),
         _counts_words(status),
         _budget_words(status),
@@ -63,6 +68,7 @@ def _show(arguments: argparse.Namespace, service: StudyService) -> int:
     study, best = status.study, status.best
     say(f"study {study.name} ({study.study_id}): {_objective_words(study)}")
     say(f"budget: {_budget_words(status)}; trials: {_counts_words(status)}")
+    say(f"it {STATES[study.state]}") if study.state is not StudyState.RUNNING else None
     parameters, further = _space_parts(study)
     say(
         table(("parameter", "values", "applies when"), [_parameter_row(*parameter) for parameter in parameters.items()])
@@ -81,6 +87,16 @@ def _extend(arguments: argparse.Namespace, service: StudyService) -> int:
     service.extend(arguments.study, trials=arguments.trials, hours=arguments.hours)
     status = service.status(arguments.study)
     _answer(arguments, status, f"study {status.study.name}: budget {_budget_words(status)}")
+    return OK
+
+
+def _turned(arguments: argparse.Namespace, service: StudyService) -> int:
+    """Pauses, resumes or stops."""
+    study = {"pause": service.pause, "resume": service.resume, "stop": service.stop}[arguments.action](arguments.study)
+    status = service.status(study.study_id)
+    running = status.counts.get(TrialState.LEASED, 0)
+    words = f", {running} {'trial' if running == 1 else 'trials'} still running" if running else ""
+    _answer(arguments, status, f"study {study.name} {STATES[study.state]}{words}")
     return OK
 
 
@@ -129,6 +145,7 @@ def _retry(arguments: argparse.Namespace, service: StudyService) -> int:
 _ACTIONS: Mapping[str, Callable[[argparse.Namespace, StudyService], int]] = {
     "show": _show,
     "extend": _extend,
+    **dict.fromkeys(("pause", "resume", "stop"), _turned),
     "rename": _rename,
     "delete": _delete,
     "enqueue": _enqueue,

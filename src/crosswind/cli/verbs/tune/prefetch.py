@@ -22,7 +22,7 @@ from crosswind.data.schema.errors import (
     UnavailableError,
 )
 from crosswind.data.schema.run import new_ulid
-from crosswind.data.schema.trial import Study, TrialRecord
+from crosswind.data.schema.trial import Study, StudyState, TrialRecord
 from crosswind.models.tuner.service.service import Lease, StudyService, Suggest
 
 FOLDER = "tune-ahead"
@@ -64,11 +64,14 @@ class Prefetch:
     def next_trial(self, service: StudyService, suggest: Suggest, study: Study, lease: Lease) -> TrialRecord | None:
         """A trial of the service's; a kept one where it does not answer or has no more; None where none is left at all.
 
-        Raises: UnavailableError where no service answers and none is kept.
+        Of a study that was stopped, what is kept is given back.
+        Raises: UnavailableError where no service answers and none is kept; PausedError.
         """
         try:
-            self._give_back_old(service, study)
+            self._give_back(service, study)
             handed_out = suggest(study.study_id, 1, lease)
+            if not handed_out and any(self._waiting(study.study_id)):
+                self._give_back(service, service.status(study.study_id).study)
         except UnavailableError:
             kept = self.take(study.study_id)
             if kept is None:
@@ -92,14 +95,15 @@ class Prefetch:
                 return kept
         return None
 
-    def _give_back_old(self, service: StudyService, study: Study) -> None:
-        """Trials kept for half their lease go back, to be the first that are handed out; all when the hours are over.
+    def _give_back(self, service: StudyService, study: Study) -> None:
+        """Trials kept for half their lease go back, to be the first that are handed out; all when the study has ended.
 
         Raises: UnavailableError; the trial stays kept then.
         """
         now_ns = time.time_ns()
+        has_ended = study.state is StudyState.STOPPED or study.is_over(now_ns)
         for path, kept in self._waiting(study.study_id):
-            if _left_ns(kept, now_ns) > OLD_NS and not study.is_over(now_ns):
+            if _left_ns(kept, now_ns) > OLD_NS and not has_ended:
                 continue
             if mine := _taken(path):
                 try:

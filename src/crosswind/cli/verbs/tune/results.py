@@ -16,7 +16,7 @@ from crosswind.cli.verbs.tune.sureness import answer_json, answer_of, answer_wor
 from crosswind.cli.verbs.tune.trial_table import as_measured, trial_table, with_unit
 from crosswind.cli.verbs.tune.where import place_of, service_at
 from crosswind.data.schema.errors import NotFoundError
-from crosswind.data.schema.trial import Configuration, Study, TrialRecord, TrialState
+from crosswind.data.schema.trial import Configuration, Study, StudyState, TrialRecord, TrialState
 from crosswind.models.tuner.service.service import StudyService, StudyStatus
 from crosswind.settings import Settings
 
@@ -42,7 +42,12 @@ def _status(arguments: argparse.Namespace, service: StudyService) -> None:
             "best": as_measured(overview.study, [best])[0].as_nested_json()["trial"] if best else None,
             "front": front,
         }
-        further = {"outside": overview.outside, "unjudged": overview.unjudged, "enough": overview.enough or None}
+        further = {
+            "state": overview.study.state,
+            "outside": overview.outside,
+            "unjudged": overview.unjudged,
+            "enough": overview.enough or None,
+        }
         say_json(status | further | {"sources": overview.sources.as_json()})
         return
     say(trial_table(records))
@@ -50,6 +55,8 @@ def _status(arguments: argparse.Namespace, service: StudyService) -> None:
     budget = f", of a budget of {overview.study.trials_max}" if overview.study.trials_max else ""
     say(f"{done} of {len(records)} trials done{budget}{_best_words(overview.study, best)}")
     _say_limits(overview)
+    if overview.study.state is not StudyState.RUNNING:
+        say(f"the study is {overview.study.state}: crosswind tune resume {overview.study.name} goes on")
     if overview.enough:
         say(f"no more trials are begun: {overview.enough}")
     if lines := source_lines(overview):
