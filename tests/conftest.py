@@ -7,9 +7,11 @@ import socket
 import subprocess
 import tempfile
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -171,12 +173,25 @@ def group_of(nodeid: str) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One line on what was skipped for lack of what; `make test` prints it once for all of its phases."""
+    """One line on what was skipped for lack of what; `make test` prints it once for all of its phases.
+
+    In each phase it prints what took longest instead.
+    """
     if "PYTEST_XDIST_WORKER" in os.environ:
         return  # who started this process counts them too
     reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
     if file := os.environ.get("CROSSWIND_SKIPS"):
         with Path(file).open("a") as lines:
             lines.writelines(f"{reason!r}\n" for reason in reasons)
+        terminalreporter.write_line(longest(terminalreporter))
     elif line := skipped_for_want(reasons):
         terminalreporter.write_line(line, yellow=True)
+
+
+def longest(terminalreporter: pytest.TerminalReporter) -> str:
+    """Return one line on the groups of tests that took longest."""
+    seconds: Counter[str] = Counter()
+    for report in chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            seconds[group_of(report.nodeid)] += report.duration  # type: ignore[assignment]
+    return "Longest: " + ", ".join(f"{group} {taken:.0f} s" for group, taken in seconds.most_common(8))

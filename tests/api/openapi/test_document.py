@@ -61,7 +61,7 @@ def test_the_query_parameters_that_are_accepted_are_those_described(document: Ma
         for method in route.methods
     }
     described_ones = {
-        one.name: sorted(each["name"] for each in one.parameters if each["in"] == "query")
+        one.name: sorted(parameter["name"] for parameter in one.parameters if parameter["in"] == "query")
         for one in operations(document)
     }
     assert {name: accepted[name] for name in described_ones} == described_ones
