@@ -47,7 +47,8 @@ phases: $(INSTALLED)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 run $(ONCE) -m '$(ONLY) not host' || failed=$$code; \
 	if [ $$failed = 1 ]; then echo 'What failed, once more, alone:'; run --last-failed --maxfail=3 -m '$(ONLY) not host' && failed=0; fi; \
 	run -q -m '$(ONLY) host' || failed=$$code; \
-	$(BIN)/python tests/needs.py $$kept/skips; rm -r $$kept; exit $$failed
+	$(BIN)/python tests/needs.py $$kept/skips; times >$$kept/times; echo "CPU of the tests, user and system: $$(tail -1 $$kept/times)"; \
+	rm -r $$kept; exit $$failed
 
 bench: $(INSTALLED)  ## make bench NAME=startup: measured next to its peer; without a name all, quickly
 	$(BIN)/python -m benchmarks $(NAME)

@@ -1,10 +1,11 @@
 """Types of requests and answers that all resources share."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Self
 
 import msgspec
 from fastapi import Path, Request
+from fastapi.dependencies.models import Dependant
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, StringConstraints
 
@@ -89,14 +90,25 @@ async def refuse_unknown_query(request: Request) -> None:
     """
     if not request.scope["query_string"]:
         return
-    path = request.scope["route"].path
-    operation = request.app.openapi()["paths"].get(path, {}).get(request.method.lower(), {})
-    parameters = sorted(
-        parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"
-    )
+    parameters = sorted(query_names(request.scope["route"].dependant))
     expected = f"expected {', '.join(parameters)}" if parameters else "this resource has none"
     for name in request.query_params:
         if name not in parameters:
             raise InvalidInputError(f"query parameter {name[:60]!r} is unknown: {expected}")
         if len(request.query_params.getlist(name)) > 1:
             raise InvalidInputError(f"query parameter {name!r} is given twice: expected it once")
+
+
+def query_names(dependant: Dependant) -> Iterator[str]:
+    """Yield the query parameters of a route and of what it depends on.
+
+    They are in OpenAPI's document too, which takes half a second to make.
+    """
+    for parameter in dependant.query_params:
+        model = parameter.field_info.annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            yield from (field.alias or name for name, field in model.model_fields.items())
+        else:
+            yield parameter.alias
+    for other in dependant.dependencies:
+        yield from query_names(other)

@@ -7,9 +7,11 @@ import socket
 import subprocess
 import tempfile
 import uuid
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -82,13 +84,21 @@ def lasting_postgres_url(postgres_server: str) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def postgres_tables(postgres_server: str) -> Iterator[str]:
+    """The name of a database with the tables of a catalog, to be copied."""
+    with postgres_database(postgres_server) as url:
+        open_database(url).dispose()
+        yield url.rpartition("/")[2]
+
+
 @contextmanager
-def postgres_database(postgres_server: str) -> Iterator[str]:
+def postgres_database(postgres_server: str, copied: str = "template1") -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex}"
     url = f"{postgres_server}/postgres".replace("postgresql:", "postgresql+pg8000:")
     engine = create_engine(url, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        connection.execute(text(f"create database {name}"))
+        connection.execute(text(f"create database {name} template {copied}"))
         yield f"{postgres_server}/{name}"
         connection.execute(text(f"drop database {name} with (force)"))
     engine.dispose()
@@ -97,11 +107,15 @@ def postgres_database(postgres_server: str) -> Iterator[str]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
     """An empty catalog, once in each database."""
-    is_sqlite = request.param == "sqlite"
-    url = sqlite_url(tmp_path / "catalog.sqlite") if is_sqlite else request.getfixturevalue("postgres_url")
-    opened = Catalog(open_database(url))
-    yield opened
-    opened.close()
+    with ExitStack() as kept:
+        if request.param == "sqlite":
+            url = sqlite_url(tmp_path / "catalog.sqlite")
+        else:
+            server, tables = map(request.getfixturevalue, ("postgres_server", "postgres_tables"))
+            url = kept.enter_context(postgres_database(server, tables))
+        opened = Catalog(open_database(url))
+        yield opened
+        opened.close()
 
 
 def free_port() -> int:
@@ -114,6 +128,7 @@ def free_port() -> int:
 def pytest_configure() -> None:
     """Let Ctrl-C end what the tests start, also where a shell that runs them in the background has it ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.disable()  # until the tests are collected, as hardly anything of that goes: a fifth of the time
 
 
 def pytest_unconfigure() -> None:
@@ -130,6 +145,7 @@ def pytest_collection_finish() -> None:
     """Let the garbage collector pass over what stays until the end, thousands of tests and their modules."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -158,12 +174,25 @@ def group_of(nodeid: str) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One line on what was skipped for lack of what; `make test` prints it once for all of its phases."""
+    """One line on what was skipped for lack of what; `make test` prints it once for all of its phases.
+
+    In each phase it prints what took longest instead.
+    """
     if "PYTEST_XDIST_WORKER" in os.environ:
         return  # who started this process counts them too
     reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
     if file := os.environ.get("CROSSWIND_SKIPS"):
         with Path(file).open("a") as lines:
             lines.writelines(f"{reason!r}\n" for reason in reasons)
+        terminalreporter.write_line(longest(terminalreporter))
     elif line := skipped_for_want(reasons):
         terminalreporter.write_line(line, yellow=True)
+
+
+def longest(terminalreporter: pytest.TerminalReporter) -> str:
+    """Return one line on the groups of tests that took longest."""
+    seconds: Counter[str] = Counter()
+    for report in chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            seconds[group_of(report.nodeid)] += report.duration  # type: ignore[assignment]
+    return "Longest: " + ", ".join(f"{group} {taken:.0f} s" for group, taken in seconds.most_common(8))

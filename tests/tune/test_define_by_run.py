@@ -11,6 +11,7 @@ from crosswind import tune
 from crosswind.data.schema.errors import ConflictError, InvalidInputError
 
 in_the_store = pytest.mark.parametrize("place", ["home"], indirect=True)
+ELSEWHERE = [pytest.param(place, marks=pytest.mark.thorough) for place in ("folder", "server")]
 
 # An objective as Optuna's users write them; nothing of it but the name of the module is ours.
 OPTUNA_OBJECTIVE = """
@@ -41,6 +42,7 @@ def ported() -> ModuleType:
     return module
 
 
+@pytest.mark.parametrize("place", ["home", *ELSEWHERE], indirect=True)
 def test_an_objective_of_optuna_runs_with_another_import(open_study: Open) -> None:
     study = open_study("net", objective="loss")
     study.optimize(ported().objective, trials=14)

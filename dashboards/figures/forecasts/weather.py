@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
+from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import Table, label, paper
 from crosswind.dashboards.palette import BLUE, MUTED, ORANGE, PURPLE, VERMILION, translucent
 from crosswind.dashboards.wording import count, moment, times
@@ -61,7 +60,7 @@ class WeatherPlot:
         )
         return Table(("workload", "begins, UTC", "pace", "of its usual time", "90 % from", "to"), tuple(rows))
 
-    def draw(self) -> go.Figure:
+    def draw(self) -> Figure:
         """The plotly figure, with the interval of the first workload."""
         figure = paper(self.title, height=320, x="begin of the run, UTC", y="time / usual time")
         first = self.workloads[0].hours
@@ -86,7 +85,7 @@ class WeatherPlot:
                 marker={"color": colour, "symbol": symbol, "size": 7},
                 hovertemplate="%{fullData.name}<br>%{x|%H:%M} UTC: %{y:.3~g}x<extra></extra>",
             )
-        figure.add_hline(y=1, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
+        figure.add_hline(1, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
         return figure.update_layout(showlegend=True).update_xaxes(type="date")
 
 

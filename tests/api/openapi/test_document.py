@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.routing import APIRoute
 
 from crosswind.api.access.scopes import Needs
-from crosswind.api.app import create_app
+from crosswind.api.app import ROUTERS, create_app
 from crosswind.api.delivery.repeats import HEADER, REPLAYED, takes_key
 from crosswind.api.openapi import document as described
 from crosswind.api.openapi.operation import operations
 from crosswind.api.openapi.tags import TAGS
 from crosswind.api.settings import ServerSettings
+from crosswind.api.wire import query_names
 from crosswind.data.store.store import Store
 
 
@@ -48,6 +50,21 @@ def test_what_changes_something_can_be_sent_again_and_a_list_leads_to_its_next_p
         headers = {name for answer in operation.answers.values() for name in answer.get("headers", {})}
         assert (REPLAYED[0] in headers) == is_keyed
         assert ("Link" in headers) == ("fields" in named)
+
+
+def test_the_query_parameters_that_are_accepted_are_those_described(document: Mapping[str, Any]) -> None:
+    accepted = {
+        f"{method} {route.path}": sorted({*query_names(route.dependant)})
+        for router in ROUTERS
+        for route in router.router.routes
+        if isinstance(route, APIRoute)
+        for method in route.methods
+    }
+    described_ones = {
+        one.name: sorted(parameter["name"] for parameter in one.parameters if parameter["in"] == "query")
+        for one in operations(document)
+    }
+    assert {name: accepted[name] for name in described_ones} == described_ones
 
 
 def test_an_operation_that_will_end_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

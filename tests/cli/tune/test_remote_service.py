@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import dataclass
 
 import pytest
 from tests.models.tuner.service.growth_contract import GrowthContract
@@ -19,6 +19,7 @@ from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
 from crosswind.client.http import Server
 from crosswind.client.remote_studies import RemoteStudyService
+from crosswind.data.catalog.tables import metadata
 from crosswind.data.store.store import Store
 from crosswind.models.tuner.service.catalog import CatalogStudyService
 
@@ -31,25 +32,46 @@ def clock() -> Clock:
     return clock
 
 
-@pytest.fixture
-def service(tmp_path: Path, clock: Clock) -> Iterator[RemoteStudyService]:
-    with Store.open(tmp_path / "home") as store, listen(ServerSettings(port=0)) as listening:
-        behind = CatalogStudyService(store.catalog, clock=clock)
-        behind.create(STUDY)
+@dataclass
+class Serving:
+    """A server, and the service that answers behind it."""
 
-        async def same_service() -> CatalogStudyService:
-            return behind
+    url: str
+    store: Store
+    behind: CatalogStudyService | None = None
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """One server for all tests."""
+    with Store.open(tmp_path_factory.mktemp("home")) as store, listen(ServerSettings(port=0)) as listening:
+        serving = Serving(f"http://127.0.0.1:{listening.getsockname()[1]}", store)
+
+        async def present_service() -> CatalogStudyService | None:
+            return serving.behind
 
         app = create_app(store)
-        app.dependency_overrides[study_service_of] = same_service
+        app.dependency_overrides[study_service_of] = present_service
         server = server_of(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         while not server.started:
             time.sleep(0.01)
-        yield RemoteStudyService(Server(f"http://127.0.0.1:{listening.getsockname()[1]}"))
+        yield serving
         server.should_exit = True
         thread.join(30)
+
+
+@pytest.fixture
+def service(serving: Serving, clock: Clock) -> RemoteStudyService:
+    """A service over an empty catalog that holds STUDY."""
+    catalog = serving.store.catalog
+    with catalog.engine.begin() as connection:
+        for table in reversed(metadata.sorted_tables):
+            connection.execute(table.delete())
+    serving.behind = CatalogStudyService(catalog, clock=clock)
+    serving.behind.create(STUDY)
+    return RemoteStudyService(Server(serving.url))
 
 
 class TestRemoteStudyService(StudyServiceContract, ReportsContract, GrowthContract, LifeContract, StateContract):

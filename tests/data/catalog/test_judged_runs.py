@@ -54,20 +54,20 @@ def test_a_run_in_progress_is_listed_too(judged: Catalog) -> None:
     assert find(judged, limit=1)[0].run_id == "live"
 
 
-@pytest.mark.parametrize("by", [sign + name for name in ORDERS for sign in ("", "-")])
 @pytest.mark.parametrize("wanted", [RunFilter(), RunFilter(workload="w1", state=RunState.COMPLETED)])
 @pytest.mark.parametrize("verdicts", [VerdictFilter(), VerdictFilter(("slow",))])
-def test_parts_join_without_gap_or_repeat(judged: Catalog, by: str, wanted: RunFilter, verdicts: VerdictFilter) -> None:
-    seen: list[RunPlace] = []
-    whole = find(judged, wanted, verdicts, by=by, limit=MANY)
-    while part := find(judged, wanted, verdicts, by=by, after=seen[-1] if seen else None, limit=7):
-        seen += part
-    assert seen == whole
-    assert len(whole) == len({place.run_id for place in whole})
-    if verdicts == VerdictFilter():
-        assert len(whole) == (MANY if wanted.workload is None else MANY // 2)
-    values = [place.value for place in whole if place.value is not None]
-    assert values == sorted(values, reverse=by.startswith("-"))
+def test_parts_join_without_gap_or_repeat(judged: Catalog, wanted: RunFilter, verdicts: VerdictFilter) -> None:
+    for by in [sign + name for name in ORDERS for sign in ("", "-")]:
+        seen: list[RunPlace] = []
+        whole = find(judged, wanted, verdicts, by=by, limit=MANY)
+        while part := find(judged, wanted, verdicts, by=by, after=seen[-1] if seen else None, limit=7):
+            seen += part
+        assert seen == whole, by
+        assert len(whole) == len({place.run_id for place in whole}), by
+        if verdicts == VerdictFilter():
+            assert len(whole) == (MANY if wanted.workload is None else MANY // 2), by
+        values = [place.value for place in whole if place.value is not None]
+        assert values == sorted(values, reverse=by.startswith("-")), by
 
 
 def test_verdicts_are_counted_and_filtered(judged: Catalog) -> None:
