@@ -30,7 +30,7 @@ from crosswind.data.files import sync
 from crosswind.data.lake.instance import new_connection
 from crosswind.data.lake.locks import begin_reading, make_lock, reading
 from crosswind.data.lake.parquet import by_date, sorted_rows, write_parquet
-from crosswind.data.lake.parts import ALWAYS, COMPACTED, Span, live_parts
+from crosswind.data.lake.parts import ALWAYS, COMPACTED, Span, days, live_in, live_parts
 from crosswind.data.lake.publish import Staged, drop, hidden_name, land
 from crosswind.data.lake.skipped import Skipped, is_gone
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, NotFoundError
@@ -398,6 +398,14 @@ class Lake:
         """The parts that may hold rows of that time and of one of those runs. Raises: MalformedError."""
         paths = live_parts(self._folder(name), within, run_ids)
         return paths if self.skipped is None else self.skipped.whole(paths)
+
+    def days(self, name: str) -> list[Path]:
+        """The folders of a set's days, in order."""
+        return list(days(self._folder(name)))
+
+    def parts_of(self, day: Path) -> list[Path]:
+        """The parts of a day that count, damaged ones too. Raises: MalformedError for a manifest, OSError."""
+        return live_in(day)
 
     def source(self, name: str, paths: Iterable[Path]) -> str:
         """Some parts of a set as SQL reads them, raw, with every column that the set has; empty where it has none."""

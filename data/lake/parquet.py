@@ -66,6 +66,7 @@ def write_parquet(table: pa.Table, path: Path, metric_set: MetricSet) -> None:
         **vars(options),
         compression="zstd" if is_large else "snappy",
         row_group_size=ROWS_READ_AT_ONCE if is_large else None,
+        write_page_checksum=True,
         store_schema=is_large or not len(table),  # Arrow's copy of the metadata would be a third of a minute's part
     )
     with open(path, "wb", opener=private) as file:

@@ -54,6 +54,7 @@ VERBS = (
     Verb("import", "what is stored, and which questions it can answer"),
     Verb("sync", "store the spools of many nodes or Slurm's jobs, or ship spools to a server"),
     Verb("compact", "make few files of the many that arrived; a server does so by itself"),
+    Verb("lake", "the stored rows: their size, small files and holes; merge files; read every file for damage"),
     Verb("nodes", "which nodes' samples arrive, and how their agents fare"),
     Verb("series", "the course of a metric of nodes, a job or runs over time; without one, the stored metrics"),
     Verb("runs", "list the stored runs"),
