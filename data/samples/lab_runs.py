@@ -57,7 +57,7 @@ def load_lab_runs(store: Store, folder: Path) -> int:
     tables = {path.stem: pq.read_table(path) for path in paths if path.stem != "runs"}
     ranks, injections = records_of(Rank, tables.pop("ranks")), records_of(Injected, tables.pop("injections"))
     parts = {f"lab-{identity[:24]}-{name}": whole(table) for name, table in tables.items()}
-    store.lake.append_all(parts)
+    published = store.lake.publish(store.lake.stage(parts))
     with store.catalog.write() as session:
         if session.has_batch(identity):
             return 0
@@ -67,6 +67,7 @@ def load_lab_runs(store: Store, folder: Path) -> int:
             session.runs.merge_rank(rank)
         for injected in injections:
             session.injections.put(injected)
+        session.lake_files.add(published.files)
         session.add_batch(identity, ORIGIN, row_count=sum(map(len, parts.values())), skipped=0)
     return len(runs)
 
