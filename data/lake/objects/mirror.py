@@ -260,8 +260,8 @@ class Mirror:
         draft = hidden_name(self.root, self.root / "set=ready" / secrets.token_hex(8))
         try:
             draft.write_bytes(b"ready")
-            self._claim(self._probe)
             self._probe.check(draft)
+            self._claim(self._probe)
         except OSError as error:
             raise UnavailableError(f"the folder of copies {self.root} takes no files: {error.strerror}") from error
         finally:

@@ -47,9 +47,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def at_random(fault: str) -> Callable[[Proxied], bool]:
-    """Return what does a fault to half of the requests."""
+    """Return what does a fault to a third of the requests."""
     chance = random.Random(7)
-    return lambda request: chance.random() < 0.5 and bool(getattr(request, fault)())
+    return lambda request: chance.random() < 0.33 and bool(getattr(request, fault)())
 
 
 @pytest.mark.parametrize("fault", ["busy", "cut_off", "half"])
@@ -62,7 +62,7 @@ def test_faults_of_the_store_cost_time_alone(faulty: tuple[Store, Faults], fault
     assert rows_of(store.lake) == expected(2)
     merge(store.lake)
     assert rows_of(store.lake) == expected(2)
-    assert len(faults.log) > 1.2 * faults.passed
+    assert len(faults.log) > 1.1 * faults.passed
 
 
 def test_a_connection_lost_in_mid_upload_leaves_nothing_that_counts(
