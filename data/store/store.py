@@ -10,9 +10,10 @@ from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
 from crosswind.data.files import PRIVATE_FILE, make_private
 from crosswind.data.schema.access import RowRule
-from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.errors import ConflictError, UnavailableError
 from crosswind.data.schema.lake_address import LakeAddress
 from crosswind.data.schema.topology import switches_at
+from crosswind.data.store.lakes import check_place, storage_of
 
 if TYPE_CHECKING:
     from crosswind.data.lake.lake import Lake
@@ -56,7 +57,13 @@ class Store:
         except OSError as error:
             raise UnavailableError(f"store folder {home} cannot be made: {error.strerror}") from error
         engine = open_database(database or sqlite_url(home / "catalog.sqlite"))
-        return cls(home, Catalog(engine), address=lake)
+        catalog = Catalog(engine)
+        try:
+            check_place(home, catalog, lake)
+        except ConflictError:
+            catalog.close()
+            raise
+        return cls(home, catalog, address=lake)
 
     @cached_property
     def lake(self) -> "Lake":
@@ -64,8 +71,6 @@ class Store:
         from crosswind.data.lake.lake import Lake  # noqa: PLC0415 - half a second, and studies have nothing in it
 
         if self.origin is None:
-            from crosswind.data.store.lakes import storage_of  # noqa: PLC0415 - as above
-
             storage = storage_of(self.home, self.catalog, self.address)
             return Lake(storage.root, storage)
         if self.rule.sees_all:

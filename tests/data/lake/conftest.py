@@ -24,18 +24,26 @@ def address(s3_port: int) -> LakeAddress:
 
 
 @pytest.fixture
-def store(address: LakeAddress, tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "home", lake=address) as opened:
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty catalog; of PostgreSQL where a test asks for it."""
+    if getattr(request, "param", "") == "postgresql":
+        url: str = request.getfixturevalue("postgres_url")
+        return url
+    return f"sqlite:///{tmp_path / 'catalog.sqlite'}"
+
+
+@pytest.fixture
+def store(address: LakeAddress, database: str, tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "home", database=database, lake=address) as opened:
         yield opened
 
 
 @pytest.fixture
-def another(address: LakeAddress, tmp_path: Path) -> Iterator[Callable[[], Store]]:
+def another(address: LakeAddress, database: str, tmp_path: Path) -> Iterator[Callable[[], Store]]:
     """Opens further stores, each with a folder of its own, over the catalog of the first."""
     opened: list[Store] = []
 
     def make() -> Store:
-        database = f"sqlite:///{tmp_path / 'home' / 'catalog.sqlite'}"
         opened.append(Store.open(tmp_path / f"other-{len(opened)}", database=database, lake=address))
         return opened[-1]
 

@@ -66,7 +66,7 @@ def address_of(port: int, bucket: str, *, cache_bytes: int = 10**9, prefix: str 
 
 @dataclass
 class Faults:
-    """What the proxy does to a request: called with method, path and body; None lets it pass."""
+    """The proxy's faults: `act` returns whether it answered a request itself, or ended its connection."""
 
     act: Callable[["Proxied"], bool] = lambda _: False
     log: list[str] = field(default_factory=list)

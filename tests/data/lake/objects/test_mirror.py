@@ -195,12 +195,14 @@ def test_what_was_replaced_goes_after_an_hour_and_what_nobody_named_after_a_day(
     assert rows_of(store.lake) == expected(2)
 
 
-def test_copies_are_kept_within_their_limit_and_fetched_again(store: Store, address: LakeAddress) -> None:
+def test_copies_are_kept_within_their_limit_and_fetched_again(
+    store: Store, address: LakeAddress, database: str
+) -> None:
     put(store.lake, *range(16))
     sizes = [path.stat().st_size for path in store.lake.parts("step")]
     limit = sum(sizes) - 6 * sizes[0]
     small = LakeAddress(**{**vars(address), "cache_bytes": limit})
-    with Store.open(store.home.parent / "small", database=str(store.catalog.engine.url), lake=small) as reader:
+    with Store.open(store.home.parent / "small", database=database, lake=small) as reader:
         for minute in range(16):
             assert len(reader.lake.parts("step", (minute * MINUTE, minute * MINUTE + 5))) == 1
         copies = mirror_of(reader)._copies
@@ -246,6 +248,7 @@ def test_an_object_that_was_changed_or_is_gone_is_named(
         rows_of(another().lake)
 
 
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 def test_two_servers_write_compact_and_read_at_once(store: Store, another: Callable[[], Store]) -> None:
     stores = [store, another(), another()]
     beside = Beside()
