@@ -211,7 +211,7 @@ def take_incoming(settings: Settings) -> None:
         from crosswind.ingest.load.incoming import store_incoming  # noqa: PLC0415 - heavy, and seldom needed
     except ModuleNotFoundError:  # a node without a store; the verb says so, if it needs one
         return
-    for problem in store_incoming(settings.home, settings.database):
+    for problem in store_incoming(settings.home, settings.database, lambda: settings.lake):
         sys.stderr.write(f"crosswind: {problem}\n")
 
 

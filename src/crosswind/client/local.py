@@ -83,7 +83,7 @@ class Local:
     @classmethod
     def open(cls, settings: Settings, notice: Callable[[str], None] = lambda _: None) -> Self:
         """Return the client of an installation's store. Raises: UnavailableError, MalformedError."""
-        store = Store.open(settings.home, database=settings.database)
+        store = Store.open(settings.home, database=settings.database, lake=settings.lake)
         return cls(store, fitted=Fitted(store, intensity=lambda: settings.intensity, notice=notice))
 
     def with_compute(self, compute: Compute) -> Self:

@@ -93,5 +93,5 @@ def token_service(server: str | None, settings: Settings) -> Iterator[TokenServi
         return
     from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
 
-    with Store.open(settings.home, database=settings.database) as store:
+    with Store.open(settings.home, database=settings.database, lake=settings.lake) as store:
         yield LocalTokens(store)

@@ -19,7 +19,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     from crosswind.data.backup.store import back_up, check_backup  # noqa: PLC0415 - heavy
     from crosswind.data.store.store import Store  # noqa: PLC0415
 
-    with Store.open(settings.home, database=settings.database) as store:
+    with Store.open(settings.home, database=settings.database, lake=settings.lake) as store:
         back_up(store, arguments.target)
     made = check_backup(arguments.target)
     if arguments.json:

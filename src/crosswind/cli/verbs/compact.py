@@ -24,7 +24,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Does it; 1 when a file could not be read. Raises: UnavailableError, also while another process does it."""
     from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
 
-    with Store.open(settings.home, database=settings.database) as store:
+    with Store.open(settings.home, database=settings.database, lake=settings.lake) as store:
         done = _compacted(store.lake)
     if arguments.json:
         say_json(asdict(done))

@@ -20,7 +20,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     from crosswind.data.store.capabilities import capabilities, kept_in  # noqa: PLC0415 - heavy
     from crosswind.data.store.store import Store  # noqa: PLC0415
 
-    with Store.open(settings.home, database=settings.database) as store:
+    with Store.open(settings.home, database=settings.database, lake=settings.lake) as store:
         kept = kept_in(store)
     if arguments.json:
         say_json({"kept": kept, "possible": list(capabilities(kept))})

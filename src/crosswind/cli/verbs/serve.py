@@ -124,7 +124,7 @@ def serve(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False
         else:
             say(f"Pages and API: {url}  (Ctrl-C ends it)")
 
-    with Store.open(settings.home, database=settings.database) as store:
+    with Store.open(settings.home, database=settings.database, lake=settings.lake) as store:
         server.serve(store, wanted, ready=ready)
     if set(threading.enumerate()) - before:
         _leave_at_once()
@@ -141,7 +141,10 @@ def check(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False
     from crosswind.api.server import listen, url_of  # noqa: PLC0415
     from crosswind.data.store.store import Store  # noqa: PLC0415
 
-    with Store.open(settings.home, database=settings.database) as store, listen(wanted) as listening:
+    with (
+        Store.open(settings.home, database=settings.database, lake=settings.lake) as store,
+        listen(wanted) as listening,
+    ):
         check_store(store)
         if wanted.oidc is not None:
             Provider(wanted.oidc).metadata()

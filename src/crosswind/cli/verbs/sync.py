@@ -119,7 +119,7 @@ def storing(settings: Settings) -> Take:
     from crosswind.ingest.load.load import load_spool  # noqa: PLC0415
 
     def take(spool: Path, done: Round) -> None:
-        with Store.open(settings.home, database=settings.database) as store:
+        with Store.open(settings.home, database=settings.database, lake=settings.lake) as store:
             loaded = load_spool(store, spool)
         done.batches += loaded.batches
         done.duplicates += loaded.duplicates

@@ -78,7 +78,7 @@ def _puller(arguments: argparse.Namespace, settings: Settings) -> Callable[[], N
     since, until = _milliseconds(arguments.since, "--since"), _milliseconds(arguments.until, "--until")
 
     def pull() -> None:
-        with Store.open(settings.home, database=settings.database) as store:
+        with Store.open(settings.home, database=settings.database, lake=settings.lake) as store:
             pulled: Pulled = Puller(store, settings.system, server, wanted).pull(since, until)
         if arguments.json:
             say_json(asdict(pulled))

@@ -56,7 +56,7 @@ def _poll(settings: Settings, since: int | None, stop: threading.Event, *, as_js
     from crosswind.data.store.store import Store  # noqa: PLC0415 - sending spools needs no store
     from crosswind.ingest.load.slurm_poll import Poller, Sacct  # noqa: PLC0415
 
-    with Store.open(settings.home, database=settings.database) as store:
+    with Store.open(settings.home, database=settings.database, lake=settings.lake) as store:
         polled = Poller(store, settings.system, Sacct(stop=stop)).poll(since)
     if as_json:
         say_json(polled)

@@ -42,7 +42,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     reader = _reader_of(arguments)
     if arguments.dry_run:
         return _dry_run(Looking(context, reader), arguments, settings)
-    with Store.open(settings.home, database=settings.database) as store:
+    with Store.open(settings.home, database=settings.database, lake=settings.lake) as store:
         taking, paths = _Taking(store, context, reader), arguments.paths or [str(settings.spool)]
         with ingesting(paths, taking.loaded):
             for path in paths:
@@ -154,7 +154,7 @@ def is_spool(folder: Path) -> bool:
 
 def store_spool(settings: Settings) -> Loaded:
     """Moves this installation's spool into its store. Raises: UnavailableError."""
-    with Store.open(settings.home, database=settings.database) as store:
+    with Store.open(settings.home, database=settings.database, lake=settings.lake) as store:
         return load_spool(store, settings.spool)
 
 

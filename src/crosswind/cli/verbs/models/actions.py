@@ -24,7 +24,7 @@ FAILED = 1
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Lists models, or changes one."""
-    with Store.open(settings.home, database=settings.database) as store:
+    with Store.open(settings.home, database=settings.database, lake=settings.lake) as store:
         match arguments.words:
             case []:
                 _list(_all(store), as_json=arguments.json)

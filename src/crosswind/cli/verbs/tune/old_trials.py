@@ -53,7 +53,7 @@ def take_over(arguments: argparse.Namespace, settings: Settings, place: tuple[st
         raise InvalidInputError(
             f"tune import: the study is in a {place[0]}: import where its store is, or from the lake"
         )
-    with Store.open(settings.home, database=settings.database) as store:
+    with Store.open(settings.home, database=settings.database, lake=settings.lake) as store:
         with store.catalog.read() as session:
             study = session.studies.get(arguments.study)
         taken = _taken(arguments.file, study, settings.system, arguments.of)

@@ -100,7 +100,7 @@ def store_service(settings: Settings, make_tuner: "MakeTuner | None" = None) -> 
     from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
     from crosswind.models.tuner.service.catalog import CatalogStudyService  # noqa: PLC0415
 
-    with Store.open(settings.home, database=settings.database) as store:
+    with Store.open(settings.home, database=settings.database, lake=settings.lake) as store:
 
         def find_prior_studies(study: Study) -> "PriorStudies":
             from crosswind.models.tuner.evidence.stored_prior_studies import StoredPriorStudies  # noqa: PLC0415 - heavy

@@ -97,7 +97,7 @@ def _stored(settings: Settings) -> str:
 def _opened(settings: Settings) -> "Store":
     from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
 
-    return Store.open(settings.home, database=settings.database)
+    return Store.open(settings.home, database=settings.database, lake=settings.lake)
 
 
 def _say(text: str) -> None:
