@@ -21,6 +21,7 @@ TRIES = 60
 
 
 def main() -> None:
+    """Take them, page by page."""
     url = sys.argv[1].rstrip("/")
     IMAGES.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
@@ -33,8 +34,8 @@ def main() -> None:
 
 
 def _addresses(url: str) -> Iterator[tuple[str, str]]:
-    slowest = _answer(url, "/runs.json?verdict=slow&sort=-excess&limit=1")["rows"][0]
-    run_id = slowest["run_id"]
+    slowest = _answer(url, "/runs.json?verdict=slow&sort=-excess&limit=1&period=1d")["rows"][0]
+    run_id = slowest["run"]["run_id"]
     yield from (("overview", "/?part=all"), ("runs", "/runs"), ("run", f"/runs/{run_id}"))
     yield from (("compare", f"/compare?a={run_id}"), ("predict", f"/predict?like={run_id}"))
     yield from ((name, f"/{name}") for name in ("variability", "counters", "interference", "regressions"))
