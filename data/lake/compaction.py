@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from crosswind.data.lake.damage import passing_over
 from crosswind.data.lake.lake import Lake, arrow_schema
 from crosswind.data.lake.merged import stage_merged
 from crosswind.data.lake.mounts import MOUNTS
+from crosswind.data.lake.parquet import times_in
 from crosswind.data.lake.parts import DAY_NS, Manifest, Span, compacted_span, digest_of_columns, held
 from crosswind.data.lake.removal import remove_drafts, remove_replaced
 from crosswind.data.lake.steps_summary import summarise
@@ -110,6 +110,7 @@ class _Day:
 
     def compact(self, settle_seconds: float) -> list[Path]:
         """Merges what is due; the parts that are still there and count no more."""
+        self.lake.storage.tidy_day(self.folder)
         day = self.lake.storage.day(self.folder)
         self.done.files_before += len(day.live)
         oldest_ns = time.time_ns() - int(settle_seconds * 1e9)
@@ -218,11 +219,10 @@ def _part(filed: Filed, defined: Set[str]) -> _Part:
         return _Part(path, span[0], held(path).rows, held(path).columns, is_compacted=not held(path).is_landing)
     file = pq.ParquetFile(path)
     _check_known(file.schema_arrow.names, defined)
-    firsts = (pc.min(rows["ts_ns"]).as_py() for rows in file.iter_batches(columns=["ts_ns"], use_threads=False))
-    first = min((ts_ns for ts_ns in firsts if ts_ns is not None), default=None)
-    if first is None:
+    times = times_in(file)
+    if times is None:
         raise MalformedError("it has no rows")
-    return _Part(path, first, file.metadata.num_rows, digest_of_columns(file.schema_arrow.names), is_compacted=False)
+    return _Part(path, times[0], file.metadata.num_rows, digest_of_columns(file.schema_arrow.names), is_compacted=False)
 
 
 def _check_known(names: Iterable[str], defined: Set[str]) -> None:

@@ -91,6 +91,10 @@ class Storage(Protocol):
         """Return the parts of a set's day, `set=…/date=…`. Raises: MalformedError, OSError."""
         ...
 
+    def tidy_day(self, folder: Path) -> None:
+        """Remove from a day what a compaction that was killed left, within `changing`. Raises: OSError."""
+        ...
+
     def bring(self, path: Path) -> None:
         """Make sure that a part of a day can be opened, and what it was made of. Raises: UnavailableError."""
         ...
@@ -188,13 +192,16 @@ class LocalStorage:
     dates_to_compact = dates
 
     def day(self, folder: Path) -> Day:
-        """Return the parts in the folder of a day, from which manifests of no file are removed before."""
-        with landing(self.root):
-            remove_lone_manifests(folder)
+        """Return the parts in the folder of a day."""
         names = part_names(folder)
         replaced = superseded_in(folder, names)
         live = [Filed(folder / name) for name in names if name not in replaced]
         return Day(live, [folder / name for name in sorted(replaced)])
+
+    def tidy_day(self, folder: Path) -> None:
+        """Remove manifests of no file."""
+        with landing(self.root):
+            remove_lone_manifests(folder)
 
     def bring(self, path: Path) -> None:
         """Nothing: it is there."""

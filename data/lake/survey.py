@@ -64,16 +64,16 @@ def _files(lake: Lake, name: str, problems: list[str]) -> Iterator[FileSurvey]:
         with passing_over(problems, day):
             for path in lake.parts_of(day):
                 with passing_over(problems, path):
-                    yield _file(path)
+                    yield _file(day, path)
 
 
-def _file(path: Path) -> FileSurvey:
+def _file(day: Path, path: Path) -> FileSurvey:
     footer = pq.read_metadata(path)
     place = footer.schema.names.index("ts_ns")
     chunks = [footer.row_group(number).column(place) for number in range(footer.num_row_groups)]
     ends = [chunk.statistics for chunk in chunks]
     spans = tuple((one.min, one.max) for one in ends if one is not None and one.has_min_max)
-    return FileSurvey(path.parent, footer.num_rows, path.stat().st_size, spans)
+    return FileSurvey(day, footer.num_rows, path.stat().st_size, spans)
 
 
 def _set(name: str, files: Sequence[FileSurvey]) -> SetSurvey:

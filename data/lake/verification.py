@@ -41,17 +41,17 @@ def _verify_day(lake: Lake, day: Path, done: Verified) -> None:
     with passing_over(done.problems, day):
         for path in lake.parts_of(day):
             with passing_over(done.problems, path):
-                done.rows += _verified_rows(path)
+                done.rows += _verified_rows(day, path)
                 done.files += 1
 
 
-def _verified_rows(path: Path) -> int:
+def _verified_rows(day: Path, path: Path) -> int:
     """Return how many rows a file holds, all of which were read. Raises: MalformedError, ArrowException, OSError."""
     file = pq.ParquetFile(path, page_checksum_verification=True)
     rows = 0
     for batch in file.iter_batches(use_threads=False):
         rows += len(batch)
-        _check_times(path, **pc.min_max(batch["ts_ns"]).as_py())
+        _check_times(day, path, **pc.min_max(batch["ts_ns"]).as_py())
     if rows != file.metadata.num_rows:
         raise MalformedError(f"{rows} rows, but its footer says {file.metadata.num_rows}")
     if compacted_span(path.name) and rows > (noted := Manifest.read(path).rows):  # fewer where a run was erased
@@ -59,11 +59,11 @@ def _verified_rows(path: Path) -> int:
     return rows
 
 
-def _check_times(path: Path, *, min: int | None, max: int | None) -> None:  # noqa: A002 - Arrow's names
+def _check_times(day: Path, path: Path, *, min: int | None, max: int | None) -> None:  # noqa: A002 - Arrow's names
     if min is None or max is None:
         raise MalformedError("rows without a ts_ns")
-    if not path.parent.name == f"date={date_of(min // DAY_NS)}" == f"date={date_of(max // DAY_NS)}":
-        raise MalformedError(f"rows from {min} to {max} (ns UTC), expected some of {path.parent.name}")
+    if not day.name == f"date={date_of(min // DAY_NS)}" == f"date={date_of(max // DAY_NS)}":
+        raise MalformedError(f"rows from {min} to {max} (ns UTC), expected some of {day.name}")
     span = compacted_span(path.name)
     if span and not span[0] <= min <= max <= span[1]:
         raise MalformedError(f"rows from {min} to {max} (ns UTC), but its name says {span[0]} to {span[1]}")

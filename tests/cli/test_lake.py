@@ -55,6 +55,17 @@ def test_the_status_of_an_empty_lake_says_so(
     assert capsys.readouterr().out == "The lake holds no rows.\n"
 
 
+def test_a_look_changes_nothing(lake: Lake) -> None:
+    [day, _] = lake.days("step")
+    lone = day / "_held-part-c0_1_0123456789abcdef.json"  # of a compaction that was killed, which the next one removes
+    lone.write_text("{}")
+    before = sorted(lake.root.rglob("*"))
+    assert (main(["lake", "status"]), main(["lake", "verify"])) == (0, 0)
+    assert sorted(lake.root.rglob("*")) == before
+    compact(lake, now_ns=LATER, settle_seconds=-1)
+    assert not lone.exists()
+
+
 def test_a_whole_lake_is_whole_before_and_after_compaction(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lake", "verify"]) == 0
     assert capsys.readouterr().out == "4 files with 4 rows are whole, 0 problems.\n"

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from crosswind.data.lake.parquet import times_in
 from crosswind.data.lake.parts import DEFINITION, Span, compacted_span, digest_of_columns
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.lake_file import LakeFile, LakeFileKind
@@ -55,12 +55,7 @@ def _facts(file: str, content: Path) -> tuple[LakeFileKind, Span, int, str]:
         parquet = pq.ParquetFile(content)
         names = parquet.schema_arrow.names
         kind = LakeFileKind.PART if compacted_span(file) is None else LakeFileKind.COMPACTED
-        span = compacted_span(file) or _span(parquet)
+        span = compacted_span(file) or times_in(parquet) or (0, 0)
     except pa.ArrowException as error:
         raise MalformedError(f"{file}: {error!s:.200}") from error
     return kind, span, parquet.metadata.num_rows, digest_of_columns(names)
-
-
-def _span(parquet: pq.ParquetFile) -> Span:
-    ends = pc.min_max(parquet.read(["ts_ns"], use_threads=False)["ts_ns"]).as_py()
-    return (ends["min"], ends["max"]) if ends["min"] is not None else (0, 0)

@@ -111,6 +111,9 @@ class Mirror:
         self._noted = {self._copies.path(file.key): [file, *_manifests(files, [file])] for file in rows}
         return Day([Filed(path, of_path[0]) for path, of_path in self._noted.items()])
 
+    def tidy_day(self, folder: Path) -> None:
+        """Nothing: what a killed compaction uploaded, the catalog does not name."""
+
     def bring(self, path: Path) -> None:
         """Copy a part of the day that was returned last, and its manifest."""
         self._copies.bring(self._noted[path])

@@ -34,10 +34,10 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Does it; 1 when a file could not be read. Raises: UnavailableError."""
     if arguments.action == "compact":
         return compact.execute(arguments, settings)
-    from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
+    from crosswind.client.installed_store import open_store  # noqa: PLC0415 - heavy
 
     act = _status if arguments.action == "status" else _verify
-    with Store.open(settings.home, database=settings.database) as store:
+    with open_store(settings) as store:
         return act(store, as_json=arguments.json)
 
 
