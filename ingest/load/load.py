@@ -191,11 +191,10 @@ def load_segment(
         staged = lake.stage(parts)
     if reader.report.reason:
         content.problems.append(f"{path.name}: read up to frame {reader.report.frames}: {reader.report.reason}")
-    files = lake.publish(staged).files
+    content.files = lake.publish(staged).files
     is_understood = not content.refused_frames and reader.report.reason is None
     if quarantine is not None and not is_understood:
         keep_copy(path, quarantine)
-    content.files = files
     is_new = _note(store, identity, path.name, content)
     loaded.problems += content.problems
     loaded.batches += is_new
