@@ -1,8 +1,10 @@
 """Readers of traces, a format each; a new one is one file, one line in TRACE_READERS, and its test."""
 
 from crosswind.ingest.readers.traces.kineto import KinetoReader
+from crosswind.ingest.readers.traces.nsys import NsysReader
 from crosswind.ingest.readers.traces.reader import TraceReader
 
 TRACE_READERS: list[TraceReader] = [  # the order in which they are asked
     KinetoReader(),
+    NsysReader(),
 ]
