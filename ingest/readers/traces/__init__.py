@@ -3,8 +3,14 @@
 from crosswind.ingest.readers.traces.kineto import KinetoReader
 from crosswind.ingest.readers.traces.nsys import NsysReader
 from crosswind.ingest.readers.traces.reader import TraceReader
+from crosswind.ingest.readers.traces.rocpd import RocpdReader
+from crosswind.ingest.readers.traces.rocprof import RocprofReader
+from crosswind.ingest.readers.traces.xplane import XplaneReader
 
 TRACE_READERS: list[TraceReader] = [  # the order in which they are asked
     KinetoReader(),
     NsysReader(),
+    RocprofReader(),
+    RocpdReader(),
+    XplaneReader(),
 ]

@@ -126,7 +126,7 @@ class _Export:
 
     def trace(self, path: Path, process: int, device: int) -> RankTrace:
         """Return the events of a process: its own, and those of one device."""
-        rows = RankRows(base_ns=self._base_ns)
+        rows = RankRows(str(path), base_ns=self._base_ns)
         for table, there in self._tables:
             if {"start", "end", "deviceId" if table.is_of_device else "globalTid"} <= there:
                 self._add(rows, table, there, (process, device))
@@ -134,7 +134,7 @@ class _Export:
             self._add_ranges(rows, process)
         self._report.read += rows.count
         node = self._node()
-        return rows.trace(node=node, source=str(path), format="nsys")
+        return rows.trace(node=node, format="nsys")
 
     def _add(self, rows: RankRows, table: Table, there: set[str], rank: tuple[int, int]) -> None:
         process, device = rank

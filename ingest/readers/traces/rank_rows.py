@@ -22,6 +22,7 @@ Edges: TypeAlias = tuple[Sequence[int] | np.ndarray, Sequence[int] | np.ndarray]
 class RankRows:
     """The events of a rank so far; names, streams and threads, and communicators by number."""
 
+    source: str  # the file
     columns: EventColumns = field(default_factory=EventColumns)
     names: Codes[str] = field(default_factory=Codes)
     places: Codes[Place] = field(default_factory=Codes)
@@ -44,7 +45,9 @@ class RankRows:
         try:
             self._add(kind, begins_and_ends, names, places, **columns)
         except (OverflowError, TypeError, ValueError) as error:
-            raise MalformedError(f"events of kind {kind.name.lower()}: {error}; expected whole numbers") from error
+            raise MalformedError(
+                f"{self.source}: events of kind {kind.name.lower()}: {error}; expected whole numbers"
+            ) from error
 
     def _add(self, kind: Kind, edges: Edges, names: Sequence[str], places: Sequence[Place], **columns: Any) -> None:
         begin_ns, end_ns = (np.asarray(side, np.int64) + self.base_ns for side in edges)
@@ -64,7 +67,9 @@ class RankRows:
         """Return the trace; names tell kinds further: collectives and copies, steps, waits and messages."""
         names = tuple(self.names.number_of)
         events = classified(self.columns.events(), names)
-        return RankTrace(events, names, tuple(self.places.number_of), tuple(self.groups.number_of), **facts)
+        return RankTrace(
+            events, names, tuple(self.places.number_of), tuple(self.groups.number_of), source=self.source, **facts
+        )
 
 
 def classified(events: Events, names: Sequence[str]) -> Events:

@@ -8,6 +8,7 @@ from crosswind.data.traces.trace import RankTrace
 from crosswind.ingest.reader.reader import Report
 
 LIMIT = 1 << 34  # bytes of one trace, unpacked: 16 GiB; a small file must not unpack for ever
+WHOLE_LIMIT = 1 << 32  # bytes of a file that is read in memory, unpacked
 
 
 class TraceReader(Protocol):
