@@ -2,6 +2,7 @@
 
 from crosswind.ingest.readers.traces.kineto import KinetoReader
 from crosswind.ingest.readers.traces.nsys import NsysReader
+from crosswind.ingest.readers.traces.paraver import ParaverReader
 from crosswind.ingest.readers.traces.reader import TraceReader
 from crosswind.ingest.readers.traces.rocpd import RocpdReader
 from crosswind.ingest.readers.traces.rocprof import RocprofReader
@@ -13,4 +14,5 @@ TRACE_READERS: list[TraceReader] = [  # the order in which they are asked
     RocprofReader(),
     RocpdReader(),
     XplaneReader(),
+    ParaverReader(),
 ]
