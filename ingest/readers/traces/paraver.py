@@ -149,10 +149,8 @@ class _Run:
         thread, now_ns = task.thread(thread_number), self._ns(time)
         values = dict(zip(events[::2], events[1::2], strict=True))
         ended = thread.before if thread.state[0] == now_ns else thread.state[1]
-        is_useful = ended == RUNNING and not (
-            thread.call and thread.call[0] < now_ns
-        )  # counters are of the time before
-        if not values.keys().isdisjoint(COUNTERS):
+        is_useful = ended == RUNNING and now_ns > thread.counted_ns  # counters are of the time since those before them
+        if any(kind in COUNTERS for kind in values):
             thread.counted_ns = now_ns
         for kind, value in values.items():
             if kind in MPI:
