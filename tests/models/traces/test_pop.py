@@ -1,0 +1,117 @@
+"""POP's metrics equal those published with Paraver's examples, to 1e-4 percentage points."""
+
+import csv
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.models.traces.made_traces import DLRM8, KINETO, OTHER_STREAM, OTHER_THREAD, STREAM, THREAD, Row, made, read
+from tests.needs import needs_data
+
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.traces.trace import Kind
+from crosswind.models.traces.pop import IdealNetwork, Pop, pop_of_devices, pop_of_hosts, scaling
+
+PARAVER = KINETO.parent / "paraver"
+US = 1000.0
+
+
+def published() -> dict[str, list[float]]:
+    """The rows of the published table, of 1, 2 and 4 processes."""
+    with (PARAVER / "modelfactors_1_2_4.csv").open() as stream:
+        rows = [row for row in csv.reader(stream, delimiter=";") if len(row) > 1]
+    return {row[0].strip("#"): [float(value) for value in row[1:]] for row in rows}
+
+
+def states(processes: int) -> Pop:
+    """The metrics of an example from its records of states: 1 is computation."""
+    useful = np.zeros(processes)
+    with gzip.open(PARAVER / f"epoch_{processes}proc.prv.gz", "rt") as stream:
+        runtime = float(next(stream).split(":")[2].removesuffix("_ns"))
+        for line in stream:
+            if line.startswith("1:"):
+                *_, task, _, begin, end, state = (int(field) for field in line.split(":"))
+                useful[task - 1] += (end - begin) * (state == 1)
+    return Pop(runtime, tuple(useful.tolist()), tuple(f"rank {rank}" for rank in range(processes)))
+
+
+@needs_data(PARAVER)
+def test_published_metrics() -> None:
+    table, pops = published(), []
+    counted = zip(table["Useful instructions (total)"], table["Useful cycles (total)"], strict=True)
+    ideal = zip(table["Runtime (ideal)"], table["Useful duration (ideal, max)"], strict=True)
+    for processes, counters, network in zip((1, 2, 4), counted, ideal, strict=True):
+        pop = states(processes)
+        pop = Pop(pop.runtime_ns, pop.useful_ns, pop.locations, instructions=counters[0], cycles=counters[1])
+        pops.append(pop.on(IdealNetwork(network[0] * US, network[1] * US, is_estimated=False)))
+    scalings = [scaling(pop, pops[0]) for pop in pops]
+    ours = {
+        "Parallel efficiency": [pop.parallel for pop in pops],
+        "Load balance": [pop.load_balance for pop in pops],
+        "Communication efficiency": [pop.communication for pop in pops],
+        "Serialization efficiency": [pop.serialisation for pop in pops],
+        "Transfer efficiency": [pop.transfer for pop in pops],
+        "Computation scalability": [one.computation for one in scalings],
+        "Global efficiency": [one.global_efficiency for one in scalings],
+        "IPC scalability": [one.ipc for one in scalings],
+        "Instruction scalability": [one.instructions for one in scalings],
+        "Frequency scalability": [one.frequency for one in scalings],
+    }
+    for name, values in ours.items():
+        assert [100 * value for value in values] == pytest.approx(table[name], abs=1e-4), name
+    assert [one.speedup for one in scalings] == pytest.approx(table["Speedup"], abs=1e-6)
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1, max_size=8), st.integers(0, 500), st.integers(0, 400))
+def test_factors_multiply(useful: list[int], waiting: int, transfer: int) -> None:
+    runtime = max(useful) + waiting + transfer
+    pop = Pop(runtime, tuple(map(float, useful)), tuple(map(str, useful))).on(IdealNetwork(max(useful) + waiting))
+    assert pop.is_estimated
+    assert pop.parallel == pytest.approx(pop.load_balance * pop.communication)
+    assert pop.communication == pytest.approx(pop.serialisation * pop.transfer)
+    assert pop.transfer == pytest.approx((runtime - transfer) / runtime)
+
+
+def test_devices_are_useful_when_they_compute() -> None:
+    rows: list[Row] = [(Kind.KERNEL, "gemm", STREAM, 0, 40), (Kind.COLLECTIVE, "nccl", OTHER_STREAM, 20, 60)]
+    idle: list[Row] = [(Kind.KERNEL, "gemm", STREAM, 0, 20), (Kind.COLLECTIVE, "nccl", OTHER_STREAM, 79, 1)]
+    pop = pop_of_devices([made(rows, 0), made([*idle, (Kind.COPY, "copy", STREAM, 90, 10)], 1)])
+    assert pop.locations == ("rank 0, device 0", "rank 1, device 0")
+    assert (pop.useful_ns, pop.runtime_ns) == ((40, 20), 100)
+    assert (pop.parallel, pop.load_balance, pop.communication) == pytest.approx((0.3, 0.75, 0.4))
+    assert (pop.device_communication, pop.orchestration) == pytest.approx((0.5, 0.8))
+
+
+def test_hosts_are_useful_in_operators_or_as_stated_by_thread() -> None:
+    rows: list[Row] = [(Kind.OPERATOR, "mm", THREAD, 0, 60), (Kind.SYNC, "wait", THREAD, 50, 50)]
+    pop = pop_of_hosts([made(rows, 0)])
+    assert (pop.useful_ns, pop.runtime_ns, pop.locations) == ((50,), 100, ("rank 0",))
+    assert pop.notes
+    threads: list[Row] = [(Kind.USEFUL, "run", THREAD, 0, 60), (Kind.USEFUL, "run", OTHER_THREAD, 20, 20)]
+    pop = pop_of_hosts([made(threads, 4)])
+    assert pop.locations == ("rank 4, thread 1", "rank 4, thread 2")
+    assert (pop.useful_ns, pop.notes) == ((60, 20), ())
+    assert np.isnan(pop.ipc)
+
+
+def test_weak_scaling_is_against_a_problem_that_grows() -> None:
+    one, two = Pop(100.0, (80.0,), ("a",)), Pop(110.0, (80.0, 80.0), ("a", "b"))
+    assert scaling(two, one).computation == pytest.approx(0.5)
+    assert scaling(two, one, "weak").computation == pytest.approx(1.0)
+
+
+def test_traces_without_such_locations_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="no event at these locations"):
+        pop_of_devices([made([(Kind.OPERATOR, "mm", THREAD, 0, 1)])])
+    with pytest.raises(InvalidInputError, match="no event at these locations"):
+        pop_of_hosts([made([])])
+
+
+@needs_data(KINETO)
+def test_a_published_run_has_both_kinds_of_locations() -> None:
+    traces = read(*DLRM8)
+    devices, hosts = pop_of_devices(traces), pop_of_hosts(traces)
+    assert (len(devices.locations), len(hosts.locations)) == (8, 8)
+    assert devices.parallel < hosts.parallel < 1
