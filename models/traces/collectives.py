@@ -84,7 +84,7 @@ def _keys(trace: RankTrace, kind: Kind, skipped: Counter[str]) -> dict[Key, int]
     events = trace.events
     positions = np.flatnonzero(events.kind == kind)
     columns = (events.name[positions], events.group[positions], events.sequence[positions])
-    operations = [operation_of(name) for name in trace.names] if len(positions) else []
+    operations = {code: operation_of(trace.names[code]) for code in np.unique(columns[0]).tolist()}
     for event, name, group, sequence in zip(positions.tolist(), *(one.tolist() for one in columns), strict=True):
         facts = trace.groups[group] if group != NONE else None
         communicator = (facts.name, facts.ranks) if facts else None

@@ -1,5 +1,7 @@
 """Collectives matched across ranks, clocks, and who comes last."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,6 +101,12 @@ def test_steps_align_clocks_without_collectives() -> None:
     step: list[Row] = [(Kind.STEP, "ProfilerStep#1", THREAD, 0, 100)]
     result = clocks([made(step, 0), made(step, 1).moved(-700)])
     assert (result.basis, result.offset_ns.tolist()) == ("ends of steps", [0, 700])
+
+
+def test_ranks_of_one_file_have_one_clock() -> None:
+    traces = [replace(made(reduces((0, 10 + rank)), rank), source="run.prv") for rank in range(2)]
+    result = clocks(traces)
+    assert (result.basis, result.offset_ns.tolist(), result.residual_ns.tolist()) == ("one recording", [0, 0], [0, 0])
 
 
 def shifted(ends: list[int], offsets: list[int]) -> list[RankTrace]:
