@@ -17,7 +17,7 @@ def by_gaps(table: Mapping[Key, "pd.Series[float]"]) -> list[tuple[Ints, list[Ke
     """Return rows and the columns that are known of these, of the columns that varied in enough rows."""
     groups: dict[bytes, tuple[Ints, list[Key]]] = {}
     for key, values in table.items():
-        numbers = values.to_numpy(np.float64, na_value=np.nan)
+        numbers = np.asarray(values.to_numpy(np.float64, na_value=np.nan), np.float64)
         is_finite = np.isfinite(numbers)
         rows = np.flatnonzero(is_finite)
         if len(rows) >= RUNS_MIN and len(rows) - _most_usual(numbers[rows]) >= VARIED_MIN:

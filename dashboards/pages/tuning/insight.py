@@ -28,7 +28,7 @@ KEEP_SECONDS = 3600.0  # whatever else is stored: the stamp tells what changes a
 
 @dataclass(frozen=True)
 class Insight:
-    """What follows from the trials: the best of them, the figures, and the prospect of more, None if unknown."""
+    """Conclusions from the trials: the best of them, the figures, and the prospect of more, None if unknown."""
 
     status: StudyStatus
     prospect: Prospect | None = None
