@@ -73,6 +73,15 @@ class LakeFiles:
         """Return every file that counts, by name."""
         return self._files(select(*COLUMNS).where(IS_LIVE))
 
+    def of_key(self, key: str) -> list[LakeFile]:
+        """Return the file that is this object, if it counts."""
+        return self._files(select(*COLUMNS).where(IS_LIVE, TABLE.c.key == key))
+
+    def sizes(self) -> dict[str, tuple[int | None, bool]]:
+        """Return by object, replaced ones too, its bytes and whether it counts."""
+        listed = self._connection.execute(select(TABLE.c.key, TABLE.c.bytes, TABLE.c.retired_ns))
+        return {key: (size, retired_ns is None) for key, size, retired_ns in listed}
+
     def dates(self, set_name: str) -> list[str]:
         """Return the dates of which a set has rows, in order."""
         query = select(TABLE.c.date).distinct().where(IS_LIVE, TABLE.c.set_name == set_name, TABLE.c.date != "")

@@ -21,11 +21,11 @@ def sweep(catalog: Catalog, bucket: Bucket, *, lists_all: Callable[[float], bool
     """
     now = time.time_ns() if now_ns is None else now_ns
     while keys := _retired(catalog, now - GRACE_NS):
-        gone = bucket.remove(keys)
+        bucket.remove(keys)
         with catalog.write() as session:
-            session.lake_files.forget(gone)
+            session.lake_files.forget(keys)
     if lists_all(DAY_SECONDS):
-        old = (key for key, written_ns in bucket.listing() if written_ns < now - ORPHAN_NS and key != MARK)
+        old = (one.key for one in bucket.listing() if one.written_ns < now - ORPHAN_NS and one.key != MARK)
         for keys in _chunks(old):
             with catalog.read() as session:
                 named = session.lake_files.named_among(keys)
