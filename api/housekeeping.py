@@ -58,7 +58,9 @@ def _keep(store: Store, chores: Sequence[Chore], pause_seconds: float, ending: E
 
 def _settle(store: Store, audit_days: int) -> list[str]:
     """Note whose the runs of jobs are, and forget old events and entries of the audit trail. Return problems: none."""
-    settle_owners(store)
+    with store.catalog.alone("owners") as is_ours:
+        if is_ours:
+            settle_owners(store)
     with store.catalog.write() as session:
         session.audit.forget(time.time_ns(), audit_days)
         session.events.forget(time.time_ns())
@@ -67,7 +69,8 @@ def _settle(store: Store, audit_days: int) -> list[str]:
 
 def _tidy(store: Store, ending: Ending) -> list[str]:
     remove_abandoned(store.home / "lake")
-    return compact(store.lake, is_over=ending.is_set).problems
+    with store.catalog.alone("compaction") as is_ours:
+        return compact(store.lake, is_over=ending.is_set).problems if is_ours else []
 
 
 def _problems(work: Callable[[], list[str]], failure: str) -> list[str]:

@@ -22,11 +22,16 @@ NO_ANSWER = (OperationalError, InterfaceError)  # what the drivers raise when th
 REVISION = "version_num varchar(32) not null constraint alembic_version_pkc primary key"  # as Alembic makes the column
 # SQLSTATE: it starts or ends, has no connection left, has no room, or the connection broke (PostgreSQL, appendix A)
 AWAY = ("57P", "533", "531", "08")
+CURRENT = text("select version_num from alembic_version")
 DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 
 
 class DamagedCatalogError(UnavailableError):
     """The catalog's file is damaged: nothing can be stored until somebody has looked after it."""
+
+
+class OtherVersionError(UnavailableError):
+    """The catalog has been migrated by another version of Crosswind: this process writes nothing any more."""
 
 
 def open_database(url: str) -> Engine:
@@ -134,6 +139,8 @@ def _migrate(connection: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
+    if connection.dialect.name == "postgresql":  # whoever writes has looked at it, see check_revision: they end first
+        connection.execute(text("lock table alembic_version in access exclusive mode"))
     command.upgrade(config, "head")
 
 
@@ -150,8 +157,21 @@ def _check_age(connection: Connection, current: str | None) -> None:
         )
 
 
+def check_revision(connection: Connection) -> None:
+    """Refuse to write into tables of another version, and keep them as they are until the transaction ends.
+
+    Raises: OtherVersionError.
+    """
+    current = connection.execute(CURRENT).scalar()
+    if current != HEAD:
+        raise OtherVersionError(
+            f"catalog {connection.engine.url!r} is at revision {current} by now, this process knows {HEAD}: it writes "
+            "nothing until it is started again with the version of Crosswind that the others have"
+        )
+
+
 def revision_of(connection: Connection) -> str | None:
     """Return the migration at which the tables are; None where there are none."""
     if not inspect(connection).has_table("alembic_version"):
         return None
-    return connection.execute(text("select version_num from alembic_version")).scalar()
+    return connection.execute(CURRENT).scalar()

@@ -1,0 +1,75 @@
+"""A fleet in one process: agents that fill spools of real segments, and ship them to whichever server answers."""
+
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet
+from crosswind.ingest.ship.shipper import Shipper
+from crosswind.ingest.spool.segment import SweepRows
+from crosswind.ingest.spool.spool import SpoolWriter, sealed_segments
+
+COUNTERS = 20  # values of an agent a second
+LOAD = MetricSet("load", "counters", (*NODE_KEYS, *(Column(f"c{n}_total", "a count") for n in range(COUNTERS))))
+SENDERS = 8
+SEGMENT_SWEEPS = 10
+SECOND_NS = 1_000_000_000
+
+
+class Agent:
+    """One node's spool, and its shippers: a segment that one server did not acknowledge goes to the next."""
+
+    def __init__(self, spool: Path, node: str, urls: Sequence[str]) -> None:
+        self.node = node
+        self._spool = spool
+        self._shippers = [Shipper(spool, url) for url in urls]
+        self._turn = sum(node.encode())
+
+    def fill(self, first_ns: int, sweeps: int) -> None:
+        """Seal a segment of so many sweeps, a second apart."""
+        with SpoolWriter(self._spool, f"agent.{self.node}") as writer:
+            for number in range(sweeps):
+                ts_ns, values = first_ns + number * SECOND_NS, [number * 1000 + n for n in range(COUNTERS)]
+                writer.append_sweep([SweepRows(LOAD, ts_ns, ts_ns, self.node, "boot", [["cpu0", *values]])])
+
+    def ship(self) -> int:
+        """Send what is sealed to one of the servers, another one than last. Return how many segments wait."""
+        self._turn += 1
+        self._shippers[self._turn % len(self._shippers)].ship_all()
+        return len(sealed_segments(self._spool))
+
+
+class Fleet:
+    """Agents that write a sweep each second and ship a segment every ten."""
+
+    def __init__(self, folder: Path, agents: int, urls: Sequence[str]) -> None:
+        names = [f"n{number:04}" for number in range(agents)]
+        self._agents = [Agent(folder / name, name, urls) for name in names]
+        self.first_ns = time.time_ns() // SECOND_NS * SECOND_NS - 3600 * SECOND_NS
+        self.sweeps = 0
+
+    def run(self, seconds: float, over: threading.Event, *, drain_seconds: float = 120.0) -> int:
+        """Ship for so long, then until all is acknowledged. Return how many segments are not, in the end."""
+        until = time.monotonic() + seconds
+        with ThreadPoolExecutor(SENDERS) as pool:
+            while time.monotonic() < until and not over.is_set():
+                began = time.monotonic()
+                waiting = sum(pool.map(self._turn_of, self._agents))
+                self.sweeps += SEGMENT_SWEEPS
+                time.sleep(max(0.0, SEGMENT_SWEEPS - (time.monotonic() - began)))
+            end = time.monotonic() + drain_seconds
+            while (waiting := sum(pool.map(Agent.ship, self._agents))) and time.monotonic() < end:
+                time.sleep(0.2)
+        return waiting
+
+    def _turn_of(self, agent: Agent) -> int:
+        agent.fill(self.first_ns + self.sweeps * SECOND_NS, SEGMENT_SWEEPS)
+        return agent.ship()
+
+    def written(self) -> list[tuple[str, int]]:
+        """Return node and time of every row that was written, sorted."""
+        return [
+            (agent.node, self.first_ns + number * SECOND_NS) for agent in self._agents for number in range(self.sweeps)
+        ]
