@@ -1,8 +1,12 @@
 """Opening the catalog's database: SQLite in WAL mode by default, PostgreSQL when several servers share it."""
 
 import os
+import random
+import sqlite3
+import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
@@ -18,6 +22,7 @@ FIRST, HEAD = "0009", "0023"  # oldest and newest migration; a test holds them a
 MIGRATION_LOCK = 0x43524F5357494E44  # "CROSWIND", for PostgreSQL's advisory lock
 DRIVERS = {"sqlite": ("", "pysqlite"), "postgresql": ("", "pg8000")}
 BUSY_MILLISECONDS = 30_000
+BUSY, BUSY_PAUSE_SECONDS = "SQLITE_BUSY", (0.002, 0.02)
 NO_ANSWER = (OperationalError, InterfaceError)  # what the drivers raise when the database is not there
 REVISION = "version_num varchar(32) not null constraint alembic_version_pkc primary key"  # as Alembic makes the column
 # SQLSTATE: it starts or ends, has no connection left, has no room, or the connection broke (PostgreSQL, appendix A)
@@ -105,9 +110,27 @@ def _say_damaged(context: ExceptionContext) -> Exception | None:
 def _prepare_sqlite(connection: object, _entry: ConnectionPoolEntry) -> None:
     connection.isolation_level = None  # type: ignore[attr-defined]  # we say BEGIN ourselves, see _begin_sqlite
     cursor = connection.cursor()  # type: ignore[attr-defined]
-    for pragma in ("journal_mode = wal", "synchronous = full", "foreign_keys = on"):
+    _turn_on_log(cursor)
+    for pragma in ("synchronous = full", "foreign_keys = on"):
         cursor.execute(f"pragma {pragma}")
     cursor.close()
+
+
+def _turn_on_log(cursor: Any) -> None:
+    """Let SQLite keep a write-ahead log; while somebody writes to a file without one, it refuses that without waiting.
+
+    Raises: sqlite3.OperationalError when that takes them longer than BUSY_MILLISECONDS.
+    """
+    until = time.monotonic() + BUSY_MILLISECONDS / 1000
+    while True:
+        try:
+            cursor.execute("pragma journal_mode = wal")
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith(BUSY) or time.monotonic() > until:
+                raise
+            time.sleep(random.uniform(*BUSY_PAUSE_SECONDS))  # noqa: S311 - so that two do not meet again
+        else:
+            return
 
 
 def _begin_sqlite(connection: Connection) -> None:
