@@ -81,7 +81,7 @@ class Session:
         self.cohorts = Cohorts(connection, rule)
         self.people = People(connection)
         self.read_files = ReadFiles(connection)
-        self.lake_files = LakeFiles(connection)
+        self.lake_files = LakeFiles(connection, clock)
         self.positions = Positions(connection)
         self.places = Places(connection)
         self.injections = Injections(connection)

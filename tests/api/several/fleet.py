@@ -4,15 +4,19 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 
-from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet
+from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet
 from crosswind.ingest.ship.shipper import Shipper
 from crosswind.ingest.spool.segment import SweepRows
 from crosswind.ingest.spool.spool import SpoolWriter, sealed_segments
 
-COUNTERS = 20  # values of an agent a second
-LOAD = MetricSet("load", "counters", (*NODE_KEYS, *(Column(f"c{n}_total", "a count") for n in range(COUNTERS))))
+COUNTERS, DEVICES, SENSORS = 20, 48, 40
+VALUES = COUNTERS * DEVICES + SENSORS  # of an agent a second: 1000
+COUNTED = tuple(Column(f"c{number}_total", "a count", Kind.COUNTER) for number in range(COUNTERS))
+LOAD = MetricSet("load", "counters", (*NODE_KEYS, *COUNTED))
+WARMTH = MetricSet("warmth", "sensors", (*NODE_KEYS, Column("warm_celsius", "heat", Kind.GAUGE, scale=0.1)))
 SENDERS = 8
 SEGMENT_SWEEPS = 10
 SECOND_NS = 1_000_000_000
@@ -23,22 +27,31 @@ class Agent:
 
     def __init__(self, spool: Path, node: str, urls: Sequence[str]) -> None:
         self.node = node
-        self._spool = spool
+        self.spool = spool
         self._shippers = [Shipper(spool, url) for url in urls]
         self._turn = sum(node.encode())
 
     def fill(self, first_ns: int, sweeps: int) -> None:
         """Seal a segment of so many sweeps, a second apart."""
-        with SpoolWriter(self._spool, f"agent.{self.node}") as writer:
+        with SpoolWriter(self.spool, f"agent.{self.node}") as writer:
             for number in range(sweeps):
-                ts_ns, values = first_ns + number * SECOND_NS, [number * 1000 + n for n in range(COUNTERS)]
-                writer.append_sweep([SweepRows(LOAD, ts_ns, ts_ns, self.node, "boot", [["cpu0", *values]])])
+                ts_ns, (counts, heats) = first_ns + number * SECOND_NS, _measured(number)
+                keys = ts_ns, ts_ns, self.node, "boot"
+                writer.append_sweep([SweepRows(LOAD, *keys, counts), SweepRows(WARMTH, *keys, heats)])
 
     def ship(self) -> int:
         """Send what is sealed to one of the servers, another one than last. Return how many segments wait."""
         self._turn += 1
         self._shippers[self._turn % len(self._shippers)].ship_all()
-        return len(sealed_segments(self._spool))
+        return len(sealed_segments(self.spool))
+
+
+@lru_cache(maxsize=100)
+def _measured(number: int) -> tuple[list[list[str | int]], list[list[str | int]]]:
+    """Return the rows of a sweep of counters, and of sensors."""
+    rates = [[1000 + (device * 31 + place * 17) % 977 for place in range(COUNTERS)] for device in range(DEVICES)]
+    counts = [[f"cpu{device}", *(number * rate for rate in own)] for device, own in enumerate(rates)]
+    return counts, [[f"t{sensor}", 400 + (number * 7 + sensor) % 50] for sensor in range(SENSORS)]
 
 
 class Fleet:
@@ -50,7 +63,7 @@ class Fleet:
         self.first_ns = time.time_ns() // SECOND_NS * SECOND_NS - 3600 * SECOND_NS
         self.sweeps = 0
 
-    def run(self, seconds: float, over: threading.Event, *, drain_seconds: float = 120.0) -> int:
+    def run(self, seconds: float, over: threading.Event, *, drain_seconds: float = 300.0) -> int:
         """Ship for so long, then until all is acknowledged. Return how many segments are not, in the end."""
         until = time.monotonic() + seconds
         with ThreadPoolExecutor(SENDERS) as pool:
@@ -69,7 +82,7 @@ class Fleet:
         return agent.ship()
 
     def written(self) -> list[tuple[str, int]]:
-        """Return node and time of every row that was written, sorted."""
+        """Return node and time of every sweep that was written, sorted."""
         return [
             (agent.node, self.first_ns + number * SECOND_NS) for agent in self._agents for number in range(self.sweeps)
         ]

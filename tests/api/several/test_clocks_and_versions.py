@@ -10,14 +10,16 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
+from tests.api.live.listening import until
 from tests.api.test_studies import STUDY
 from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.data.catalog.clock import FRESH_NS, CatalogClock
 from crosswind.data.catalog.database import HEAD, OtherVersionError, open_database
+from crosswind.data.lake.compaction import compact
 from crosswind.data.schema.access import Principal, PrincipalKind, Role, Scope, TokenUse
-from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.errors import ConflictError, NotFoundError
 from crosswind.data.store.store import Store
 
 AHEAD_SECONDS = 300
@@ -39,9 +41,10 @@ HOLDS = """
 import sys, time
 from pathlib import Path
 from crosswind.data.store.store import Store
-with Store.open(Path(sys.argv[1]), database=sys.argv[2]) as store, store.catalog.alone("compaction") as is_ours:
-    print(is_ours, flush=True)
-    time.sleep(600)
+with Store.open(Path(sys.argv[1]), database=sys.argv[2]) as store:
+    with store.catalog.alone("owners") as is_ours, store.lake.storage.changing() as is_lake_ours:
+        print(is_ours, is_lake_ours, flush=True)
+        time.sleep(600)
 """
 
 
@@ -98,18 +101,22 @@ def test_a_link_that_one_server_made_is_used_up_at_the_other(tmp_path: Path, pos
 
 
 def test_work_is_done_by_one_and_goes_on_once_it_is_killed(tmp_path: Path, postgres_url: str) -> None:
-    with opened(tmp_path / "one", url=postgres_url) as [store], by_process(HOLDS, tmp_path, postgres_url) as other:
+    with opened(tmp_path, url=postgres_url) as [store], by_process(HOLDS, tmp_path, postgres_url) as other:
         assert other.stdout
-        assert other.stdout.readline() == "True\n"
-        with store.catalog.alone("compaction") as is_ours, store.catalog.alone("verdicts") as is_other_work_ours:
+        assert other.stdout.readline() == "True True\n"
+        with store.catalog.alone("owners") as is_ours, store.catalog.alone("verdicts") as is_other_work_ours:
             assert (is_ours, is_other_work_ours) == (False, True)
+        with pytest.raises(ConflictError, match="compacted by another process"):
+            compact(store.lake)
         other.kill()
-        until = time.monotonic() + 10
-        while time.monotonic() < until:
-            with store.catalog.alone("compaction") as is_ours:
-                if is_ours:
-                    return
-        pytest.fail("it is held for somebody who was killed")
+        other.wait()
+        compact(store.lake)
+        assert until(lambda: is_ours_now(store)), "it is held for somebody who was killed"
+
+
+def is_ours_now(store: Store) -> bool:
+    with store.catalog.alone("owners") as is_ours:
+        return is_ours
 
 
 def test_a_server_older_than_the_catalog_writes_nothing_and_says_so(tmp_path: Path, postgres_url: str) -> None:
