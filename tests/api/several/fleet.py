@@ -17,7 +17,7 @@ VALUES = COUNTERS * DEVICES + SENSORS  # of an agent a second: 1000
 COUNTED = tuple(Column(f"c{number}_total", "a count", Kind.COUNTER) for number in range(COUNTERS))
 LOAD = MetricSet("load", "counters", (*NODE_KEYS, *COUNTED))
 WARMTH = MetricSet("warmth", "sensors", (*NODE_KEYS, Column("warm_celsius", "heat", Kind.GAUGE, scale=0.1)))
-SENDERS = 8
+SENDERS = 32
 SEGMENT_SWEEPS = 10
 SECOND_NS = 1_000_000_000
 
@@ -45,6 +45,11 @@ class Agent:
         self._shippers[self._turn % len(self._shippers)].ship_all()
         return len(sealed_segments(self.spool))
 
+    @property
+    def retries(self) -> int:
+        """Return how many requests were answered with a refusal, or not at all."""
+        return sum(shipper.shipped.retries for shipper in self._shippers)
+
 
 @lru_cache(maxsize=100)
 def _measured(number: int) -> tuple[list[list[str | int]], list[list[str | int]]]:
@@ -62,10 +67,12 @@ class Fleet:
         self._agents = [Agent(folder / name, name, urls) for name in names]
         self.first_ns = time.time_ns() // SECOND_NS * SECOND_NS - 3600 * SECOND_NS
         self.sweeps = 0
+        self.seconds = 0.0  # until the last segment was acknowledged
 
     def run(self, seconds: float, over: threading.Event, *, drain_seconds: float = 300.0) -> int:
         """Ship for so long, then until all is acknowledged. Return how many segments are not, in the end."""
-        until = time.monotonic() + seconds
+        start = time.monotonic()
+        until = start + seconds
         with ThreadPoolExecutor(SENDERS) as pool:
             while time.monotonic() < until and not over.is_set():
                 began = time.monotonic()
@@ -75,7 +82,13 @@ class Fleet:
             end = time.monotonic() + drain_seconds
             while (waiting := sum(pool.map(Agent.ship, self._agents))) and time.monotonic() < end:
                 time.sleep(0.2)
+        self.seconds = time.monotonic() - start
         return waiting
+
+    @property
+    def retries(self) -> int:
+        """Return how many requests were answered with a refusal, or not at all."""
+        return sum(agent.retries for agent in self._agents)
 
     def _turn_of(self, agent: Agent) -> int:
         agent.fill(self.first_ns + self.sweeps * SECOND_NS, SEGMENT_SWEEPS)

@@ -64,15 +64,19 @@ def test_nothing_acknowledged_is_lost_or_doubled(tmp_path: Path) -> None:
         with Store.open(tmp_path / "home", database=url) as store:
             stored = {name: stored_of(store, name) for name in ("load", "warmth")}
         rejected = list((tmp_path / "fleet").glob("*/*.rejected"))
-    peaks = [server.peak_bytes // 1_000_000 for server in servers]
-    values = len(written := fleet.written()) * VALUES
-    seconds = sum(server.cpu_seconds for server in servers)
-    rows = sum(count for sweeps in stored.values() for _, _, count, _ in sweeps)
-    sys.stdout.write(
-        f"{len(written) * (DEVICES + SENSORS)} rows of {values} values sent, {rows} rows stored, {waiting} segments "
-        f"not acknowledged; {fleet.sweeps / SECONDS:.2f} sweeps a second of each agent; servers killed "
-        f"{[server.kills for server in servers]} times, at most {peaks} MB, {seconds / values * 1e6:.2f} us a value\n"
-    )
+    written, values = fleet.written(), fleet.sweeps * AGENTS * VALUES
+    figures = {
+        "rows sent": len(written) * (DEVICES + SENSORS),
+        "rows stored": sum(rows for sweeps in stored.values() for _, _, rows, _ in sweeps),
+        "segments not acknowledged": waiting,
+        "requests in vain": fleet.retries,
+        "sweeps a second of each agent": round(fleet.sweeps / fleet.seconds, 2),
+        "kills of each server": [server.kills for server in servers],
+        "restarts of PostgreSQL": restarts[0],
+        "most memory, MB": [server.peak_bytes // 1_000_000 for server in servers],
+        "us of servers a value": round(sum(server.cpu_seconds for server in servers) / values * 1e6, 2),
+    }
+    sys.stdout.write(f"{figures}\n")
     assert (waiting, rejected, restarts) == (0, [], [2])
     for name, devices in {"load": DEVICES, "warmth": SENSORS}.items():
         assert stored[name] == [(node, ts_ns, devices, devices) for node, ts_ns in written]
