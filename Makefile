@@ -34,7 +34,7 @@ test-all: ready peers node  ## check + every test, also those that repeat, count
 	@$(PEERS)/bin/python -m pytest -q -p no:cacheprovider -p no:unraisableexception tests/samplers tests/models/tuner/search/test_named_searches.py
 
 soak: $(INSTALLED) debian  ## ten minutes: a fleet ships to two servers that are killed again and again, next to PostgreSQL's restarts
-	SOAK_SECONDS=600 $(BIN)/pytest -q -s tests/api/several/test_killed_servers.py
+	SOAK_SECONDS=600 $(BIN)/pytest -q -s -o faulthandler_timeout=1800 tests/api/several/test_killed_servers.py
 
 ready: $(INSTALLED) debian
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check compiled
