@@ -1,6 +1,5 @@
 """Removal of objects that nobody can need: what was replaced an hour ago, and what killed writers left a day ago."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
@@ -19,7 +18,7 @@ def sweep(catalog: Catalog, bucket: Bucket, *, lists_all: Callable[[float], bool
 
     A store that lists late what was written only delays removal. Raises: UnavailableError.
     """
-    now = time.time_ns() if now_ns is None else now_ns
+    now = catalog.clock() if now_ns is None else now_ns
     while keys := _retired(catalog, now - GRACE_NS):
         bucket.remove(keys)
         with catalog.write() as session:
