@@ -1,0 +1,123 @@
+"""Boosting on a Dask cluster, a block of trees after the other, each again where a worker was lost."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import dask.array
+import xgboost as xgb
+import xgboost.dask
+from distributed import Client, Future
+from distributed.client import FutureCancelledError
+from xgboost.collective import Config
+
+from crosswind.data.schema.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROUNDS, BLOCK = 100, 20  # trees in all, and after which those so far are safe
+ATTEMPTS = 5  # of a block
+LOST_SECONDS, LOOK_SECONDS = 20.0, 0.2  # for XGBoost to notice by itself that a worker is gone
+CONNECT_SECONDS = 120
+PARAMETERS = {
+    "objective": "reg:squarederror",  # its sums are the same however rows are distributed; those of quantiles are not
+    "base_score": 0.0,
+    "tree_method": "hist",
+    "max_bin": 256,
+    "max_depth": 8,
+    "learning_rate": 0.1,
+    "min_child_weight": 5,
+    "nthread": 1,
+    "seed": 0,
+}
+
+_log = logging.getLogger("crosswind.training")
+
+
+class _LostError(Exception):
+    """A worker went away while it learned."""
+
+
+def boosted(
+    client: Client,
+    parts: Sequence[tuple[Future, int]],
+    n_columns: int,
+    report: Callable[[int], None],
+    rounds: int = ROUNDS,
+) -> xgb.Booster:
+    """Return trees over parts, each a future of (X, y) of so many rows; `report` hears how many trees there are.
+
+    Raises: UnavailableError where workers keep going away.
+    """
+    booster = None
+    for begin in range(0, rounds, BLOCK):
+        booster = _block(client, parts, n_columns, booster, min(BLOCK, rounds - begin))
+        report(min(begin + BLOCK, rounds))
+    return booster
+
+
+def _block(
+    client: Client, parts: Sequence[tuple[Future, int]], n_columns: int, before: xgb.Booster | None, rounds: int
+) -> xgb.Booster:
+    for _ in range(ATTEMPTS):
+        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        try:
+            return _watched(client, lambda: _trained(client, parts, n_columns, before, rounds))
+        except (_LostError, xgb.core.XGBoostError, FutureCancelledError, OSError, RuntimeError, ValueError) as error:
+            _log.warning("trees are learned again from the last %d on: %s", BLOCK, f"{error!s:.200}")
+    raise UnavailableError(f"workers of the cluster went away in {ATTEMPTS} attempts to learn {rounds} trees")
+
+
+def _trained(
+    client: Client, parts: Sequence[tuple[Future, int]], n_columns: int, before: xgb.Booster | None, rounds: int
+) -> xgb.Booster:
+    X, y = (dask.array.concatenate(list(_blocks(client, parts, side, n_columns))) for side in (0, 1))
+    rows = xgboost.dask.DaskQuantileDMatrix(client, X, y, max_bin=PARAMETERS["max_bin"])
+    made = xgboost.dask.train(
+        *(client, PARAMETERS, rows),
+        num_boost_round=rounds,
+        xgb_model=before,
+        coll_cfg=Config(retry=1, timeout=CONNECT_SECONDS, tracker_timeout=CONNECT_SECONDS),
+    )
+    return made["booster"]
+
+
+def _blocks(
+    client: Client, parts: Sequence[tuple[Future, int]], side: int, n_columns: int
+) -> "Iterator[dask.array.Array]":
+    for future, rows in parts:
+        shape = (rows, n_columns) if side == 0 else (rows,)
+        value = client.submit(_side, future, side)
+        yield dask.array.from_delayed(value, shape=shape, dtype="float32")
+
+
+def _side(pair: tuple[Any, Any], side: int) -> Any:
+    return pair[side]
+
+
+def _watched(client: Client, work: Callable[[], xgb.Booster]) -> xgb.Booster:
+    """Return what the work returns; a worker that went away ends it, as its part of the work waits for it for ever."""
+    began, outcome = set(client.scheduler_info(n_workers=-1)["workers"]), []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised below, by the thread that waits
+            outcome.append(error)
+
+    thread = threading.Thread(target=run, name="boosting", daemon=True)
+    thread.start()
+    lost_since = None
+    while not outcome:
+        thread.join(LOOK_SECONDS)
+        if began <= set(client.scheduler_info(n_workers=-1)["workers"]):
+            continue
+        lost_since = lost_since or time.monotonic()
+        if time.monotonic() - lost_since > LOST_SECONDS:
+            raise _LostError("a worker is gone")
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]

@@ -1,0 +1,126 @@
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+from tests.models.next_run.made_up_runs import put
+
+from crosswind import __version__
+from crosswind.data.schema.answers.predictions import Outcome
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, UnavailableError
+from crosswind.data.store.store import Store
+from crosswind.models.next_run.cases import cases
+from crosswind.models.next_run.cohort_store import questions_of
+from crosswind.models.next_run.describe import described
+from crosswind.models.training.cluster.connect import ClusterOptions, check_versions, connected
+from crosswind.models.training.cluster.partitions import partitions_of
+from crosswind.models.training.cluster.train import Features, Report, features_of, trees_of
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask's own
+RUNS = 400
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    random = np.random.default_rng(0)
+    with Store.open(tmp_path_factory.mktemp("store")) as opened:
+        for place in range(RUNS):
+            batch, ranks, kind = 2 ** (place % 6), 2 ** (place % 4), ("sgd", "adam")[place % 2]
+            seconds = (10 + batch) / ranks**0.8 * random.lognormal(0, 0.02)
+            settings = {"batch": batch, "optimiser": kind, "layers": place % 9}
+            put(opened, f"r{place:04}", seconds, place=place, ranks=ranks, configuration=settings)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GiB", dashboard_address=None) as made:
+        yield made
+
+
+def described_on(client: Client, store: Store) -> Features:
+    return features_of(client, store, Outcome.RUN, report=Report(), runs_at_once=50)
+
+
+def test_partitions_begin_with_a_day_and_leave_no_run_out(store: Store) -> None:
+    partitions = partitions_of(store, 50)
+    assert len(partitions) == 8
+    assert [until for _, until in partitions[:-1]] == [since for since, _ in partitions[1:]]
+
+
+@pytest.mark.thorough
+def test_features_are_those_of_one_process(store: Store, cluster: LocalCluster) -> None:
+    rows = cases(store, Outcome.RUN)
+    with Client(cluster) as client:
+        every = described_on(client, store)
+        whole = pd.concat(client.gather(list(every.frames)))
+    alone = described(questions_of(rows)).set_index(pd.Index(rows["run_id"]))
+    assert list(every.kinds) == list(alone.columns)
+    for name in alone.columns:
+        if every.kinds[name] is None:
+            np.testing.assert_allclose(whole[name].astype(float), alone[name].astype(float), rtol=1e-9)
+        else:
+            assert whole[name].astype(object).tolist() == alone[name].tolist()
+
+
+@pytest.mark.thorough
+def test_trees_are_those_of_one_worker_also_when_one_of_two_is_killed(store: Store, cluster: LocalCluster) -> None:
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as single, Client(single) as client:
+        alone = trees_of(described_on(client, store), None, Report())
+    with Client(cluster) as client:
+        every, report = described_on(client, store), Killer(client)
+        both = trees_of(every, None, report)
+    assert alone is not None
+    assert both is not None
+    questions = questions_of(cases(store, Outcome.RUN))
+    np.testing.assert_allclose(both.predict(questions).values, alone.predict(questions).values, rtol=1e-6)
+    assert report.killed
+
+
+class Killer(Report):
+    """Kills a worker once the first trees are learned."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__()
+        self.client, self.killed = client, 0
+
+    def at(self, what: str, done: int, total: int, **part: Any) -> None:
+        if what == "trees" and not self.killed:
+            self.killed = next(iter(self.client.run(os.getpid).values()))
+            os.kill(self.killed, signal.SIGKILL)
+
+
+def test_another_version_is_refused_with_both_named() -> None:
+    here = {"host": {"python": "3.99.1.final.0"}, "packages": {"crosswind": __version__}}
+    with pytest.raises(ConflictError, match=r"Python 3\.99, expected 3\."):
+        check_versions("tcp://w:1", here)
+    own = ".".join(map(str, sys.version_info[:3]))
+    with pytest.raises(ConflictError, match=rf"Crosswind 0\.0\.1, expected {__version__}"):
+        check_versions("tcp://w:1", {"host": {"python": own}, "packages": {"crosswind": "0.0.1"}})
+
+
+@pytest.mark.parametrize("where", ["", "node1:8786", "http://node1:8786", "slurm2"])
+def test_a_place_that_is_none_is_refused(where: str) -> None:
+    with pytest.raises(InvalidInputError, match="expected local, slurm"), connected(where, ClusterOptions()):
+        pass
+
+
+def test_an_address_where_nothing_answers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crosswind.models.training.cluster.connect.ANSWER_SECONDS", 0.5)
+    with pytest.raises(UnavailableError, match="tcp://127.0.0.1:1"), connected("tcp://127.0.0.1:1", ClusterOptions()):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("CROSSWIND_CLUSTER_WORKERS", "0"), ("CROSSWIND_CLUSTER_MEMORY", "2"), ("CROSSWIND_SLURM_WALLTIME", "an hour")],
+)
+def test_a_wrong_option_is_named(name: str, value: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=name):
+        ClusterOptions.from_environment({name: value})
