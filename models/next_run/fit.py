@@ -55,8 +55,8 @@ def fitted(store: Store, outcome: Outcome, rows: pd.DataFrame) -> NextRunModel:
 def train(store: Store, outcome: Outcome, trees_of: Callable[[int | None], RunTrees | None] | None = None) -> Trained:
     """The model of all runs with this outcome. Raises: InvalidInputError when there are too few to validate it.
 
-    `trees_of` learns trees of all runs that ended by a time, or of all; they answer for new cohorts where they are better
-    than the cohorts on the later runs.
+    `trees_of` learns trees of all runs that ended by a time, or of all; they answer for new cohorts where they are
+    better than the cohorts on the later runs.
     """
     rows = cases(store, outcome)
     conditions = conditions_of(store, outcome, rows)
@@ -74,7 +74,7 @@ def train(store: Store, outcome: Outcome, trees_of: Callable[[int | None], RunTr
             model.with_trees(trees)
             sources["trees"] = f"{trees.rows if trees else 0} runs"
     model.track_records |= track_records(validation)
-    window = (int(rows["started_ns"].iloc[0]), int(_ends_of(rows).max()))
+    window = (int(rows["started_ns"].iloc[0]), int(ends_of(rows).max()))
     learned = Learned(len(rows), *window, features=model.features, sources=sources)
     return Trained(model, evidence_of(learned, validation.predicted, validation.seconds, validation.naive))
 
@@ -98,7 +98,7 @@ def validate(
     count = int(LEARNED_SHARE * len(rows))
     if len(rows) - count < VALIDATED_MIN:
         return None
-    began, ended = rows["started_ns"].to_numpy(np.int64), _ends_of(rows)
+    began, ended = rows["started_ns"].to_numpy(np.int64), ends_of(rows)
     learned = ended <= began[count]
     if not learned.any():
         return None
@@ -128,7 +128,7 @@ def _row(conditions: pd.DataFrame | None, place: int) -> pd.DataFrame | None:
     return None if conditions is None else conditions[place : place + 1]
 
 
-def _ends_of(rows: pd.DataFrame) -> NDArray[np.int64]:
+def ends_of(rows: pd.DataFrame) -> NDArray[np.int64]:
     """Return the time from which each run is known, ns UTC (n_runs,): its end, or its seconds after its start."""
     began = rows["started_ns"].to_numpy(np.int64)
     recorded = pd.to_numeric(rows["ended_ns"]).astype("Int64")

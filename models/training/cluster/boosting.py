@@ -3,8 +3,9 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import dask.array
 import xgboost as xgb
@@ -14,9 +15,6 @@ from distributed.client import FutureCancelledError
 from xgboost.collective import Config
 
 from crosswind.data.schema.errors import UnavailableError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROUNDS, BLOCK = 100, 20  # trees in all, and after which those so far are safe
 ATTEMPTS = 5  # of a block
@@ -41,43 +39,41 @@ class _LostError(Exception):
     """A worker went away while it learned."""
 
 
-def boosted(
-    client: Client,
-    parts: Sequence[tuple[Future, int]],
-    n_columns: int,
-    report: Callable[[int], None],
-    rounds: int = ROUNDS,
-) -> xgb.Booster:
-    """Return trees over parts, each a future of (X, y) of so many rows; `report` hears how many trees there are.
+@dataclass(frozen=True)
+class Rows:
+    """Parts of the rows to learn from, each a future of (X, y) of so many rows, with as many columns each."""
 
-    Raises: UnavailableError where workers keep going away.
-    """
+    client: Client
+    parts: Sequence[tuple[Future, int]]
+    n_columns: int
+
+
+def boosted(rows: Rows, report: Callable[[int], None], rounds: int = ROUNDS) -> xgb.Booster:
+    """Return trees over the rows; `report` hears how many there are. Raises: UnavailableError without lasting workers."""
     booster = None
     for begin in range(0, rounds, BLOCK):
-        booster = _block(client, parts, n_columns, booster, min(BLOCK, rounds - begin))
+        booster = _block(rows, booster, min(BLOCK, rounds - begin))
         report(min(begin + BLOCK, rounds))
     return booster
 
 
-def _block(
-    client: Client, parts: Sequence[tuple[Future, int]], n_columns: int, before: xgb.Booster | None, rounds: int
-) -> xgb.Booster:
+def _block(rows: Rows, before: xgb.Booster | None, rounds: int) -> xgb.Booster:
     for _ in range(ATTEMPTS):
-        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        rows.client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         try:
-            return _watched(client, lambda: _trained(client, parts, n_columns, before, rounds))
+            return _watched(rows.client, lambda: _trained(rows, before, rounds))
         except (_LostError, xgb.core.XGBoostError, FutureCancelledError, OSError, RuntimeError, ValueError) as error:
             _log.warning("trees are learned again from the last %d on: %s", BLOCK, f"{error!s:.200}")
-    raise UnavailableError(f"workers of the cluster went away in {ATTEMPTS} attempts to learn {rounds} trees")
+    raise UnavailableError(
+        f"the workers did not learn {rounds} trees in {ATTEMPTS} attempts: see the log"
+    )
 
 
-def _trained(
-    client: Client, parts: Sequence[tuple[Future, int]], n_columns: int, before: xgb.Booster | None, rounds: int
-) -> xgb.Booster:
-    X, y = (dask.array.concatenate(list(_blocks(client, parts, side, n_columns))) for side in (0, 1))
-    rows = xgboost.dask.DaskQuantileDMatrix(client, X, y, max_bin=PARAMETERS["max_bin"])
+def _trained(rows: Rows, before: xgb.Booster | None, rounds: int) -> xgb.Booster:
+    X, y = (dask.array.concatenate(list(_blocks(rows, side))) for side in (0, 1))
     made = xgboost.dask.train(
-        *(client, PARAMETERS, rows),
+        *(rows.client, PARAMETERS),
+        xgboost.dask.DaskQuantileDMatrix(rows.client, X, y, max_bin=PARAMETERS["max_bin"]),
         num_boost_round=rounds,
         xgb_model=before,
         coll_cfg=Config(retry=1, timeout=CONNECT_SECONDS, tracker_timeout=CONNECT_SECONDS),
@@ -85,13 +81,10 @@ def _trained(
     return made["booster"]
 
 
-def _blocks(
-    client: Client, parts: Sequence[tuple[Future, int]], side: int, n_columns: int
-) -> "Iterator[dask.array.Array]":
-    for future, rows in parts:
-        shape = (rows, n_columns) if side == 0 else (rows,)
-        value = client.submit(_side, future, side)
-        yield dask.array.from_delayed(value, shape=shape, dtype="float32")
+def _blocks(rows: Rows, side: int) -> Iterator[Any]:
+    for future, count in rows.parts:
+        shape = (count, rows.n_columns) if side == 0 else (count,)
+        yield dask.array.from_delayed(rows.client.submit(_side, future, side), shape=shape, dtype="float32")
 
 
 def _side(pair: tuple[Any, Any], side: int) -> Any:

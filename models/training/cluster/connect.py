@@ -8,8 +8,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
+from dask.utils import parse_bytes
 from distributed import Client, LocalCluster
-from distributed.utils import parse_bytes
 
 from crosswind import __version__
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, UnavailableError
@@ -89,7 +89,11 @@ def _made(where: str, options: ClusterOptions) -> Any:
     chosen = {"queue": options.partition, "account": options.account}
     cluster = SLURMCluster(
         **{name: value for name, value in chosen.items() if value},
-        cores=1, processes=1, memory=options.memory, walltime=options.walltime, python=sys.executable,
+        cores=1,
+        processes=1,
+        memory=options.memory,
+        walltime=options.walltime,
+        python=sys.executable,
     )
     cluster.scale(jobs=options.workers)
     return cluster

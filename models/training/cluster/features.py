@@ -16,6 +16,7 @@ from crosswind.data.store.store import Store
 from crosswind.models.next_run.cases import comparable_runs, of_runs, outcomes_of, valid
 from crosswind.models.next_run.cohort_store import questions_of
 from crosswind.models.next_run.describe import Kinds, described, numbers_in, with_columns
+from crosswind.models.next_run.fit import ends_of
 from crosswind.models.training.cluster.address import StoreAddress
 from crosswind.models.training.cluster.columns import ColumnsSeen
 from crosswind.models.training.cluster.partitions import Partition
@@ -59,19 +60,16 @@ def features(source: Source, partition: Partition, seconds: Seconds, kinds: Kind
     table = with_columns(described(questions_of(rows), kinds), list(kinds))
     numbers = numbers_in(table)
     table = table.astype({name: "category" for name in table.columns if name not in numbers})
-    began = rows["started_ns"].to_numpy(np.int64)
-    lasted = (rows["seconds"].to_numpy(np.float64) * 1e9).astype(np.int64)
-    ended = pd.to_numeric(rows["ended_ns"]).astype("Int64").fillna(pd.Series(began + lasted)).to_numpy(np.int64)
     own = {
         LOG_SECONDS: np.log(rows["seconds"].to_numpy(np.float64)),
-        BEGAN: began,
-        ENDED: np.maximum(ended, began + 1),
+        BEGAN: rows["started_ns"].to_numpy(np.int64),
+        ENDED: ends_of(rows),
         SHARE: np.array([crc32(str(key).encode()) % SHARES for key in rows["cohort"]], dtype=np.int8),
     }
     return table.assign(**own).set_index(pd.Index(rows["run_id"], name="run_id"))
 
 
-def _cases(store: Store, source: Source, partition: Partition, seconds: Seconds | None) -> pd.DataFrame:
+def _cases(store: Store, source: Source, partition: Partition, seconds: "Seconds | None") -> pd.DataFrame:
     since_ns, until_ns = partition
     wanted = RunFilter(state=RunState.COMPLETED, since_ns=since_ns, until_ns=until_ns)
     runs = comparable_runs(store, wanted, limit=ANY_NUMBER)

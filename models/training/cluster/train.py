@@ -24,7 +24,7 @@ from crosswind.models.surrogate import LEVELS
 from crosswind.models.surrogate.trees import Trees
 from crosswind.models.training.cluster import columns, encoding, features
 from crosswind.models.training.cluster.address import StoreAddress
-from crosswind.models.training.cluster.boosting import ROUNDS, boosted
+from crosswind.models.training.cluster.boosting import ROUNDS, Rows, boosted
 from crosswind.models.training.cluster.connect import ClusterOptions, connected
 from crosswind.models.training.cluster.partitions import END_NS, RUNS_AT_ONCE, Partition, partitions_of
 
@@ -92,7 +92,7 @@ class ClusterTraining:
         return replace(trained, evidence=replace(trained.evidence, learned=replace(learned, sources=sources)))
 
 
-def features_of(
+def features_of(  # noqa: PLR0913
     client: Client,
     store: Store,
     outcome: Outcome,
@@ -117,7 +117,8 @@ def features_of(
     ]
     if damaged and not leaves_out_damaged:
         raise MalformedError(
-            f"{len(damaged)} of {len(partitions)} partitions cannot be read: {'; '.join(damaged[:NAMED_MAX])}; {LEAVE_OUT} learns from the others"
+            f"{len(damaged)} of {len(partitions)} partitions cannot be read: {'; '.join(damaged[:NAMED_MAX])}; "
+            f"{LEAVE_OUT} learns from the others"
         )
     report.left_out[:] = damaged
     kept = [
@@ -133,7 +134,7 @@ def features_of(
 
 
 def trees_of(every: Features, until_ns: int | None, report: Report) -> RunTrees | None:
-    """Return trees over the runs that ended by `until_ns`, or over all; None where too few cohorts are left to try them."""
+    """Return trees over the runs that ended by `until_ns`, or over all; None with too few cohorts to try them on."""
     client, begin, end = every.client, *((0.4, 0.7) if until_ns is not None else (0.7, 1.0))
     summaries = client.gather([client.submit(encoding.summarised, frame, until_ns) for frame in every.frames])
     bins = encoding.encoding_of(summaries, list(every.kinds))
@@ -141,7 +142,7 @@ def trees_of(every: Features, until_ns: int | None, report: Report) -> RunTrees 
     parts = [client.submit(rows_of, frame, held, until_ns) for frame in every.frames]
     sized = [(part, summary.rows) for part, summary in zip(parts, summaries, strict=True) if summary.rows]
     booster = boosted(
-        client, sized, len(bins.cuts), lambda done: report.at("trees", done, ROUNDS, begin=begin, end=end)
+        Rows(client, sized, len(bins.cuts)), lambda done: report.at("trees", done, ROUNDS, begin=begin, end=end)
     )
     trees = Trees.of(booster, len(bins.cuts))
     errors = np.concatenate(

@@ -8,19 +8,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import xgboost as xgb
 from distributed import Client, LocalCluster
 from tests.models.next_run.made_up_runs import put
 
 from crosswind import __version__
+from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.answers.predictions import Outcome
-from crosswind.data.schema.errors import ConflictError, InvalidInputError, UnavailableError
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.store.store import Store
 from crosswind.models.next_run.cases import cases
 from crosswind.models.next_run.cohort_store import questions_of
 from crosswind.models.next_run.describe import described
+from crosswind.models.surrogate.trees import Trees
+from crosswind.models.training.cluster.boosting import PARAMETERS, ROUNDS
 from crosswind.models.training.cluster.connect import ClusterOptions, check_versions, connected
 from crosswind.models.training.cluster.partitions import partitions_of
-from crosswind.models.training.cluster.train import Features, Report, features_of, trees_of
+from crosswind.models.training.cluster.train import Features, Report, errors_of, features_of, rows_of, trees_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask's own
 RUNS = 400
@@ -113,7 +117,10 @@ def test_a_place_that_is_none_is_refused(where: str) -> None:
 
 def test_an_address_where_nothing_answers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crosswind.models.training.cluster.connect.ANSWER_SECONDS", 0.5)
-    with pytest.raises(UnavailableError, match="tcp://127.0.0.1:1"), connected("tcp://127.0.0.1:1", ClusterOptions()):
+    with (
+        pytest.raises(UnavailableError, match=r"tcp://127\.0\.0\.1:1"),
+        connected("tcp://127.0.0.1:1", ClusterOptions()),
+    ):
         pass
 
 
@@ -124,3 +131,35 @@ def test_an_address_where_nothing_answers_is_named(monkeypatch: pytest.MonkeyPat
 def test_a_wrong_option_is_named(name: str, value: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=name):
         ClusterOptions.from_environment({name: value})
+
+
+@pytest.mark.thorough
+def test_a_partition_that_cannot_be_read_is_named_and_left_out_on_request(
+    tmp_path: Path, cluster: LocalCluster
+) -> None:
+    with Store.open(tmp_path / "store") as own, Client(cluster) as client:
+        load_lab_samples(own)
+        file = max((own.home / "lake" / "set=step").glob("date=*/part-*.parquet"))
+        file.write_bytes(file.read_bytes()[:-100] + b"\0" * 100)
+        with pytest.raises(MalformedError, match=r"of \d+ partitions cannot be read: runs from .*leave-out-damaged"):
+            features_of(client, own, Outcome.STEP, report=Report(), runs_at_once=20)
+        report = Report()
+        rest = features_of(client, own, Outcome.STEP, report=report, runs_at_once=20, leaves_out_damaged=True)
+        assert len(report.left_out) + len(rest.frames) == len(partitions_of(own, 20))
+        assert 0 < len(report.left_out) < len(partitions_of(own, 20))
+
+
+@pytest.mark.thorough
+def test_the_error_on_unseen_cohorts_is_that_of_one_process(store: Store, cluster: LocalCluster) -> None:
+    with Client(cluster) as client:
+        every = described_on(client, store)
+        made = trees_of(every, None, Report())
+        whole = pd.concat(client.gather(list(every.frames)))
+    assert made is not None
+    X, y = rows_of(whole, made.encoding, None)
+    alone = xgb.train(PARAMETERS, xgb.QuantileDMatrix(X, label=y, max_bin=256), num_boost_round=ROUNDS)
+    errors = [
+        np.abs(errors_of(whole, made.encoding, trees, None)).mean()
+        for trees in (made.trees, Trees.of(alone, X.shape[1]))
+    ]
+    assert errors[0] == pytest.approx(errors[1], rel=0.01)
