@@ -9,6 +9,7 @@ from functools import partial
 from crosswind.cli.progress import Progress, stopwatch
 from crosswind.cli.text.output import say, say_json, table
 from crosswind.cli.verbs.models import USAGE
+from crosswind.client.installed_store import open_store
 from crosswind.dashboards.wording import NONE, percent, utc
 from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
@@ -29,7 +30,7 @@ FAILED = 1
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Lists models, or changes one."""
     _check_cluster(arguments)
-    with Store.open(settings.home, database=settings.database) as store:
+    with open_store(settings) as store:
         match arguments.words:
             case []:
                 _list(_all(store), as_json=arguments.json)
