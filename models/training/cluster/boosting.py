@@ -11,7 +11,7 @@ import dask.array
 import xgboost as xgb
 import xgboost.dask
 from distributed import Client, Future
-from distributed.client import FutureCancelledError
+from distributed.client import FutureCancelledError, FuturesCancelledError
 from xgboost.collective import Config
 
 from crosswind.data.schema.errors import UnavailableError
@@ -39,6 +39,9 @@ class _LostError(Exception):
     """A worker went away while it learned."""
 
 
+LOST = (_LostError, xgb.core.XGBoostError, FutureCancelledError, FuturesCancelledError, OSError, RuntimeError, ValueError)
+
+
 @dataclass(frozen=True)
 class Rows:
     """Parts of the rows to learn from, each a future of (X, y) of so many rows, with as many columns each."""
@@ -62,7 +65,7 @@ def _block(rows: Rows, before: xgb.Booster | None, rounds: int) -> xgb.Booster:
         rows.client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         try:
             return _watched(rows.client, lambda: _trained(rows, before, rounds))
-        except (_LostError, xgb.core.XGBoostError, FutureCancelledError, OSError, RuntimeError, ValueError) as error:
+        except LOST as error:
             _log.warning("trees are learned again from the last %d on: %s", BLOCK, f"{error!s:.200}")
     raise UnavailableError(
         f"the workers did not learn {rounds} trees in {ATTEMPTS} attempts: see the log"

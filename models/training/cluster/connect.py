@@ -1,5 +1,6 @@
 """Connections to Dask clusters: one that runs already, or one made for a training, here or by Slurm."""
 
+import logging
 import os
 import re
 import sys
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from dask.utils import parse_bytes
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, WorkerPlugin
 
 from crosswind import __version__
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, UnavailableError
@@ -53,6 +54,17 @@ class ClusterOptions:
         return cls(int(workers), memory, partition, account, walltime)
 
 
+class Quiet(WorkerPlugin):  # type: ignore[misc]
+    """Keeps what XGBoost prints in a worker of this machine off the terminal; what goes wrong comes back by itself."""
+
+    def setup(self, worker: Any) -> None:  # noqa: ARG002
+        """Called in each worker, also in one that takes the place of another."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
 @contextmanager
 def connected(where: str, options: ClusterOptions) -> Iterator[Client]:
     """Yield a client of the cluster; one that was made for it ends with it.
@@ -62,6 +74,8 @@ def connected(where: str, options: ClusterOptions) -> Iterator[Client]:
     """
     if where in (LOCAL, SLURM):
         with closing(_made(where, options)) as cluster, Client(cluster) as client:
+            if where == LOCAL:
+                client.register_plugin(Quiet())
             yield _checked(client, WORKER_SECONDS)
     elif ADDRESS.fullmatch(where):
         with _answering(where) as client:
@@ -80,7 +94,11 @@ def _answering(address: str) -> Client:
 def _made(where: str, options: ClusterOptions) -> Any:
     if where == LOCAL:
         return LocalCluster(
-            n_workers=options.workers, threads_per_worker=1, memory_limit=options.memory, dashboard_address=None
+            n_workers=options.workers,
+            threads_per_worker=1,
+            memory_limit=options.memory,
+            dashboard_address=None,
+            silence_logs=logging.ERROR,
         )
     try:
         from dask_jobqueue import SLURMCluster  # noqa: PLC0415 - for Slurm alone

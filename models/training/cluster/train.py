@@ -39,7 +39,7 @@ LEAVE_OUT = "--leave-out-damaged"
 class Report:
     """The work as far as it is done: `done` of `total` of `what`, a share of all work, and what was left out."""
 
-    what: str = "features"
+    what: str = "waiting for a worker"
     done: int = 0
     total: int = 0
     share: float = 0.0
@@ -52,7 +52,7 @@ class Report:
 
     def look(self) -> tuple[float, str]:
         """Return the share of all work that is done, in %, and the part of it in progress."""
-        return 100 * self.share, f"{self.what} {self.done} of {self.total}" if self.total else ""
+        return 100 * self.share, f"{self.what} {self.done} of {self.total}" if self.total else self.what
 
 
 @dataclass(frozen=True)
@@ -138,15 +138,16 @@ def trees_of(every: Features, until_ns: int | None, report: Report) -> RunTrees 
     client, begin, end = every.client, *((0.4, 0.7) if until_ns is not None else (0.7, 1.0))
     summaries = client.gather([client.submit(encoding.summarised, frame, until_ns) for frame in every.frames])
     bins = encoding.encoding_of(summaries, list(every.kinds))
-    held = client.scatter(bins, broadcast=False)
+    held = client.submit(_itself, bins)
     parts = [client.submit(rows_of, frame, held, until_ns) for frame in every.frames]
     sized = [(part, summary.rows) for part, summary in zip(parts, summaries, strict=True) if summary.rows]
     booster = boosted(
         Rows(client, sized, len(bins.cuts)), lambda done: report.at("trees", done, ROUNDS, begin=begin, end=end)
     )
     trees = Trees.of(booster, len(bins.cuts))
+    grown = client.submit(_itself, trees)
     errors = np.concatenate(
-        client.gather([client.submit(errors_of, frame, held, trees, until_ns) for frame in every.frames])
+        client.gather([client.submit(errors_of, frame, held, grown, until_ns) for frame in every.frames])
     )
     if len(errors) < TRIED_MIN:
         return None
@@ -168,6 +169,11 @@ def errors_of(frame: pd.DataFrame, bins: Encoding, trees: Trees, until_ns: int |
     some = np.unique(np.linspace(0, max(len(y) - 1, 0), min(ERRORS_MAX, len(y))).astype(np.int64))
     errors: Floats = y[some] - trees.inplace_predict(X[some].astype(np.float64))
     return errors
+
+
+def _itself(value: Any) -> Any:
+    """Return what all workers need, as a task: Dask does not bring back what was scattered to a worker that is lost."""
+    return value
 
 
 def _columns(survey: features.Survey) -> columns.ColumnsSeen:
