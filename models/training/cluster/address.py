@@ -28,7 +28,7 @@ class StoreAddress:
     def of(cls, store: Store) -> "StoreAddress":
         """Return the address of an open store."""
         url, home = store.catalog.engine.url, store.home.resolve()
-        database = None if url.get_backend_name() == "sqlite" else _shown(url)
+        database = None if str(url.database) == str(store.home / "catalog.sqlite") else _shown(url)
         lake = None if store.address is None else str(store.address)
         return cls(home, _evidence(home, database, lake), database, lake)
 

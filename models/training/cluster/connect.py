@@ -3,6 +3,8 @@
 import logging
 import os
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -19,6 +21,7 @@ LOCAL, SLURM = "local", "slurm"
 ADDRESS = re.compile(r"(tcp|tls)://[^\s/@]+:\d{1,5}")
 ANSWER_SECONDS = 10
 WORKER_SECONDS = 600  # for the first job of Slurm to begin
+SLURM_SECONDS = 60  # for its controller to answer
 EXPECTED = f"expected {LOCAL}, {SLURM}, or the address of a scheduler, such as tcp://node1:8786"
 
 
@@ -72,15 +75,20 @@ def connected(where: str, options: ClusterOptions) -> Iterator[Client]:
     Raises: InvalidInputError for no such place, UnavailableError where nothing answers or no worker begins,
         ConflictError where it has another Python or another Crosswind.
     """
+    check_place(where)
     if where in (LOCAL, SLURM):
         with closing(_made(where, options)) as cluster, Client(cluster) as client:
             if where == LOCAL:
                 client.register_plugin(Quiet())
             yield _checked(client, WORKER_SECONDS)
-    elif ADDRESS.fullmatch(where):
+    else:
         with _answering(where) as client:
             yield _checked(client, ANSWER_SECONDS)
-    else:
+
+
+def check_place(where: str) -> None:
+    """Refuse what names no cluster. Raises: InvalidInputError."""
+    if where not in (LOCAL, SLURM) and not ADDRESS.fullmatch(where):
         raise InvalidInputError(f"--cluster {where!r:.100}: {EXPECTED}")
 
 
@@ -92,18 +100,24 @@ def _answering(address: str) -> Client:
 
 
 def _made(where: str, options: ClusterOptions) -> Any:
-    if where == LOCAL:
-        return LocalCluster(
-            n_workers=options.workers,
-            threads_per_worker=1,
-            memory_limit=options.memory,
-            dashboard_address=None,
-            silence_logs=logging.ERROR,
-        )
+    if where == SLURM:
+        return _of_jobs(options)
+    return LocalCluster(
+        n_workers=options.workers,
+        threads_per_worker=1,
+        memory_limit=options.memory,
+        dashboard_address=None,
+        silence_logs=logging.ERROR,
+    )
+
+
+def _of_jobs(options: ClusterOptions) -> Any:
     try:
         from dask_jobqueue import SLURMCluster  # noqa: PLC0415 - for Slurm alone
     except ImportError as error:
         raise UnavailableError("--cluster slurm needs dask-jobqueue: pip install 'crosswind[dask]'") from error
+    if shutil.which("sbatch") is None:
+        raise UnavailableError("--cluster slurm: there is no sbatch here, expected Slurm's commands in PATH")
     chosen = {"queue": options.partition, "account": options.account}
     cluster = SLURMCluster(
         **{name: value for name, value in chosen.items() if value},
@@ -112,16 +126,32 @@ def _made(where: str, options: ClusterOptions) -> Any:
         memory=options.memory,
         walltime=options.walltime,
         python=sys.executable,
+        scheduler_options={"dashboard": False},
     )
+    try:
+        _check_job(cluster.job_script())
+    except UnavailableError:
+        cluster.close()
+        raise
     cluster.scale(jobs=options.workers)
     return cluster
+
+
+def _check_job(script: str) -> None:
+    """Ask Slurm whether such a job may begin, as Dask waits for jobs that were refused."""
+    words = ["sbatch", "--test-only"]
+    asked = subprocess.run(
+        words, input=script, capture_output=True, text=True, check=False, timeout=SLURM_SECONDS
+    )
+    if asked.returncode:
+        raise UnavailableError(f"Slurm refuses a worker: {asked.stderr.strip():.300}")
 
 
 def _checked(client: Client, seconds: float) -> Client:
     try:
         client.wait_for_workers(1, timeout=seconds)
     except TimeoutError as error:
-        raise UnavailableError(f"no worker of the cluster began within {seconds:g} s") from error
+        raise UnavailableError(f"no worker of the cluster began within {seconds:g} s: expected one at least") from error
     versions = client.get_versions(packages=["crosswind"])
     for name, place in {"scheduler": versions["scheduler"], **versions["workers"]}.items():
         check_versions(name, place, is_scheduler=name == "scheduler")

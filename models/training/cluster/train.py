@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from distributed import Client, Future, as_completed
+from distributed import Client, Future, KilledWorker, as_completed
 
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.predictions import Outcome
-from crosswind.data.schema.errors import InvalidInputError, MalformedError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import RunState
 from crosswind.data.store.features import all_runs
@@ -79,9 +79,16 @@ class ClusterTraining:
             raise InvalidInputError(
                 f"--cluster with {outcome}: expected an outcome of runs; jobs are few enough for one process"
             )
-        with connected(self.where, self.options) as client:
-            every = features_of(client, store, outcome, report=self.report, leaves_out_damaged=self.leaves_out_damaged)
-            return self._trained(store, outcome, every)
+        try:
+            with connected(self.where, self.options) as client:
+                report, leaves_out = self.report, self.leaves_out_damaged
+                every = features_of(client, store, outcome, report=report, leaves_out_damaged=leaves_out)
+                return self._trained(store, outcome, every)
+        except KilledWorker as error:
+            raise UnavailableError(
+                f"{error.allowed_failures + 1} workers died of the same work: expected more memory, as of "
+                f"CROSSWIND_CLUSTER_MEMORY={self.options.memory}, or what their logs say"
+            ) from error
 
     def _trained(self, store: Store, outcome: Outcome, every: Features) -> Trained:
         trained = train(store, outcome, lambda until_ns: trees_of(every, until_ns, self.report))

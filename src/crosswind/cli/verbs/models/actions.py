@@ -66,8 +66,9 @@ def train_on_cluster(store: Store, name: str, arguments: argparse.Namespace) -> 
         if (error.name or "").partition(".")[0] not in ("dask", "distributed"):
             raise
         raise UnavailableError("--cluster needs Dask: pip install 'crosswind[dask]'") from error
-    from crosswind.models.training.cluster.connect import ClusterOptions  # noqa: PLC0415 - as above
+    from crosswind.models.training.cluster.connect import ClusterOptions, check_place  # noqa: PLC0415 - as above
 
+    check_place(arguments.cluster)
     options = ClusterOptions.from_environment()
     training = ClusterTraining(arguments.cluster, options, arguments.leave_out_damaged)
     trainers = {
