@@ -1,6 +1,6 @@
 import os
 import signal
-import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,19 +12,29 @@ import xgboost as xgb
 from distributed import Client, LocalCluster
 from tests.models.next_run.made_up_runs import put
 
-from crosswind import __version__
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.answers.predictions import Outcome
-from crosswind.data.schema.errors import ConflictError, InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.prediction import Floats
 from crosswind.data.store.store import Store
 from crosswind.models.next_run.cases import cases
 from crosswind.models.next_run.cohort_store import questions_of
 from crosswind.models.next_run.describe import described
+from crosswind.models.next_run.run_trees import RunTrees
 from crosswind.models.surrogate.trees import Trees
+from crosswind.models.training.cluster import train
 from crosswind.models.training.cluster.boosting import PARAMETERS, ROUNDS
-from crosswind.models.training.cluster.connect import ClusterOptions, check_versions, connected
+from crosswind.models.training.cluster.connect import ClusterOptions
 from crosswind.models.training.cluster.partitions import partitions_of
-from crosswind.models.training.cluster.train import Features, Report, errors_of, features_of, rows_of, trees_of
+from crosswind.models.training.cluster.train import (
+    ClusterTraining,
+    Features,
+    Report,
+    errors_of,
+    features_of,
+    rows_of,
+    trees_of,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask's own
 RUNS = 400
@@ -73,31 +83,57 @@ def test_features_are_those_of_one_process(store: Store, cluster: LocalCluster) 
             assert whole[name].astype(object).tolist() == alone[name].tolist()
 
 
-@pytest.mark.thorough
-def test_trees_are_those_of_one_worker_also_when_one_of_two_is_killed(store: Store, cluster: LocalCluster) -> None:
+@pytest.fixture(scope="module")
+def alone(store: Store) -> Floats:
+    """The medians of one worker's trees, (n_runs,)."""
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as single, Client(single) as client:
-        alone = trees_of(described_on(client, store), None, Report())
+        return medians(store, trees_of(described_on(client, store), None, Report()))
+
+
+def medians(store: Store, trees: RunTrees | None) -> Floats:
+    assert trees is not None
+    return trees.predict(questions_of(cases(store, Outcome.RUN))).values
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("delay_seconds", [0.0, 0.5])
+def test_trees_are_those_of_one_worker_also_when_one_of_two_is_killed(
+    delay_seconds: float, store: Store, cluster: LocalCluster, alone: Floats
+) -> None:
     with Client(cluster) as client:
-        every, report = described_on(client, store), Killer(client)
+        client.wait_for_workers(2)
+        every, report = described_on(client, store), Killer(client, delay_seconds)
         both = trees_of(every, None, report)
-    assert alone is not None
-    assert both is not None
-    questions = questions_of(cases(store, Outcome.RUN))
-    np.testing.assert_allclose(both.predict(questions).values, alone.predict(questions).values, rtol=1e-6)
-    assert report.killed
+    np.testing.assert_allclose(medians(store, both), alone, rtol=1e-6)
+    report.killing.join()
 
 
 class Killer(Report):
-    """Kills a worker once the first trees are learned."""
+    """Kills a worker so long after the first trees are learned."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, delay_seconds: float) -> None:
         super().__init__()
-        self.client, self.killed = client, 0
+        process = next(iter(client.run(os.getpid).values()))
+        self.killing = threading.Timer(delay_seconds, os.kill, (process, signal.SIGKILL))
 
     def at(self, what: str, done: int, total: int, **part: Any) -> None:
-        if what == "trees" and not self.killed:
-            self.killed = next(iter(self.client.run(os.getpid).values()))
-            os.kill(self.killed, signal.SIGKILL)
+        if what == "trees" and not self.killing.ident:
+            self.killing.start()
+
+
+@pytest.mark.thorough
+def test_workers_that_die_of_the_work_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train, "features_of", lambda client, *_, **__: client.submit(os._exit, 1).result())
+    training = ClusterTraining("local", ClusterOptions(1))
+    with Store.open(tmp_path) as own, pytest.raises(UnavailableError, match="4 workers died .* expected more memory"):
+        training(own, Outcome.RUN)
+
+
+def test_the_report_shows_what_is_done() -> None:
+    report = Report()
+    assert report.look() == (0, "waiting for a worker")
+    report.at("trees", 20, 100, begin=0.4, end=0.7)
+    assert report.look() == (pytest.approx(46), "trees 20 of 100")
 
 
 @pytest.mark.thorough
