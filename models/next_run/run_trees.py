@@ -36,7 +36,9 @@ class Encoding:
 
     def _bins(self, name: str, column: "pd.Series[Any]") -> Floats:
         values = self._numbers(name, column)
-        return np.where(np.isnan(values), np.nan, np.searchsorted(self.cuts[name], values, side="right"))
+        bins: Floats = np.searchsorted(self.cuts[name], values, side="right").astype(np.float64)
+        bins[np.isnan(values)] = np.nan
+        return bins
 
     def _numbers(self, name: str, column: "pd.Series[Any]") -> Floats:
         if name in self.means:

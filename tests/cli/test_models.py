@@ -105,7 +105,7 @@ def test_a_cluster_without_dask_says_what_to_install(ask: Ask, monkeypatch: pyte
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "distributed", None)
     code, said, complaint = ask("models", "train", "run_seconds", "--cluster", "local")
-    assert (code, said) == (2, "")
+    assert (code, said) == (75, "")
     assert "--cluster needs Dask: pip install 'crosswind[dask]'" in complaint
 
 

@@ -39,7 +39,15 @@ class _LostError(Exception):
     """A worker went away while it learned."""
 
 
-LOST = (_LostError, xgb.core.XGBoostError, FutureCancelledError, FuturesCancelledError, OSError, RuntimeError, ValueError)
+LOST = (
+    _LostError,
+    xgb.core.XGBoostError,
+    FutureCancelledError,
+    FuturesCancelledError,
+    OSError,
+    RuntimeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class Rows:
 
 
 def boosted(rows: Rows, report: Callable[[int], None], rounds: int = ROUNDS) -> xgb.Booster:
-    """Return trees over the rows; `report` hears how many there are. Raises: UnavailableError without lasting workers."""
+    """Return trees over the rows; `report` gets their number. Raises: UnavailableError without lasting workers."""
     booster = None
     for begin in range(0, rounds, BLOCK):
         booster = _block(rows, booster, min(BLOCK, rounds - begin))
@@ -67,9 +75,7 @@ def _block(rows: Rows, before: xgb.Booster | None, rounds: int) -> xgb.Booster:
             return _watched(rows.client, lambda: _trained(rows, before, rounds))
         except LOST as error:
             _log.warning("trees are learned again from the last %d on: %s", BLOCK, f"{error!s:.200}")
-    raise UnavailableError(
-        f"the workers did not learn {rounds} trees in {ATTEMPTS} attempts: see the log"
-    )
+    raise UnavailableError(f"the workers did not learn {rounds} trees in {ATTEMPTS} attempts: see the log")
 
 
 def _trained(rows: Rows, before: xgb.Booster | None, rounds: int) -> xgb.Booster:

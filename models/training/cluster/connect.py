@@ -9,12 +9,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, Self
 
 from dask.utils import parse_bytes
 from distributed import Client, LocalCluster, WorkerPlugin
 
-from crosswind import __version__
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, UnavailableError
 
 LOCAL, SLURM = "local", "slurm"
@@ -140,9 +140,7 @@ def _of_jobs(options: ClusterOptions) -> Any:
 def _check_job(script: str) -> None:
     """Ask Slurm whether such a job may begin, as Dask waits for jobs that were refused."""
     words = ["sbatch", "--test-only"]
-    asked = subprocess.run(
-        words, input=script, capture_output=True, text=True, check=False, timeout=SLURM_SECONDS
-    )
+    asked = subprocess.run(words, input=script, capture_output=True, text=True, check=False, timeout=SLURM_SECONDS)
     if asked.returncode:
         raise UnavailableError(f"Slurm refuses a worker: {asked.stderr.strip():.300}")
 
@@ -164,7 +162,7 @@ def check_versions(name: str, versions: Mapping[str, Any], *, is_scheduler: bool
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
     if python != own:
         raise ConflictError(f"{name} of the cluster has Python {python}, expected {own} as here")
-    crosswind = versions["packages"].get("crosswind")
-    if crosswind != __version__ and not (is_scheduler and crosswind is None):
+    crosswind, here = versions["packages"].get("crosswind"), version("crosswind")
+    if crosswind != here and not (is_scheduler and crosswind is None):
         held = "no Crosswind" if crosswind is None else f"Crosswind {crosswind}"
-        raise ConflictError(f"{name} of the cluster has {held}, expected {__version__} as here")
+        raise ConflictError(f"{name} of the cluster has {held}, expected {here} as here")

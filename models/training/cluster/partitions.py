@@ -14,8 +14,9 @@ Partition = tuple[int, int]  # from and until, ns UTC
 def partitions_of(store: Store, runs_at_once: int = RUNS_AT_ONCE) -> list[Partition]:
     """Return the partitions of the completed runs, oldest first: whole days, or parts of days with many runs."""
     with store.catalog.read() as session:
-        starts = session.runs.every(runs_at_once, RunFilter(state=RunState.COMPLETED, since_ns=1))
-    cuts = [1] if starts else []  # a run that has not begun is listed as of 0
+        begun = RunFilter(state=RunState.COMPLETED, since_ns=1)  # one that has not is listed as of 0
+        starts = session.runs.every(runs_at_once, begun)
+    cuts = [start - start % DAY_NS for start in starts[:1]]
     for start in starts[1:]:
         midnight = start - start % DAY_NS
         cut = midnight if midnight > cuts[-1] else start

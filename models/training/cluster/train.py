@@ -198,7 +198,7 @@ def _waited(futures: Sequence[Future], report: Callable[[int], None]) -> dict[st
         report(done)
         error: Any = future.exception()
         if isinstance(error, MalformedError):
-            errors[future.key] = str(error)
+            errors[future.key] = str(error).partition("\n")[0]
         elif error is not None:
             raise error
     return errors

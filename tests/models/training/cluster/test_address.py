@@ -42,7 +42,7 @@ def test_a_worker_that_does_not_see_the_folder_makes_none(of_worker: OwnEnvironm
     home = tmp_path / "home"
     with pytest.raises(UnavailableError, match=r"sees no .*catalog\.sqlite: expected the home on a file system of all"):
         StoreAddress(home, home / "catalog.sqlite").open()
-    with pytest.raises(UnavailableError, match="sees no .*set=step"):
+    with pytest.raises(UnavailableError, match=r"sees no .*set=step"):
         StoreAddress(home, home / "lake" / "set=step" / "date=2026-01-01", "postgresql://u@host/x").open()
     assert not home.exists()
 
@@ -51,9 +51,18 @@ def test_a_worker_that_does_not_see_the_folder_makes_none(of_worker: OwnEnvironm
     ("own", "reason"),
     [
         ({}, "CROSSWIND_DATABASE of a worker is not set, expected postgresql://u@host/crosswind with what it needs"),
-        ({"DATABASE": "postgresql+pg8000://u:hidden@host/test"}, "is postgresql://u@host/test, expected postgresql://u@"),
-        ({"DATABASE": "postgresql://u:hidden@host/crosswind"}, f"CROSSWIND_LAKE of a worker is not set, expected {BUCKET}"),
-        ({"DATABASE": "postgresql://u:hidden@host/crosswind", "LAKE": "s3://K:hidden@bucket/x"}, "is s3://bucket/x, exp"),
+        (
+            {"DATABASE": "postgresql+pg8000://u:hidden@host/test"},
+            "is postgresql://u@host/test, expected postgresql://u@",
+        ),
+        (
+            {"DATABASE": "postgresql://u:hidden@host/crosswind"},
+            f"CROSSWIND_LAKE of a worker is not set, expected {BUCKET}",
+        ),
+        (
+            {"DATABASE": "postgresql://u:hidden@host/crosswind", "LAKE": "s3://K:hidden@bucket/x"},
+            "is s3://bucket/x, exp",
+        ),
     ],
 )
 def test_a_worker_without_the_same_addresses_is_refused(
