@@ -17,12 +17,15 @@ from crosswind.models.training.cluster.train import Report, features_of, trees_o
 
 @dataclass(frozen=True)
 class TrainingFigures:
-    """Runs learned from, seconds of both parts, and the largest resident memory of any worker and of the client."""
+    """Runs learned from, seconds of both parts, CPU of all workers and of the client, and the largest resident memory
+    of any worker and of the client."""
 
     runs: int
     partitions: int
     features_seconds: float
     trees_seconds: float
+    workers_cpu_seconds: float
+    client_cpu_seconds: float
     worker_bytes: int
     client_bytes: int
     restarts: int  # workers that were lost, as for memory
@@ -41,9 +44,9 @@ def measure_training(
         described = time.monotonic()
         trees = trees_of(every, None, Report())
         ended = time.monotonic()
-        largest = client.run(peak_bytes)
+        used, largest = client.run(time.process_time), client.run(peak_bytes)
         lost = len(before - set(client.scheduler_info(n_workers=-1)["workers"]))
-    times = (described - began, ended - described)
+    times = (described - began, ended - described, sum(used.values()), time.process_time())
     return TrainingFigures(
         trees.rows if trees else 0, len(every.frames), *times, max(largest.values()), peak_bytes(), lost
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Self
 
 from dask.utils import parse_bytes
@@ -106,7 +107,8 @@ def _made(where: str, options: ClusterOptions) -> Any:
         n_workers=options.workers,
         threads_per_worker=1,
         memory_limit=options.memory,
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
+        security=True,  # else other users of this machine could have their work done in our name
         silence_logs=logging.ERROR,
     )
 
@@ -126,7 +128,9 @@ def _of_jobs(options: ClusterOptions) -> Any:
         memory=options.memory,
         walltime=options.walltime,
         python=sys.executable,
-        scheduler_options={"dashboard": False},
+        scheduler_options={"dashboard_address": "127.0.0.1:0"},
+        security=True,  # else all who reach this node could have their work done in our name
+        shared_temp_directory=str(Path.cwd()),
     )
     try:
         _check_job(cluster.job_script())

@@ -14,7 +14,7 @@ from tests.models.next_run.made_up_runs import GAP_SECONDS, SECOND, START_NS, pu
 
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.answers.predictions import Outcome
-from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import ConflictError, MalformedError, UnavailableError
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
@@ -23,9 +23,9 @@ from crosswind.models.next_run.cohort_store import questions_of
 from crosswind.models.next_run.describe import described
 from crosswind.models.next_run.run_trees import RunTrees
 from crosswind.models.surrogate.trees import Trees
-from crosswind.models.training.cluster import train
+from crosswind.models.training.cluster import connect, train
 from crosswind.models.training.cluster.boosting import PARAMETERS, ROUNDS
-from crosswind.models.training.cluster.connect import ClusterOptions
+from crosswind.models.training.cluster.connect import ClusterOptions, connected
 from crosswind.models.training.cluster.partitions import partitions_of
 from crosswind.models.training.cluster.train import (
     ClusterTraining,
@@ -81,6 +81,19 @@ def test_features_are_those_of_one_process(store: Store, cluster: LocalCluster) 
             np.testing.assert_allclose(whole[name].astype(float), alone[name].astype(float), rtol=1e-9)
         else:
             assert whole[name].astype(object).tolist() == alone[name].tolist()
+
+
+def test_a_running_cluster_is_used_by_its_address_unless_it_has_another_version(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connected(cluster.scheduler_address, ClusterOptions()) as client:
+        assert client.submit(abs, -1).result() == 1
+    monkeypatch.setattr(connect, "version", lambda _: "9.9.9")
+    with (
+        pytest.raises(ConflictError, match=r"of the cluster has Crosswind \d\S+, expected 9\.9\.9 as here"),
+        connected(cluster.scheduler_address, ClusterOptions()),
+    ):
+        pass
 
 
 @pytest.fixture(scope="module")
