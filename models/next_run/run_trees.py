@@ -42,9 +42,10 @@ class Encoding:
 
     def _numbers(self, name: str, column: "pd.Series[Any]") -> Floats:
         if name in self.means:
-            return column.astype(object).map(self.means[name]).to_numpy(np.float64)
-        numbers = column if is_numeric_dtype(column) else pd.to_numeric(column, errors="coerce")
-        return numbers.to_numpy(np.float64)
+            column = column.astype(object).map(self.means[name])
+        elif not is_numeric_dtype(column):
+            column = pd.to_numeric(column, errors="coerce")
+        return np.asarray(column.to_numpy(np.float64), dtype=np.float64)
 
 
 @dataclass(frozen=True)

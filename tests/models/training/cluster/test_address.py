@@ -74,6 +74,7 @@ def test_a_worker_without_the_same_addresses_is_refused(
     assert "hidden" not in str(error.value)
 
 
+@pytest.mark.thorough
 def test_a_lake_in_an_object_store_is_read_with_the_workers_own_keys(
     s3_port: int,  # noqa: F811
     of_worker: OwnEnvironment,
