@@ -59,6 +59,14 @@ def cluster() -> Iterator[LocalCluster]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def threads() -> Iterator[LocalCluster]:
+    """Workers in this process, which talk as others do."""
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(processes=False, protocol="tcp://", **options) as made:
+        yield made
+
+
 def described_on(client: Client, store: Store) -> Features:
     return features_of(client, store, Outcome.RUN, report=Report(), runs_at_once=50)
 
@@ -69,9 +77,9 @@ def test_partitions_begin_with_a_day_and_leave_no_run_out(store: Store) -> None:
     assert [until for _, until in partitions[:-1]] == [since for since, _ in partitions[1:]]
 
 
-def test_features_are_those_of_one_process(store: Store, cluster: LocalCluster) -> None:
+def test_features_are_those_of_one_process(store: Store, threads: LocalCluster) -> None:
     rows = cases(store, Outcome.RUN)
-    with Client(cluster) as client:
+    with Client(threads) as client:
         every = described_on(client, store)
         whole = pd.concat(client.gather(list(every.frames)))
     alone = described(questions_of(rows)).set_index(pd.Index(rows["run_id"]))
@@ -84,14 +92,14 @@ def test_features_are_those_of_one_process(store: Store, cluster: LocalCluster) 
 
 
 def test_a_running_cluster_is_used_by_its_address_unless_it_has_another_version(
-    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+    threads: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with connected(cluster.scheduler_address, ClusterOptions()) as client:
+    with connected(threads.scheduler_address, ClusterOptions()) as client:
         assert client.submit(abs, -1).result() == 1
     monkeypatch.setattr(connect, "version", lambda _: "9.9.9")
     with (
         pytest.raises(ConflictError, match=r"of the cluster has Crosswind \d\S+, expected 9\.9\.9 as here"),
-        connected(cluster.scheduler_address, ClusterOptions()),
+        connected(threads.scheduler_address, ClusterOptions()),
     ):
         pass
 
