@@ -56,7 +56,11 @@ def _started(kept: ExitStack, folder: Path, port: int, lake: str) -> dict[str, o
     address, _ = kept.enter_context(dask(folder / "dask"))
     servers = [{"url": f"http://127.0.0.1:{port}", "pid": pid} for port, pid in ((one, pid_one), (two, pid_two))]
     facts = {"proxy": url, "servers": servers, "database": database, "s3": store, "dask": address}
-    return {**facts, "lake": environment.get("CROSSWIND_LAKE", str(folder / "store/lake")), "token": str(folder / "token")}
+    return {
+        **facts,
+        "lake": environment.get("CROSSWIND_LAKE", str(folder / "store/lake")),
+        "token": str(folder / "token"),
+    }
 
 
 def _token(path: Path) -> str:

@@ -23,7 +23,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(
+def running(  # noqa: PLR0913 - what a program needs to run, by name
     command: Sequence[str],
     log: Path,
     *,

@@ -52,7 +52,10 @@ def figures(folder: Path) -> dict[str, object]:
         for name, database in (("sqlite", None), ("postgresql", url)):
             with Store.open(folder / name, database=database) as store:
                 seconds = _seconds(lambda store=store: _fill(store))
-                answer |= {f"catalog_{name}_filled_seconds": round(seconds, 1), f"catalog_{name}_bytes_a_run": _size(store)}
+                answer |= {
+                    f"catalog_{name}_filled_seconds": round(seconds, 1),
+                    f"catalog_{name}_bytes_a_run": _size(store),
+                }
                 answer |= {f"catalog_{name}_{key}_ms": took for key, took in _runs_asked(store).items()}
     with Store.open(folder / "jobs") as store:
         answer["jobs_filled_seconds"] = round(_seconds(lambda: _fill_jobs(store)), 1)
@@ -115,7 +118,9 @@ def _runs_asked(store: Store) -> dict[str, float]:
         with store.catalog.read() as session:
             return session.runs.get(middle)
 
-    return {name: _median(lambda wanted=wanted: asked(wanted)) for name, wanted in filters.items()} | {"one": _median(one)}
+    return {name: _median(lambda wanted=wanted: asked(wanted)) for name, wanted in filters.items()} | {
+        "one": _median(one)
+    }
 
 
 def _fill_jobs(store: Store) -> None:
@@ -124,11 +129,11 @@ def _fill_jobs(store: Store) -> None:
     pseudonyms = pa.array(list(people.values()))
     a_day = -(-JOBS // DAYS)
     for day in range(DAYS):
-        store.lake.append(f"jobs-{day}", _jobs(day, np.arange(day * a_day, min((day + 1) * a_day, JOBS)), pseudonyms))
+        store.lake.append(f"jobs-{day}", _jobs(np.arange(day * a_day, min((day + 1) * a_day, JOBS)), pseudonyms))
     compact(store.lake, settle_seconds=-1, now_ns=FIRST_NS + (DAYS + 3) * DAY)
 
 
-def _jobs(day: int, numbers: np.ndarray, pseudonyms: pa.Array) -> pa.Table:
+def _jobs(numbers: np.ndarray, pseudonyms: pa.Array) -> pa.Table:
     schema, count = arrow_schema(JOB), len(numbers)
     began = FIRST_NS + numbers * (DAYS * DAY // JOBS)
     texts = pa.array(numbers.astype(str))
@@ -154,9 +159,7 @@ def _jobs(day: int, numbers: np.ndarray, pseudonyms: pa.Array) -> pa.Table:
 def _jobs_asked(store: Store) -> dict[str, float]:
     middle = str(JOBS // 2)
     lists = {"newest_50": JobFilter(), "of_user": JobFilter(user="user7")}
-    asked = {
-        name: _median(lambda wanted=wanted: store.jobs.find(wanted, limit=50)) for name, wanted in lists.items()
-    }
+    asked = {name: _median(lambda wanted=wanted: store.jobs.find(wanted, limit=50)) for name, wanted in lists.items()}
     return asked | {"one": _median(lambda: store.jobs.named(middle))}
 
 

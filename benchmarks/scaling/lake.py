@@ -88,7 +88,7 @@ def _asked(home: Path) -> dict[str, float]:
         client = Client(url, None, answer_bytes=64_000_000)
         pages = [f"/runs/{_id(0, number)}" for number in range(RUNS)]
         series = [_series(number) for number in range(RUNS)]
-        answer = _costs("run_page", client, pid, home, pages) | _costs("series", client, pid, home, series)
+        answer = _costs("run_page", client, pid, home, paths=pages) | _costs("series", client, pid, home, paths=series)
         client.close()
     return answer
 
@@ -103,7 +103,7 @@ def _moment(at_ns: int) -> str:
     return datetime.fromtimestamp(at_ns // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _costs(name: str, client: Client, pid: int, home: Path, paths: list[str]) -> dict[str, float]:
+def _costs(name: str, client: Client, pid: int, home: Path, *, paths: list[str]) -> dict[str, float]:
     for path in paths[:WARMED]:
         _get(client, path)
     with opened(home / "lake") as files:

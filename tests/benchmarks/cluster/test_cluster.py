@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[3]
 CONFIGURATION = ROOT / "deploy/haproxy.cfg"
 PLACES = {f"CROSSWIND_{name}": "127.0.0.1:1" for name in ("PROXY", "SERVER_1", "SERVER_2")}
 SENT, PATIENCE_SECONDS = 24, 60
+KEYS = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
 SPACE = {"threads": {"kind": "ordinal", "values": [1, 2, 4, 8, 16]}}
 
 
@@ -149,12 +150,11 @@ def test_an_event_passes_through_the_proxy_at_once(running: Any) -> None:
 
 @pytest.mark.thorough
 def test_the_s3_server_and_dask_answer(running: Any) -> None:
-    distributed = pytest.importorskip("distributed")
+    boto3, distributed = map(pytest.importorskip, ("boto3", "distributed"))
     cluster, _ = running
-    body = b"kept"
-    urllib.request.urlopen(urllib.request.Request(f"{cluster.s3}/crosswind/x", body, method="PUT"), timeout=10).close()
-    with urllib.request.urlopen(f"{cluster.s3}/crosswind/x", timeout=10) as answer:
-        assert answer.read() == body
+    store = boto3.client("s3", endpoint_url=cluster.s3, region_name="us-east-1", **KEYS)
+    store.put_object(Bucket="crosswind", Key="x", Body=b"kept")
+    assert store.get_object(Bucket="crosswind", Key="x")["Body"].read() == b"kept"
     with distributed.Client(cluster.dask, timeout=PATIENCE_SECONDS) as client:
         assert client.submit(sum, [1, 2, 3]).result(timeout=PATIENCE_SECONDS) == 6
         assert len(client.scheduler_info()["workers"]) == 2
