@@ -73,7 +73,7 @@ def _fill(store: Store) -> None:
             places = {"first": first, "end": min(first + AT_ONCE, RUNS), "began": FIRST_NS, "id": _ID}
             places |= {"every": DAYS * DAY // RUNS, "users": USERS} | _texts(is_sqlite)
             for statement in (_FILL, _NODES):
-                connection.exec_driver_sql(statement.format(**places).replace("%", "%" if is_sqlite else "%%"))
+                connection.exec_driver_sql(statement.format(**places))
         connection.execute(text("analyze"))
 
 
