@@ -114,6 +114,10 @@ def _runs_asked(store: Store) -> dict[str, float]:
         with store.catalog.read() as session:
             return session.runs.find(wanted, limit=50)
 
+    for name, wanted in filters.items():
+        if not asked(wanted):
+            raise SystemExit(f"no runs: {name}")
+
     def one() -> object:
         with store.catalog.read() as session:
             return session.runs.get(middle)
@@ -135,29 +139,33 @@ def _fill_jobs(store: Store) -> None:
 
 def _jobs(numbers: np.ndarray, pseudonyms: pa.Array) -> pa.Table:
     schema, count = arrow_schema(JOB), len(numbers)
-    began = FIRST_NS + numbers * (DAYS * DAY // JOBS)
+    random = np.random.default_rng(int(numbers[0]))  # what is too regular would be stored in next to nothing
+    began = FIRST_NS + numbers * (DAYS * DAY // JOBS) + random.integers(0, SECOND // 2, count)
+    took = random.integers(1, 86_400, count)
     texts = pa.array(numbers.astype(str))
     columns = {
         "ts_ns": pa.array(began + SECOND),
         "system": pa.array(["hpc"] * count),
         "job_id": texts,
         "name": pa.array(["train", "solve", "post", "test"]).take(pa.array(numbers % 4)),
-        "user": pseudonyms.take(pa.array(numbers * 7919 % USERS)),
+        "user": pseudonyms.take(pa.array(random.integers(0, USERS, count))),
         "account": pa.array(["a", "b", "c"]).take(pa.array(numbers % 3)),
         "state": pa.array(["COMPLETED", "FAILED"]).take(pa.array((numbers % 20 == 0).astype(int))),
-        "nodes": pa.array([f"n{number}" for number in range(1000)]).take(pa.array(numbers % 1000)),
+        "nodes": pa.array([f"n{number}" for number in range(1000)]).take(pa.array(random.integers(0, 1000, count))),
         "node_count": pa.array(np.ones(count, "int64")),
         "cpu_count": pa.array(np.full(count, 64)),
-        "submitted_ns": pa.array(began - 60 * SECOND),
+        "submitted_ns": pa.array(began - random.integers(1, 3600, count) * SECOND),
         "started_ns": pa.array(began),
-        "ended_ns": pa.array(began + SECOND),
-        "elapsed_seconds": pa.array(np.ones(count)),
+        "ended_ns": pa.array(began + took * SECOND),
+        "elapsed_seconds": pa.array(took.astype(float)),
     }
     return pa.table([columns.get(one.name, pa.nulls(count, one.type)) for one in schema], schema=schema)
 
 
 def _jobs_asked(store: Store) -> dict[str, float]:
     middle = str(JOBS // 2)
+    if (stored := store.jobs.count()) != JOBS or [job.job_id for job in store.jobs.named(middle)] != [middle]:
+        raise SystemExit(f"{stored} jobs are stored, expected {JOBS}, and among them {middle}")
     lists = {"newest_50": JobFilter(), "of_user": JobFilter(user="user7")}
     asked = {name: _median(lambda wanted=wanted: store.jobs.find(wanted, limit=50)) for name, wanted in lists.items()}
     return asked | {"one": _median(lambda: store.jobs.named(middle))}
