@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 from crosswind.api.freed_memory import give_back_memory
 from crosswind.api.thread_beside import Ending, WarnOnce, thread_beside
 from crosswind.data.lake.compaction import compact
-from crosswind.data.lake.removal import remove_abandoned
 from crosswind.data.schema.access import AUDIT_KEPT_DAYS
 from crosswind.data.schema.errors import ConflictError, ProjectError
 from crosswind.data.store.run_owners import settle_owners
@@ -66,7 +65,7 @@ def _settle(store: Store, audit_days: int) -> list[str]:
 
 
 def _tidy(store: Store, ending: Ending) -> list[str]:
-    remove_abandoned(store.home / "lake")
+    store.lake.storage.tidy()
     return compact(store.lake, is_over=ending.is_set).problems
 
 

@@ -1,11 +1,9 @@
 """Readiness: the store can be read and written now."""
 
-import os
 import time
 from threading import Lock
 
 from crosswind.data.catalog.database import NO_ANSWER
-from crosswind.data.lake.publish import WRITING
 from crosswind.data.schema.errors import ProjectError, UnavailableError
 from crosswind.data.store.store import Store
 
@@ -16,19 +14,10 @@ PATIENCE_SECONDS = 5.0
 def check_store(store: Store) -> None:
     """Check that the catalog takes a row and the lake a file, by writing to both.
 
-    Raises: UnavailableError, MalformedError, or what the catalog's driver raises when there is no answer.
+    Raises: UnavailableError, MalformedError, ConflictError, or what the catalog's driver raises without an answer.
     """
     store.catalog.check()
-    folder = store.home / "lake" / WRITING
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f".ready.{os.getpid()}"
-        path.write_bytes(b"ready")
-        with path.open("rb+") as file:
-            os.fsync(file.fileno())
-        path.unlink()
-    except OSError as error:
-        raise UnavailableError(f"the lake takes no files: {error.strerror}") from error
+    store.lake.storage.check()
 
 
 class Readiness:

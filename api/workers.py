@@ -14,8 +14,8 @@ from crosswind.api.prefix import inner_path
 from crosswind.api.problems import BUSY, problem
 from crosswind.data.schema.access import NOBODY, Principal
 
-AT_ONCE = max(2, min(4, len(os.sched_getaffinity(0)) - 1))  # computations of each kind; more are no faster in sum
 LISTS_AT_ONCE = max(1, min(4, len(os.sched_getaffinity(0)) - 1))  # of runs: short, and all of it holds the interpreter
+AT_ONCE = max(2, LISTS_AT_ONCE)  # computations of each kind; more are no faster in sum
 WAITING_MAX = 200  # of each kind
 SWITCH_SECONDS = 0.0002  # after which a thread that computes gives the interpreter to one that waits for it
 CHEAP = (

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import uvicorn
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
@@ -48,15 +50,24 @@ def serving(home: Path, *words: str, stderr: int | None = None) -> Iterator[tupl
 
 
 @contextmanager
+def running(server: uvicorn.Server, listening: socket.socket) -> Iterator[None]:
+    """Let a server answer at this socket, in a thread of this process."""
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(timeout=30)
+
+
+@contextmanager
 def answering(home: Path, *hosts: str) -> Iterator[str]:
     """Yield the URL of a server in this process, which spares another one the imports; it has these further names."""
     settings = ServerSettings(port=0, hosts=hosts)
-    with Store.open(home) as store, listen(settings) as listening:
-        server = server_of(create_app(store, settings))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            yield url_of(listening, settings)
-        finally:
-            server.should_exit = True
-            thread.join(timeout=20)
+    with (
+        Store.open(home) as store,
+        listen(settings) as listening,
+        running(server_of(create_app(store, settings)), listening),
+    ):
+        yield url_of(listening, settings)

@@ -16,10 +16,7 @@ SMALLEST_BYTES = 1000  # a shorter answer fits into one packet as it is
 LARGE_BYTES = 64 * 1024  # more is packed in a thread, so that nobody waits for it
 GZIP_LEVEL, GZIP_WBITS = 5, 31
 ZSTD_LEVEL = 3
-FILE_LEVELS = {
-    "gzip": 9,
-    "zstd": 9,
-}  # of files, which are packed once: plotly.js in 0.05 s, by zstd to 461 and not 500 KB
+FILE_LEVEL = 9  # of files, which are packed once: plotly.js in 0.05 s, by zstd to 461 and not 500 KB
 FILES_KEPT = 64
 IDENTITY = "identity"
 PACKABLE = ("text/", "application/json", "application/problem+json", "application/vnd.apache.arrow.", "image/svg+xml")
@@ -47,8 +44,8 @@ PACKS: Mapping[str, Callable[[], Pack]] = {"zstd": zstd_pack, "gzip": gzip_pack}
 def packed_file(content: bytes, coding: str) -> bytes:
     """Return the content of a file in one of the codings, packed the first time that it is asked for."""
     if coding == "gzip":
-        return gzip.compress(content, FILE_LEVELS[coding], mtime=0)
-    packed: bytes = zstd_module().compress(content, FILE_LEVELS[coding])  # type: ignore[union-attr] # `coding_of` looked
+        return gzip.compress(content, FILE_LEVEL, mtime=0)
+    packed: bytes = zstd_module().compress(content, FILE_LEVEL)  # type: ignore[union-attr] # `coding_of` looked
     return packed
 
 

@@ -117,13 +117,11 @@ class TrialValues:
 
 def trial_values(study: Study, records: Sequence[TrialRecord], unit: str) -> TrialValues | None:
     """The study's records, oldest first, with objectives as they were measured; None without a complete one."""
-    values, unmeasured = (
-        complete_trials(study, records),
-        tuple(
-            number
-            for number, record in enumerate(records, 1)
-            if record.trial.state in ENDED and record.trial.objective is None
-        ),
+    values = complete_trials(study, records)
+    unmeasured = tuple(
+        number
+        for number, record in enumerate(records, 1)
+        if record.trial.state in ENDED and record.trial.objective is None
     )
     return TrialValues(study.objective, unit, study.is_maximised, values, unmeasured) if values else None
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine, func, insert, select, text
 
 from crosswind.data.catalog.database import open_database, sqlite_url
+from crosswind.data.catalog.lake.tables import lake_files, lake_turns
 from crosswind.data.catalog.tables import ingest_batches, metadata
 from crosswind.data.files import PRIVATE_FILE
 from crosswind.data.schema.errors import MalformedError
@@ -78,6 +79,14 @@ def copy_rows(reading: Connection, writing: Connection) -> None:
         rows = reading.execution_options(stream_results=True).execute(select(*stored)).mappings()
         while chunk := rows.fetchmany(CHUNK_ROWS):
             writing.execute(insert(table), [dict(row) for row in chunk])
+
+
+def forget_objects(path: Path) -> None:
+    """Remove from the file of a catalog which objects its lake is: a backup has their content."""
+    with closing(sqlite3.connect(path)) as connection:
+        for table in (lake_files, lake_turns):
+            connection.execute(f"delete from {table.name}")  # noqa: S608 - our own names
+        connection.commit()
 
 
 def check_snapshot(path: Path) -> None:

@@ -2,22 +2,27 @@
 
 import os
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from crosswind.data.backup.archive import CATALOG, FOLDERS, Manifest, Writer, read_into, writing
-from crosswind.data.backup.snapshot import check_snapshot, copy_rows, is_empty, snapshot
+from crosswind.data.backup.snapshot import check_snapshot, copy_rows, forget_objects, is_empty, snapshot
+from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
 from crosswind.data.files import make_private, sync
-from crosswind.data.lake.locks import COMPACTING, alone, make_lock
 from crosswind.data.lake.publish import WRITING
 from crosswind.data.schema.errors import ConflictError, MalformedError, UnavailableError
+from crosswind.data.schema.lake_address import LakeAddress
 from crosswind.data.schema.topology import FILE as TOPOLOGY
+from crosswind.data.store.lakes import COPIES
 from crosswind.data.store.store import Store
 
 PATIENCE_SECONDS = 60.0
+LAKE = "lake"
 RESTORING = ".restoring"
 KEPT = "fitted"  # models that are fitted again when they are missing, and may go at any time
 
@@ -43,11 +48,10 @@ def back_up(store: Store, target: Path) -> None:
     Whatever was acknowledged before is in it. Compaction and erasure wait meanwhile, writers only for that instant.
     Raises: ConflictError while the lake is being compacted, or where something is at `target`; UnavailableError.
     """
-    lake = store.home / "lake"
-    make_lock(lake)
-    with alone(lake / COMPACTING, PATIENCE_SECONDS) as is_ours:
+    storage = store.lake.storage
+    with storage.changing(PATIENCE_SECONDS) as is_ours:
         if not is_ours:
-            raise ConflictError(f"lake {lake} is being compacted: try again in a moment")
+            raise ConflictError(f"lake {storage.root} is being compacted: try again in a moment")
         try:
             with writing(target) as writer, tempfile.TemporaryDirectory(dir=store.home, prefix=".backup-") as folder:
                 _write(store, writer, Path(folder) / CATALOG)
@@ -56,15 +60,21 @@ def back_up(store: Store, target: Path) -> None:
 
 
 def _write(store: Store, writer: Writer, catalog: Path) -> None:
-    names = snapshot(store.catalog.engine, catalog, lambda: list(_listed(store.home)))
+    storage = store.lake.storage
+    of_lake, names = snapshot(store.catalog.engine, catalog, lambda: (storage.names(), list(_listed(store.home))))
+    forget_objects(catalog)
     writer.add(catalog, CATALOG)
+    for name in of_lake:
+        writer.add(storage.opened(name), f"{LAKE}/{name}")
     for name in names:
         writer.add(store.home / name, name)
 
 
 def _listed(home: Path) -> Iterator[str]:
-    """Yield the names of the files that count, below the store's folder."""
+    """Yield the names of the files that count beside the lake, below the store's folder."""
     for folder in FOLDERS:
+        if folder == LAKE:
+            continue
         for place, folders, files in os.walk(home / folder):
             folders[:] = sorted(name for name in folders if name not in (WRITING, KEPT))
             below = Path(place).relative_to(home)
@@ -73,8 +83,10 @@ def _listed(home: Path) -> Iterator[str]:
         yield TOPOLOGY
 
 
-def restore(source: Path, home: Path, *, database: str | None = None) -> Backup:
+def restore(source: Path, home: Path, *, database: str | None = None, lake: LakeAddress | None = None) -> Backup:
     """Make the store of a backup again, where none is: below `home`, its catalog in `database` if that is elsewhere.
+
+    With the address of an object store its lake is uploaded there, below a prefix that nobody uses.
 
     Everything is checked before anything is in its place, and the catalog comes last.
     Raises: ConflictError where a store is; MalformedError naming what is wrong in the backup; UnavailableError.
@@ -87,6 +99,8 @@ def restore(source: Path, home: Path, *, database: str | None = None) -> Backup:
             manifest = read_into(source, staged)
             check_snapshot(staged / CATALOG)
             check_lake(staged)
+            if lake is not None:
+                _upload(staged, home, lake)
             _put_in_place(staged, home, database)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
@@ -127,6 +141,21 @@ def _put_in_place(staged: Path, home: Path, database: str | None) -> None:
             (home / further).unlink(missing_ok=True)
         (staged / name).rename(home / name)
         sync(home)
+
+
+def _upload(staged: Path, home: Path, address: LakeAddress) -> None:
+    """Move the files that count into an object store, and name them in the catalog."""
+    from crosswind.data.lake.objects.bucket import Bucket  # noqa: PLC0415 - a local lake needs none of it
+    from crosswind.data.lake.objects.mirror import Mirror  # noqa: PLC0415
+
+    engine = open_database(sqlite_url(staged / CATALOG))
+    try:
+        Mirror(home / COPIES, Catalog(engine), Bucket(address)).take_over(staged / LAKE)
+    finally:
+        engine.dispose()
+    with closing(sqlite3.connect(staged / CATALOG)) as catalog:
+        catalog.execute("pragma journal_mode = delete")  # all in one file
+    shutil.rmtree(staged / LAKE)
 
 
 def _fill(path: Path, database: str) -> None:

@@ -15,6 +15,7 @@ from crosswind.data.catalog.first_answers import FirstAnswers
 from crosswind.data.catalog.injections import Injections
 from crosswind.data.catalog.judged_cohorts import JudgedCohorts
 from crosswind.data.catalog.judged_runs import JudgedRuns
+from crosswind.data.catalog.lake.files import LakeFiles
 from crosswind.data.catalog.leases import Leases
 from crosswind.data.catalog.live.events import Events
 from crosswind.data.catalog.live.notes import Notes, Pace
@@ -69,6 +70,7 @@ class Session:
         self.cohorts = Cohorts(connection, rule)
         self.people = People(connection)
         self.read_files = ReadFiles(connection)
+        self.lake_files = LakeFiles(connection)
         self.positions = Positions(connection)
         self.places = Places(connection)
         self.injections = Injections(connection)
@@ -104,7 +106,8 @@ class Session:
     ) -> None:
         """Notes that a batch is stored; together with what else the session writes, or not at all.
 
-        `landings` are its rows: what was computed of their runs before is due again.
+        `landings` are its rows: what was computed of their runs before is due again. Files in which an object store
+        holds them are added in the same session, to `lake_files`.
         """
         self.add_batches([NewBatch(batch_id, origin, row_count, skipped)], landings)
 

@@ -125,15 +125,13 @@ class JudgedRuns:
         groups = [TABLE.c.verdict, TABLE.c.cause]
         if wanted == ANY_RUN and self._rule.sees_all:
             return self._counts_of_all()
-        excess = func.coalesce(func.sum(case((TABLE.c.verdict == Verdict.SLOW, TABLE.c.excess_seconds))), 0.0)
-        query = select(*groups, func.count(), excess).group_by(*groups)
+        query = select(*groups, func.count(), _of_slow(TABLE.c.excess_seconds)).group_by(*groups)
         return self._rows_of(self._cut(query.select_from(_with_verdicts(is_joined=False)), wanted))
 
     def _counts_of_all(self) -> list[Judged]:
         """Return the counts of all runs; those of a verdict by an index alone, as rows take ten times as long."""
         verdict, cause = TABLE.c.verdict, TABLE.c.cause
-        excess = func.coalesce(func.sum(case((verdict == Verdict.SLOW, TABLE.c.excess_seconds))), 0.0)
-        summed = select(verdict, cause, func.count(), excess)
+        summed = select(verdict, cause, func.count(), _of_slow(TABLE.c.excess_seconds))
         judged = self._rows_of(summed.where(cause.is_not(None)).group_by(cause, verdict))  # in the order of an index
         judged += self._rows_of(summed.where(verdict == Verdict.SLOW, cause.is_(None)).group_by(verdict, cause))
         of_verdicts = self._connection.execute(select(verdict, func.count()).group_by(verdict))
@@ -152,8 +150,7 @@ class JudgedRuns:
         runs = select(RUNS.c.run_id, RUNS.c.nodes, RUNS.c.listed_ns)
         one = newest_seen(self._rule, filtered(runs, wanted), wanted.newest_first, limit).subquery().c
         nodes = case((func.json_array_length(one.nodes) > 0, func.json_array_length(one.nodes)), else_=1)
-        excess, is_slow = TABLE.c.excess_seconds, TABLE.c.verdict == Verdict.SLOW
-        sums = [func.coalesce(func.sum(case((is_slow, part))), 0.0) for part in (excess, excess * nodes)]
+        sums = [_of_slow(part) for part in (TABLE.c.excess_seconds, TABLE.c.excess_seconds * nodes)]
         groups = [TABLE.c.verdict, TABLE.c.cause]
         joined = one.run_id.table.join(TABLE, TABLE.c.run_id == one.run_id)
         return self._rows_of(select(*groups, func.count(), *sums).select_from(joined).group_by(*groups))
@@ -175,6 +172,11 @@ class JudgedRuns:
 
     def _places(self, query: Select[Any]) -> list[RunPlace]:
         return [RunPlace(*row) for row in self._connection.execute(query)]
+
+
+def _of_slow(seconds: ColumnElement[float]) -> ColumnElement[float]:
+    """Return the sum over slow runs alone."""
+    return func.coalesce(func.sum(case((TABLE.c.verdict == Verdict.SLOW, seconds))), 0.0)
 
 
 def _with_verdicts(*, is_joined: bool) -> Any:

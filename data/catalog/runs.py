@@ -381,10 +381,11 @@ class Runs:
 
     def stand(self, wanted: RunFilter) -> tuple[int, int]:
         """Return how many runs match and their latest end, ns UTC or 0: both stand still while nothing comes new."""
-        columns = self._all_seen(_filtered(wanted)).subquery().c
-        query = select(func.count(), func.coalesce(func.max(columns.ended_ns), 0)).select_from(columns.run_id.table)
         if wanted == ANY_RUN and self._rule.sees_all:
             query = select(select(func.count()).select_from(tables.runs).scalar_subquery(), _latest_end())
+        else:
+            columns = self._all_seen(_filtered(wanted)).subquery().c
+            query = select(func.count(), func.coalesce(func.max(columns.ended_ns), 0)).select_from(columns.run_id.table)
         count, newest = self._connection.execute(query).one()
         return int(count), int(newest)
 

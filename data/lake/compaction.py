@@ -12,27 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from crosswind.data.lake.damage import passing_over
 from crosswind.data.lake.lake import Lake, arrow_schema
-from crosswind.data.lake.locks import COMPACTING, alone, make_lock
-from crosswind.data.lake.merged import digest_of_columns, landing, publish_merged, stage_merged, why_unlocked
+from crosswind.data.lake.merged import stage_merged
 from crosswind.data.lake.mounts import MOUNTS
-from crosswind.data.lake.parts import (
-    DAY_NS,
-    Manifest,
-    Span,
-    compacted_span,
-    days,
-    held,
-    part_names,
-    superseded_in,
-)
-from crosswind.data.lake.removal import remove_drafts, remove_lone_manifests, remove_replaced
+from crosswind.data.lake.parquet import times_in
+from crosswind.data.lake.parts import DAY_NS, Manifest, Span, compacted_span, digest_of_columns, held
+from crosswind.data.lake.removal import remove_drafts, remove_replaced
 from crosswind.data.lake.steps_summary import summarise
+from crosswind.data.lake.storage import Filed
 from crosswind.data.schema.errors import ConflictError, MalformedError, UnavailableError
+from crosswind.data.schema.lake_file import FRESH
 from crosswind.data.schema.metric import Column, MetricSet
 
 HOUR_NS = 3_600_000_000_000
@@ -83,15 +75,16 @@ def compact(
     done, now = Compacted(), time.time_ns() if now_ns is None else now_ns
     if not lake.root.is_dir():
         return done
-    _check_locks(lake.root, mounts)
+    if why := lake.storage.why_unsafe(mounts):
+        raise UnavailableError(f"lake {lake.root} is not compacted on {why}")
     try:
-        make_lock(lake.root)
-        with alone(lake.root / COMPACTING) as is_ours:
+        with lake.storage.changing() as is_ours:
             if not is_ours:
                 raise ConflictError(f"lake {lake.root} is being compacted by another process")
             remove_drafts(lake.root)
             _compact(lake, _days(lake, now, done), settle_seconds=settle_seconds, is_over=is_over)
-            if not is_over():
+            lake.storage.sweep()
+            if lake.storage.keeps_summaries and not is_over():
                 problems: list[str] = []
                 done.summaries = summarise(lake, problems)
                 done.problems += [problem for problem in problems if problem not in done.problems]
@@ -102,12 +95,7 @@ def compact(
 
 def days_of(lake: Lake) -> int:
     """Return how many days of sets a compaction looks at, one after another."""
-    return sum(len(list(days(lake.root / f"set={name}"))) for name in lake.sets())
-
-
-def _check_locks(root: Path, mounts: Path) -> None:
-    if why := why_unlocked(root, mounts):
-        raise UnavailableError(f"lake {root} is not compacted on {why}")
+    return sum(len(lake.storage.dates_to_compact(name)) for name in lake.sets())
 
 
 @dataclass(frozen=True)
@@ -122,25 +110,21 @@ class _Day:
 
     def compact(self, settle_seconds: float) -> list[Path]:
         """Merges what is due; the parts that are still there and count no more."""
-        with landing(self.lake.root):
-            remove_lone_manifests(self.folder)
-        names = part_names(self.folder)
-        replaced = superseded_in(self.folder, names)
-        live = [self.folder / name for name in names if name not in replaced]
-        self.done.files_before += len(live)
+        self.lake.storage.tidy_day(self.folder)
+        day = self.lake.storage.day(self.folder)
+        self.done.files_before += len(day.live)
         oldest_ns = time.time_ns() - int(settle_seconds * 1e9)
-        settled = [path for path in live if compacted_span(path.name) or path.stat().st_mtime_ns <= oldest_ns]
+        settled = [part for part in day.live if compacted_span(part.path.name) or part.appeared_ns <= oldest_ns]
         merged = [self._merge(due) for due in self._due(list(self._read(settled)))]
         if any(merged):
-            names = part_names(self.folder)
-            replaced = superseded_in(self.folder, names)
-        self.done.files_after += len(names) - len(replaced)
-        return [self.folder / name for name in sorted(replaced)]
+            day = self.lake.storage.day(self.folder)
+        self.done.files_after += len(day.live)
+        return list(day.replaced)
 
-    def _read(self, paths: Sequence[Path]) -> Iterator[_Part]:
-        for path in paths:
-            with passing_over(self.done.problems, path):
-                yield _part(path, self.columns.keys())
+    def _read(self, parts: Sequence[Filed]) -> Iterator[_Part]:
+        for part in parts:
+            with passing_over(self.done.problems, part.path):
+                yield _part(part, self.columns.keys())
 
     def _due(self, parts: Sequence[_Part]) -> Iterator[list[_Part]]:
         """The groups of parts that shall be one file each."""
@@ -190,6 +174,7 @@ class _Day:
     def _tables(self, parts: Sequence[_Part]) -> Iterator[tuple[_Part, pa.Table]]:
         for part in parts:
             with passing_over(self.done.problems, part.path):
+                self.lake.storage.bring(part.path)
                 table = pq.ParquetFile(part.path).read(use_threads=False)
                 yield part, table.cast(arrow_schema(self._set_of(table.column_names)))
 
@@ -202,7 +187,7 @@ class _Day:
     def _write(self, parts: Sequence[_Part], table: pa.Table) -> None:
         older = [Manifest.read(part.path).names for part in parts if compacted_span(part.path.name)]
         merged = stage_merged(self.folder, table, [part.path.name for part in parts], older)
-        publish_merged(self.lake.root, [merged])
+        self.lake.storage.replace([part.path for part in parts], merged)
         self.done.rows += len(table)
 
 
@@ -211,7 +196,8 @@ def _days(lake: Lake, now_ns: int, done: Compacted) -> Iterator[_Day]:
         folder = lake.root / f"set={name}"
         with passing_over(done.problems, folder):
             columns = lake.columns(name)
-            yield from [_Day(lake, day, now_ns, done, columns) for day in days(folder)]
+            dates = lake.storage.dates_to_compact(name)
+            yield from [_Day(lake, folder / f"date={date}", now_ns, done, columns) for date in dates]
 
 
 def _compact(lake: Lake, pending: Iterable[_Day], *, settle_seconds: float, is_over: Callable[[], bool]) -> None:
@@ -224,17 +210,19 @@ def _compact(lake: Lake, pending: Iterable[_Day], *, settle_seconds: float, is_o
     remove_replaced(lake.root, replaced, PATIENCE_SECONDS)
 
 
-def _part(path: Path, defined: Set[str]) -> _Part:
+def _part(filed: Filed, defined: Set[str]) -> _Part:
+    path, noted = filed.path, filed.noted
+    if noted is not None:
+        return _Part(path, noted.first_ns, noted.rows, noted.columns, is_compacted=noted.kind not in FRESH)
     span = compacted_span(path.name)
     if span is not None:
         return _Part(path, span[0], held(path).rows, held(path).columns, is_compacted=not held(path).is_landing)
     file = pq.ParquetFile(path)
     _check_known(file.schema_arrow.names, defined)
-    firsts = (pc.min(rows["ts_ns"]).as_py() for rows in file.iter_batches(columns=["ts_ns"], use_threads=False))
-    first = min((ts_ns for ts_ns in firsts if ts_ns is not None), default=None)
-    if first is None:
+    times = times_in(file)
+    if times is None:
         raise MalformedError("it has no rows")
-    return _Part(path, first, file.metadata.num_rows, digest_of_columns(file.schema_arrow.names), is_compacted=False)
+    return _Part(path, times[0], file.metadata.num_rows, digest_of_columns(file.schema_arrow.names), is_compacted=False)
 
 
 def _check_known(names: Iterable[str], defined: Set[str]) -> None:

@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from crosswind.data.lake.lake import Lake, arrow_schema
-from crosswind.data.lake.locks import COMPACTING, alone, make_lock
 from crosswind.data.lake.parquet import write_parquet
 from crosswind.data.lake.parts import Span, compacted_span
-from crosswind.data.lake.publish import hidden_name, publish
+from crosswind.data.lake.publish import hidden_name
 from crosswind.data.lake.rollups import rollups_of
 from crosswind.data.schema.errors import ConflictError, MalformedError, UnavailableError
 from crosswind.data.schema.metric import MetricSet
@@ -36,8 +35,7 @@ def erase_run(lake: Lake, run_id: str, within: Span) -> int:
     if not lake.root.is_dir():
         return 0
     try:
-        make_lock(lake.root)
-        with alone(lake.root / COMPACTING, PATIENCE_SECONDS) as is_ours:
+        with lake.storage.changing(PATIENCE_SECONDS) as is_ours:
             if not is_ours:
                 raise ConflictError(f"lake {lake.root} is being compacted: try again in a moment")
             for path in rollups_of(lake, run_id):
@@ -61,16 +59,16 @@ def _without(lake: Lake, name: str, part: Path, run_id: str) -> int:
         return 0
     kept = table.filter(pc.fill_null(pc.not_equal(table["run_id"], run_id), True))
     if not len(kept) and compacted_span(part.name) is None:
-        part.unlink(missing_ok=True)
+        lake.storage.rewrite(part, None)
     elif len(kept) < len(table):
         _replace(lake, name, part, kept)
     return len(table) - len(kept)
 
 
 def _replace(lake: Lake, name: str, part: Path, rows: pa.Table) -> None:
-    """Write other rows in place of a part's; an empty compacted one stays, as what it replaced would count again."""
+    """Write other rows in place of a part's."""
     columns = lake.columns(name)
     of_set = MetricSet(name, "", tuple(columns[column] for column in rows.column_names))
     hidden = hidden_name(lake.root, part)
     write_parquet(rows.cast(arrow_schema(of_set)), hidden, of_set)
-    publish(hidden, part)
+    lake.storage.rewrite(part, hidden)

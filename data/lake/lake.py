@@ -26,15 +26,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crosswind.data.files import sync
 from crosswind.data.lake.instance import new_connection
 from crosswind.data.lake.locks import begin_reading, make_lock, reading
 from crosswind.data.lake.parquet import by_date, sorted_rows, write_parquet
-from crosswind.data.lake.parts import ALWAYS, COMPACTED, Span, live_parts
-from crosswind.data.lake.publish import Staged, drop, hidden_name, land
+from crosswind.data.lake.parts import ALWAYS, COMPACTED, Span
+from crosswind.data.lake.publish import Staged, drop, hidden_name
 from crosswind.data.lake.skipped import Skipped, is_gone
+from crosswind.data.lake.storage import LocalStorage, Published, Storage
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, NotFoundError
-from crosswind.data.schema.metric import Column, Kind, MetricSet, Scalar, is_name
+from crosswind.data.schema.metric import Column, Kind, MetricSet, Scalar
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.steps import LOOP_SETS
 
@@ -53,7 +53,6 @@ BUILT_IN = LOOP_SETS  # queries may name these before anything was stored
 PART_NAME = re.compile(r"[0-9a-zA-Z_-]{1,80}")
 UNREADABLE = (duckdb.IOException, duckdb.InvalidInputException, FileNotFoundError)
 LOOKS = 5  # at a folder while its files are replaced by others
-DEFINITION = re.compile(r"_schema-.*\.parquet")
 ACCEPTED = 1000
 WORD = re.compile(r"[a-z0-9_]+")
 Answer = TypeVar("Answer")
@@ -111,10 +110,11 @@ def _array(set_name: str, column: Column, values: Sequence[Scalar] | None, lengt
 
 
 class Lake:
-    """The Parquet datasets below one folder."""
+    """The Parquet datasets below one folder, or in another storage with copies there."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, storage: Storage | None = None) -> None:
         self.root = root
+        self.storage: Storage = storage or LocalStorage(root)
         self.skipped: Skipped | None = None  # damaged files; without it they end a query
         self.around: Callable[[], AbstractContextManager[object]] = nullcontext  # a query, for whoever watches them
         self.turn = threading.Lock()  # held while computing what to store: threads that compete for the interpreter
@@ -149,7 +149,9 @@ class Lake:
 
         Raises: as `append`; MalformedError for a set that contradicts what is stored.
         """
-        return self.publish(self.stage(tables))
+        published = self.publish(self.stage(tables))
+        self.storage.note(published)
+        return list(published.paths)
 
     def stage(self, tables: Mapping[str, pa.Table]) -> list[Staged]:
         """The first half of `append_all`, which computes: files where no query looks. Raises: as `append_all`."""
@@ -162,21 +164,16 @@ class Lake:
             raise
         return staged
 
-    def publish(self, staged: Sequence[Staged]) -> list[Path]:
-        """The other half, which waits for the disk: the files stand where queries find them. Raises: OSError."""
-        try:
-            touched = land(staged)
-        finally:
-            drop(staged)
-        for folder in touched:
-            sync(folder)
-        return [path for _, path in staged if not DEFINITION.fullmatch(path.name)]
+    def publish(self, staged: Sequence[Staged]) -> Published:
+        """The other half, which waits for the disk: queries find the files once their batch is noted with them.
+
+        In a local folder they do so already. Raises: OSError, UnavailableError.
+        """
+        return self.storage.publish(staged)
 
     def remove(self, parts: Iterable[str]) -> None:
         """Removes parts that were published by somebody who was killed before noting it. Raises: OSError."""
-        for part in parts:
-            for path in self.root.glob(f"set=*/date=*/part-{part}.parquet"):
-                path.unlink(missing_ok=True)
+        self.storage.remove(parts)
 
     def _staged(self, part: str, table: pa.Table) -> Iterator[Staged]:
         """Writes the table's files under hidden names; hidden name and name of each."""
@@ -195,7 +192,7 @@ class Lake:
         """Definitions of a set, and of ours of its name, that are not stored yet, and where they shall be."""
         for declared in [metric_set, *(built_in for built_in in BUILT_IN if built_in.name == metric_set.name)]:
             definition = self._folder(metric_set.name) / f"_schema-{_digest(declared)}.parquet"
-            if definition not in self._defined and not definition.exists():
+            if definition not in self._defined and not self.storage.is_defined(definition):
                 yield declared, definition
 
     def defined_folder(self, metric_set: MetricSet) -> Path:
@@ -245,7 +242,7 @@ class Lake:
         sets = [metric_set for metric_set in BUILT_IN if metric_set.name == name]
         paths = self._definitions(name)
         if not paths and not sets:
-            paths = sorted(self._folder(name).glob("date=*/part-*.parquet"))[-1:]
+            paths = self.storage.parts(name)[-1:]
         aged = sorted(paths, key=lambda path: (self._defined_in(path).version, path.stat().st_mtime_ns))
         return sets + [self._defined_in(path) for path in aged]
 
@@ -258,12 +255,7 @@ class Lake:
         return metric_set
 
     def _definitions(self, name: str) -> list[Path]:
-        folder = self._folder(name)
-        try:
-            with os.scandir(folder) as entries:
-                paths = sorted(folder / entry.name for entry in entries if DEFINITION.fullmatch(entry.name))
-        except FileNotFoundError:
-            return []
+        paths = self.storage.definitions(name)
         return paths if self.skipped is None else self.skipped.whole(paths)
 
     def _folder(self, name: str) -> Path:
@@ -271,8 +263,7 @@ class Lake:
 
     def sets(self) -> list[str]:
         """Names of the sets that hold rows."""
-        folders = [folder for folder in self.root.glob("set=*") if next(folder.glob("date=*/part-*.parquet"), None)]
-        return sorted(name for folder in folders if is_name(name := folder.name.removeprefix("set=")))
+        return self.storage.sets()
 
     def frame(self, sql: str, parameters: Sequence[object] = (), *, within: Span = ALWAYS) -> "pd.DataFrame":
         """The answer to a query in which every set is a view of its name, converted to base units.
@@ -318,6 +309,7 @@ class Lake:
 
         Raises: MalformedError naming the file that is damaged, unless it is passed over.
         """
+        self.storage.make_room()
         for look in range(1, LOOKS + 1):
             try:
                 with self.around(), reading(self.root), new_connection() as connection:
@@ -371,6 +363,7 @@ class Lake:
 
         No file that it reads is removed by compaction for as long as anybody holds it.
         """
+        self.storage.make_room()
         fd = begin_reading(self.root)
         connection = new_connection()
         if fd is not None:
@@ -396,8 +389,19 @@ class Lake:
 
     def parts(self, name: str, within: Span = ALWAYS, run_ids: Collection[str] | None = None) -> list[Path]:
         """The parts that may hold rows of that time and of one of those runs. Raises: MalformedError."""
-        paths = live_parts(self._folder(name), within, run_ids)
+        paths = self.storage.parts(name, within, run_ids)
         return paths if self.skipped is None else self.skipped.whole(paths)
+
+    def days(self, name: str) -> list[Path]:
+        """The folders of a set's days, in order."""
+        return [self._folder(name) / f"date={date}" for date in self.storage.dates(name)]
+
+    def parts_of(self, day: Path) -> list[Path]:
+        """The parts of a day that count, damaged ones too. Raises: MalformedError for a manifest, OSError."""
+        paths = [part.path for part in self.storage.day(day).live]
+        for path in paths:
+            self.storage.bring(path)
+        return paths
 
     def source(self, name: str, paths: Iterable[Path]) -> str:
         """Some parts of a set as SQL reads them, raw, with every column that the set has; empty where it has none."""

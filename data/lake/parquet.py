@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from crosswind.data.files import private
-from crosswind.data.lake.parts import DAY_NS, date_of
+from crosswind.data.lake.parts import DAY_NS, Span, date_of
 from crosswind.data.schema.metric import MetricSet
 
 LARGE_ROWS = 20_000
@@ -66,10 +66,18 @@ def write_parquet(table: pa.Table, path: Path, metric_set: MetricSet) -> None:
         **vars(options),
         compression="zstd" if is_large else "snappy",
         row_group_size=ROWS_READ_AT_ONCE if is_large else None,
+        write_page_checksum=True,
         store_schema=is_large or not len(table),  # Arrow's copy of the metadata would be a third of a minute's part
     )
     with open(path, "wb", opener=private) as file:
         file.write(sink.getvalue())
+
+
+def times_in(file: pq.ParquetFile) -> Span | None:
+    """Return the first and the last time of a file's rows, which are not in memory at once; None without any."""
+    ends = [pc.min_max(rows["ts_ns"]).as_py() for rows in file.iter_batches(columns=["ts_ns"], use_threads=False)]
+    timed = [one for one in ends if one["min"] is not None]
+    return (min(one["min"] for one in timed), max(one["max"] for one in timed)) if timed else None
 
 
 def _repeats(values: pa.ChunkedArray) -> bool:

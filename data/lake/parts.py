@@ -21,6 +21,7 @@ from typing import Any, Self
 from crosswind.data.schema.errors import MalformedError
 
 COMPACTED = re.compile(r"part-c(-?[0-9]{1,19})_(-?[0-9]{1,19})_[0-9a-f]{16}\.parquet")
+DEFINITION = re.compile(r"_schema-.*\.parquet")
 DAY_NS = 86_400_000_000_000
 DIGEST_BYTES = 12
 MANIFESTS_KEPT = 2000  # in memory; one of 3000 parts takes 36 KB
@@ -119,12 +120,16 @@ def live_in(day: Path) -> list[Path]:
 
 def days(folder: Path, within: Span = ALWAYS) -> Iterator[Path]:
     """The folders `date=…` of a set that may hold rows of that time, in order."""
-    first = date_of(within[0] // DAY_NS)
-    last = date_of(-(-within[1] // DAY_NS))  # before 1970 dates are of the day after
+    first, last = dates_of(within)
     for name in sorted(_names(folder)):
         date = name.removeprefix("date=")
         if date != name and first <= date <= last:
             yield folder / name
+
+
+def dates_of(within: Span) -> tuple[str, str]:
+    """The first and the last date of folders that may hold rows of that time."""
+    return date_of(within[0] // DAY_NS), date_of(-(-within[1] // DAY_NS))  # before 1970 dates are of the day after
 
 
 def part_names(day: Path) -> list[str]:
@@ -167,6 +172,11 @@ def _held_if_there(compacted: Path) -> Held | None:
         if compacted.exists():
             raise
         return None
+
+
+def digest_of_columns(names: Iterable[str]) -> str:
+    """Return what manifests call a set of columns."""
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
 
 
 def _digest(name: str) -> bytes:

@@ -64,7 +64,7 @@ def load_lab_runs(store: Store, folder: Path) -> int:
     ranks = records_of(Rank, pq.read_table(folder / "ranks.parquet"))
     injections = records_of(Injected, pq.read_table(folder / "injections.parquet"))
     parts = _parts(paths, identity)
-    store.lake.append_all(parts)
+    published = store.lake.publish(store.lake.stage(parts))
     with store.catalog.write() as session:
         if session.has_batch(identity):
             return 0
@@ -74,6 +74,7 @@ def load_lab_runs(store: Store, folder: Path) -> int:
             session.runs.merge_rank(rank)
         for injected in injections:
             session.injections.put(injected)
+        session.lake_files.add(published.files)
         session.add_batch(identity, ORIGIN, row_count=sum(map(len, parts.values())), skipped=0)
     return len(runs)
 

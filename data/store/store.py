@@ -10,8 +10,10 @@ from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
 from crosswind.data.files import PRIVATE_FILE, make_private
 from crosswind.data.schema.access import RowRule
-from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.errors import ConflictError, UnavailableError
+from crosswind.data.schema.lake_address import LakeAddress
 from crosswind.data.schema.topology import switches_at
+from crosswind.data.store.lakes import check_place, storage_of
 
 if TYPE_CHECKING:
     from crosswind.data.lake.lake import Lake
@@ -25,6 +27,7 @@ class Store:
     home: Path
     catalog: Catalog
     origin: "Store | None" = None  # with all rows, where this one shows fewer
+    address: LakeAddress | None = None  # of the lake, where it is in an object store
 
     @property
     def rule(self) -> RowRule:
@@ -38,11 +41,13 @@ class Store:
 
     def seen_by(self, rule: RowRule) -> "Store":
         """Return the same store with the rows that the rule lets be seen, in the catalog and in the lake."""
-        return Store(self.home, self.whole.catalog.seen_by(rule), self.whole)
+        return Store(self.home, self.whole.catalog.seen_by(rule), self.whole, self.address)
 
     @classmethod
-    def open(cls, home: Path, *, database: str | None = None) -> Self:
+    def open(cls, home: Path, *, database: str | None = None, lake: LakeAddress | None = None) -> Self:
         """The store below `home`, made on first use; `database` is a SQLAlchemy URL when the catalog is elsewhere.
+
+        `lake` is the address of a lake in an object store; copies of what is read are kept below `home` then.
 
         Raises: UnavailableError, InvalidInputError, ConflictError.
         """
@@ -52,7 +57,13 @@ class Store:
         except OSError as error:
             raise UnavailableError(f"store folder {home} cannot be made: {error.strerror}") from error
         engine = open_database(database or sqlite_url(home / "catalog.sqlite"))
-        return cls(home, Catalog(engine))
+        catalog = Catalog(engine)
+        try:
+            check_place(home, catalog, lake)
+        except ConflictError:
+            catalog.close()
+            raise
+        return cls(home, catalog, address=lake)
 
     @cached_property
     def lake(self) -> "Lake":
@@ -60,7 +71,8 @@ class Store:
         from crosswind.data.lake.lake import Lake  # noqa: PLC0415 - half a second, and studies have nothing in it
 
         if self.origin is None:
-            return Lake(self.home / "lake")
+            storage = storage_of(self.home, self.catalog, self.address)
+            return Lake(storage.root, storage)
         if self.rule.sees_all:
             return self.origin.lake
         from crosswind.data.store.seen import Cut  # noqa: PLC0415 - as above
@@ -69,7 +81,10 @@ class Store:
 
     def has_rows_of(self, name: str) -> bool:
         """Return whether the lake has rows of a set, without what reads the lake: a look at names of files."""
-        return next((self.home / "lake" / f"set={name}").glob("date=*/part-*.parquet"), None) is not None
+        if self.address is None:
+            return next((self.home / "lake" / f"set={name}").glob("date=*/part-*.parquet"), None) is not None
+        with self.catalog.read() as session:
+            return name in session.lake_files.sets()
 
     @property
     def jobs(self) -> "Jobs":

@@ -23,6 +23,7 @@ from crosswind.data.schema.errors import (
     UnavailableError,
 )
 from crosswind.data.schema.injection import Injected
+from crosswind.data.schema.lake_file import LakeFile
 from crosswind.data.schema.occupancy import Allocation, Placement
 from crosswind.data.schema.run import Rank, Run
 from crosswind.data.schema.steps import LOOP_SETS
@@ -68,6 +69,7 @@ class _Content:
     injections: list[Injected] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     refused_frames: int = 0
+    files: tuple[LakeFile, ...] = ()  # that hold the tables, in an object store
     writer_died: bool = False
 
     def row_count(self) -> int:
@@ -189,7 +191,7 @@ def load_segment(
         staged = lake.stage(parts)
     if reader.report.reason:
         content.problems.append(f"{path.name}: read up to frame {reader.report.frames}: {reader.report.reason}")
-    lake.publish(staged)
+    content.files = lake.publish(staged).files
     is_understood = not content.refused_frames and reader.report.reason is None
     if quarantine is not None and not is_understood:
         keep_copy(path, quarantine)
@@ -209,6 +211,7 @@ def _note(store: Store, identity: str, origin: str, content: _Content) -> bool:
             if session.has_batch(identity):
                 return False
             landings = landings_of(content.tables)
+            session.lake_files.add(content.files)
             session.add_batch(
                 identity, origin, row_count=content.row_count(), skipped=content.refused_frames, landings=landings
             )

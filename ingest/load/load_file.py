@@ -291,12 +291,13 @@ class _Taken:
                 self.report.notes.append(MEANWHILE)
                 return
             session.read_files.put(replace(note, rows=self.earlier_rows, parts=tuple(self.parts)))
-        self.into.lake.publish(self.staged)
+        published = self.into.lake.publish(self.staged)
         self.into.lake.remove(set(self.begun) - set(self.parts))
         try:
             with files.write() as session:
                 row_count = self.report.read
                 skipped, landings = self.report.skipped, self.landings
+                session.lake_files.add(published.files)
                 session.add_batch(
                     self.identity, Path(note.path).name, row_count=row_count, skipped=skipped, landings=landings
                 )

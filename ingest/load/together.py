@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import pyarrow as pa
 from sqlalchemy.exc import SQLAlchemyError
@@ -17,8 +16,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from crosswind.data.catalog.catalog import NewBatch
 from crosswind.data.lake.lake import Lake, set_of
 from crosswind.data.lake.landings import together
-from crosswind.data.lake.merged import publish_merged, stage_together, why_unlocked
+from crosswind.data.lake.merged import stage_together
+from crosswind.data.lake.mounts import MOUNTS
 from crosswind.data.lake.parts import DAY_NS
+from crosswind.data.lake.storage import Storage
 from crosswind.data.schema.errors import MalformedError, ProjectError
 from crosswind.data.schema.landing import Landing
 from crosswind.data.schema.metric import MetricSet
@@ -60,7 +61,7 @@ def store_together(store: Store, batches: Sequence[Batch]) -> dict[str, Received
     Those left out are not stored, and may be stored one by one.
     """
     distinct = {batch.identity: batch for batch in batches}
-    if len(distinct) < 2 or not _has_locks(store.whole.lake.root):
+    if len(distinct) < 2 or not _is_safe(store.whole.lake.storage):
         return {}
     with suppress(ProjectError, OSError, SQLAlchemyError, pa.ArrowException):
         return _stored(store.whole, list(distinct.values()))
@@ -68,8 +69,8 @@ def store_together(store: Store, batches: Sequence[Batch]) -> dict[str, Received
 
 
 @lru_cache(maxsize=20)
-def _has_locks(root: Path) -> bool:
-    return why_unlocked(root) is None
+def _is_safe(storage: Storage) -> bool:
+    return storage.why_unsafe(MOUNTS) is None
 
 
 def _stored(store: Store, batches: Sequence[Batch]) -> dict[str, Received]:
@@ -81,9 +82,10 @@ def _stored(store: Store, batches: Sequence[Batch]) -> dict[str, Received]:
             return {}
         tables, parts = _tables(store.lake, taken), _parts(taken)
         staged = stage_together(store.lake, [(table, parts[set_of(table.schema)]) for table in tables])
-    publish_merged(store.lake.root, staged)
+    published = store.lake.storage.publish_together(staged)
     with store.catalog.write() as session:
         noted = [NewBatch(one.batch.identity, one.batch.segment.name, one.row_count) for one in taken]
+        session.lake_files.add(published.files)
         session.add_batches(noted, _landings(taken))
     return {note.batch_id: Received(note.batch_id, Fate.STORED, note.rows, ()) for note in noted}
 

@@ -171,10 +171,11 @@ class Puller:
         staged = self.store.lake.stage(parts)
         with self.store.catalog.write() as session:
             session.read_files.put(note)
-        self.store.lake.publish(staged)
+        files = self.store.lake.publish(staged).files
         rows = sum(map(len, window_tables))
         with self.store.catalog.write() as session:
             landings = landings_of(window_tables)
+            session.lake_files.add(files)
             session.add_batch(identity, self.server.url[:200], row_count=rows, skipped=0, landings=landings)
             session.positions.put(self.source, self.system, end * NS)
             session.read_files.put(replace(note, parts=()))

@@ -84,9 +84,10 @@ class Receiver:
         refusals = +refusals
         if not staged:
             return Received(0, refusals)
-        lake.publish(staged)
+        files = lake.publish(staged).files
         try:
             with self._store.catalog.write() as session:
+                session.lake_files.add(files)
                 session.add_batch(identity, origin, row_count=rows, skipped=refusals.total(), landings=landings)
         except IntegrityError:  # the same request came twice at once: the same files, once
             return Received(0, refusals, is_new=False)

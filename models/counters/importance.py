@@ -27,9 +27,8 @@ def importances(columns: Floats, outcome: Floats, asked: Sequence[int], *, seed:
     rises, errors, spread = np.zeros(len(asked)), 0.0, 0.0
     for number in range(FOLDS):
         seen, left_out = fold != number, fold == number
-        usable = np.where(
-            np.isnan(columns[seen]).all(axis=0), 0.0, columns
-        )  # scikit-learn bins no column without values
+        without_values = np.isnan(columns[seen]).all(axis=0)  # scikit-learn bins no such column
+        usable = np.where(without_values, 0.0, columns)
         trees = HistGradientBoostingRegressor(random_state=seed, **TREES).fit(usable[seen], outcome[seen])
         error = _errors(trees, usable[left_out], outcome[left_out])
         copies = _shuffled(usable[left_out], asked, random)

@@ -58,8 +58,8 @@ def newest_run_ns(store: Store) -> int | None:
 
 def _newest(lake: Lake, name: str) -> int | None:
     """Look at the newest day alone: a set may have years of them."""
-    dates = [path.name.removeprefix("date=") for path in lake.root.glob(f"set={name}/date=*")]
-    begin_ns = int(datetime.fromisoformat(max(dates)).replace(tzinfo=UTC).timestamp()) * 1_000_000_000
+    newest_day = datetime.fromisoformat(lake.storage.dates(name)[-1]).replace(tzinfo=UTC)
+    begin_ns = int(newest_day.timestamp()) * 1_000_000_000
     sql = f'select max(ts_ns) as ns from "{name}" where ts_ns >= ?'  # noqa: S608 - a set's name
     newest: int | None = lake.table(sql, [begin_ns], within=(begin_ns, ALWAYS[1]))["ns"][0].as_py()
     return newest

@@ -76,7 +76,7 @@ def fingerprint(store: Store) -> str:
         (f"/v1/runs?workload={LARGE}", "query.workload"),
         (
             "/v1/runs?page=2",
-            "'page' is unknown: expected account, cursor, fields, format, id_end, job_id, limit, since, sort, state",
+            "'page' is unknown: expected account, cursor, fields, format, id_end, job_id, limit, node, since, sort",
         ),
         ("/v1/runs?limit=1&limit=2", "'limit' is given twice"),
         ("/v1/runs/r0?verbose=1", "'verbose' is unknown: this resource has none"),

@@ -96,7 +96,8 @@ def test_the_api_describes_itself_as_openapi_3_1(client: TestClient) -> None:
     parameters = described["paths"]["/v1/runs"]["get"]["parameters"]
     names = [parameter["name"] for parameter in parameters if parameter["in"] == "query"]
     of_list = ["cursor", "fields", "format", "limit", "since", "sort", "until"]
-    assert sorted(names) == sorted([*of_list, "account", "id_end", "job_id", "state", "system", "user", "workload"])
+    of_runs = ["account", "id_end", "job_id", "node", "state", "system", "user", "workload"]
+    assert sorted(names) == sorted([*of_list, *of_runs])
 
 
 def test_the_description_is_written_and_packed_once(client: TestClient) -> None:

@@ -5,13 +5,14 @@ import socket
 from pathlib import Path
 
 import pytest
+from tests.conftest import free_port
 
 from crosswind.cli.main import main
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("CROSSWIND_DATABASE", "CROSSWIND_TOKEN"):
+    for name in ("CROSSWIND_DATABASE", "CROSSWIND_TOKEN", "CROSSWIND_LAKE", "CROSSWIND_LAKE_CACHE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
@@ -38,3 +39,18 @@ def test_check_names_what_is_wrong(home: Path, capsys: pytest.CaptureFixture[str
     home.joinpath("lake", ".writing").write_text("in the way")
     assert main(["serve", "--check", "--port", "0"]) == 75
     assert "the lake takes no files: " in capsys.readouterr().err
+
+
+def test_check_says_what_is_wrong_with_a_lake_in_an_object_store(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CROSSWIND_LAKE", "s3//bucket")
+    assert main(["serve", "--check", "--port", "0"]) == 2
+    assert "CROSSWIND_LAKE is 's3//bucket', expected s3://BUCKET/PREFIX" in capsys.readouterr().err
+    endpoint = f"127.0.0.1:{free_port()}"
+    monkeypatch.setenv("CROSSWIND_LAKE", f"s3://a:b@bucket/x?region=us-east-1&scheme=http&endpoint_override={endpoint}")
+    assert main(["serve", "--check", "--port", "0"]) == 75
+    said = capsys.readouterr().err
+    assert "lake s3://bucket/x: object .ready" in said
+    assert f"Failed to connect to {endpoint.replace(':', ' port ')}" in said or endpoint in said
+    assert "expected an S3 endpoint, its region, an existing bucket, and rights" in said

@@ -4,11 +4,11 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.serving import running
 
 from crosswind.api.app import create_app
 from crosswind.api.server import server_of
@@ -115,11 +115,8 @@ def test_a_server_gets_every_spool_and_what_it_does_not_take_waits(ask: Ask, hom
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(str(address))
             listening.listen()
-            thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-            thread.start()
-            code, said, _ = ask("sync", tmp_path / "shared", "--to", f"unix://{address}")
-            server.should_exit = True
-            thread.join(timeout=20)
+            with running(server, listening):
+                code, said, _ = ask("sync", tmp_path / "shared", "--to", f"unix://{address}")
     assert (code, said) == (0, "2 spools: 3 batches taken (0 were there before), 0 wait\n")
     assert stored(tmp_path / "served") == written
 

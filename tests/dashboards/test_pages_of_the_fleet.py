@@ -142,7 +142,7 @@ def test_the_data_page_of_an_old_store_says_when_the_last_sample_came(fleet: Sto
 
 def test_a_store_without_samples_says_how_to_take_them(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        assert "<code>crosswind agent</code>" in page(store, "/data")
+        assert "<code>crosswind agent</code>" in page(store, "/data?example=no")
 
 
 @pytest.fixture

@@ -246,11 +246,11 @@ def test_a_trial_beyond_a_limit_is_the_best_in_no_figure(store: Store) -> None:
     assert values.title == "No trial is better than the first: 2.00 s"
     assert values.best_so_far == [math.inf, 2.0, 2.0, 2.0]
     assert values.sentence.endswith("smaller is better; 1 beyond a limit.")
-    assert [trace.name for trace in values.draw().data] == ["best so far", "complete", "beyond a limit"]
+    assert [trace.name for trace in values.draw().as_plotly().data] == ["best so far", "complete", "beyond a limit"]
     measured = StudyCharts(service.status("ddp").study, service.trials("ddp")).slices(())
     assert measured.title == f"The best, 2.00 s, has batch = {view.rows[-2].configuration['batch']}"
     assert measured.sentence.endswith("; the 1 beyond a limit are hollow.")
-    assert "circle-open" in measured.draw().data[0].marker.symbol
+    assert "circle-open" in measured.draw().as_plotly().data[0].marker.symbol
 
 
 def test_a_lease_is_drawn_from_now_on_and_not_for_a_day(store: Store) -> None:
@@ -261,9 +261,9 @@ def test_a_lease_is_drawn_from_now_on_and_not_for_a_day(store: Store) -> None:
     assert first
     drawn = timeline(records, {}, now_ns)
     assert drawn
-    lease = next(trace for trace in drawn.draw().data if trace.name == "lease holds")
+    lease = next(trace for trace in drawn.draw().as_plotly().data if trace.name == "lease holds")
     assert list(lease.x)[:2] == [iso(now_ns), iso(now_ns + (now_ns - first) // 4)]
-    running = next(trace for trace in drawn.draw().data if trace.name == "leased")
+    running = next(trace for trace in drawn.draw().as_plotly().data if trace.name == "leased")
     assert running.hovertext[0] == f"trial 2: leased, lease until {utc(held.lease_expires_ns)}"
 
 

@@ -1,14 +1,15 @@
 """The Overview in a real browser: what is stored while it is open is listed, and the page stays as it is."""
 
-import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
 from tests.end_to_end.stores import Recorded, record
 from tests.end_to_end.visits import PREFIX, TOKEN
+from tests.serving import running
 
 from crosswind.api.app import create_app
 from crosswind.api.edge.limits import Limits
@@ -33,20 +34,14 @@ def opened(browser: Browser, store: Store, request: pytest.FixtureRequest) -> It
     limits = Limits(client_streams=getattr(request, "param", 50))
     settings = ServerSettings(port=0, root_path=PREFIX, token=TOKEN, limits=limits)
     with listen(settings) as listening:
-        server = server_of(create_app(store, settings))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
+        app = create_app(store, settings)
         context = browser.new_context(extra_http_headers={"X-Crosswind-Token": TOKEN})
         page, said = context.new_page(), list[str]()
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
-        try:
+        with running(server_of(app), listening), closing(context):
             page.goto(f"http://127.0.0.1:{listening.getsockname()[1]}{PREFIX}/")
             yield page, said
-        finally:
-            context.close()
-            server.should_exit = True
-            thread.join(timeout=30)
 
 
 def arrive(store: Store, run_id: str) -> None:

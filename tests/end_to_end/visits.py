@@ -1,6 +1,5 @@
 """Pages in a browser, from a server behind a prefix, with what goes wrong on them."""
 
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from typing import Any
 
 import httpx2
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+from tests.serving import running
 
 from crosswind.api.app import create_app
 from crosswind.api.background_answers import BackgroundAnswers
@@ -61,14 +61,8 @@ def served(home: Path) -> Iterator[str]:
         app = create_app(store, settings)
         app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=60)
         app.state.example = Example(wait_seconds=60)
-        server = server_of(app)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
+        with running(server_of(app), listening):
             yield f"http://127.0.0.1:{listening.getsockname()[1]}{PREFIX}"
-        finally:
-            server.should_exit = True
-            thread.join(timeout=30)
 
 
 def visit_in(context: BrowserContext, top: str) -> Visit:

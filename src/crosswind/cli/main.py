@@ -54,6 +54,7 @@ VERBS = (
     Verb("import", "what is stored, and which questions it can answer"),
     Verb("sync", "store the spools of many nodes or Slurm's jobs, or ship spools to a server"),
     Verb("compact", "make few files of the many that arrived; a server does so by itself"),
+    Verb("lake", "the stored rows: their size, small files and holes; merge files; read every file for damage"),
     Verb("nodes", "which nodes' samples arrive, and how their agents fare"),
     Verb("series", "the course of a metric of nodes, a job or runs over time; without one, the stored metrics"),
     Verb("runs", "list the stored runs"),
@@ -210,7 +211,7 @@ def take_incoming(settings: Settings) -> None:
         from crosswind.ingest.load.incoming import store_incoming  # noqa: PLC0415 - heavy, and seldom needed
     except ModuleNotFoundError:  # a node without a store; the verb says so, if it needs one
         return
-    for problem in store_incoming(settings.home, settings.database):
+    for problem in store_incoming(settings.home, settings.database, lambda: settings.lake):
         sys.stderr.write(f"crosswind: {problem}\n")
 
 

@@ -52,7 +52,7 @@ def _take_incoming(settings: Settings) -> None:
     """Store what `crosswind run` has left in the store's folder."""
     from crosswind.ingest.load.incoming import store_incoming  # noqa: PLC0415 - heavy, and seldom needed
 
-    for problem in store_incoming(settings.home, settings.database):
+    for problem in store_incoming(settings.home, settings.database, lambda: settings.lake):
         logger.warning("%s", problem)
 
 

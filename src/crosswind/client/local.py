@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from crosswind.client.compute import Compute, Explain, compute_anew, explain_anew
 from crosswind.client.fitted import Fitted
+from crosswind.client.installed_store import open_store
 from crosswind.client.protocol import LISTED
 from crosswind.client.run_names import run_named
 from crosswind.data.catalog.runs import RunFilter
@@ -83,7 +84,7 @@ class Local:
     @classmethod
     def open(cls, settings: Settings, notice: Callable[[str], None] = lambda _: None) -> Self:
         """Return the client of an installation's store. Raises: UnavailableError, MalformedError."""
-        store = Store.open(settings.home, database=settings.database)
+        store = open_store(settings)
         return cls(store, fitted=Fitted(store, intensity=lambda: settings.intensity, notice=notice))
 
     def with_compute(self, compute: Compute) -> Self:

@@ -91,7 +91,7 @@ def token_service(server: str | None, settings: Settings) -> Iterator[TokenServi
         with closing(Server(address)) as there:
             yield RemoteTokens(there)
         return
-    from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
+    from crosswind.client.installed_store import open_store  # noqa: PLC0415 - heavy
 
-    with Store.open(settings.home, database=settings.database) as store:
+    with open_store(settings) as store:
         yield LocalTokens(store)

@@ -1,5 +1,4 @@
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import uvicorn
 from mcp.client import Client as Agent
 from mcp.client.streamable_http import streamable_http_client
 from tests.api.two_users import fill
+from tests.serving import running
 
 from crosswind.api.server import listen
 from crosswind.api.settings import ServerSettings
@@ -37,13 +37,8 @@ def serving_mcp(source: str | Local, token: str | None = None) -> Iterator[str]:
     """Yield the URL of the agent door over HTTP, in a thread of this process."""
     with listen(ServerSettings(port=0)) as listening:
         server = uvicorn.Server(uvicorn_config_of(source, token))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
+        with running(server, listening):
             yield f"http://127.0.0.1:{listening.getsockname()[1]}{PATH}"
-        finally:
-            server.should_exit = True
-            thread.join(timeout=20)
 
 
 def call_over_http(url: str, secret: str, name: str, *, mode: str = "auto", **arguments: object) -> Any:

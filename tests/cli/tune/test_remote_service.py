@@ -1,6 +1,5 @@
 """The service of a server, held to what every service promises; the server runs in a thread and its clock is set."""
 
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from tests.models.tuner.service.reports_contract import ReportsContract
 from tests.models.tuner.service.service_contract import STUDY, StudyServiceContract
 from tests.models.tuner.service.state_contract import StateContract
 from tests.models.tuner.service.test_catalog_service import Clock
+from tests.serving import running
 
 from crosswind.api.app import create_app
 from crosswind.api.dependencies import study_service_of
@@ -53,13 +53,10 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
         app = create_app(store)
         app.dependency_overrides[study_service_of] = present_service
         server = server_of(app)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        yield serving
-        server.should_exit = True
-        thread.join(30)
+        with running(server, listening):
+            while not server.started:
+                time.sleep(0.01)
+            yield serving
 
 
 @pytest.fixture

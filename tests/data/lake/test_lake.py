@@ -12,6 +12,7 @@ from crosswind.data.lake.lake import Lake, arrow_schema, to_table
 from crosswind.data.schema.errors import InvalidInputError, MalformedError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, Scalar
 from crosswind.data.schema.steps import COLLECTIVE, STEP
+from crosswind.data.store.store import Store
 
 DAY = 86_400_000_000_000
 TIME = Column("ts_ns", "time", Kind.KEY)
@@ -21,12 +22,17 @@ BYTES = Column("sent_bytes_total", "sent", Kind.COUNTER, "uint64", "bytes", 1024
 UP = Column("up", "whether it answered", dtype="bool")
 NEW = MetricSet("link", "a link", (TIME, NODE, WAIT, BYTES, UP), version=2)
 OLD = MetricSet("link", "a link, as an older agent knew it", (TIME, NODE, WAIT))
+IN_A_FOLDER = pytest.mark.parametrize("lake", ["folder"], indirect=True)  # of files as they are there
 Rows = Mapping[str, Sequence[Scalar]]
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(tmp_path / "lake")
+@pytest.fixture(params=["folder", "bucket"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    """An empty lake, once in a folder and once in an object store."""
+    if request.param == "folder":
+        return Lake(tmp_path / "lake")
+    store: Store = request.getfixturevalue("store")
+    return store.lake
 
 
 def put(lake: Lake, part: str, metric_set: MetricSet, rows: Rows) -> list[Path]:
@@ -60,6 +66,7 @@ def test_an_answer_of_numbers_alone_has_nan_for_missing(lake: Lake) -> None:
     np.testing.assert_array_equal(list(columns.values()), [[1, 2], [1.5, np.nan], [1, np.nan]])
 
 
+@IN_A_FOLDER
 def test_one_part_a_day_sorted_by_place_and_time(lake: Lake) -> None:
     paths = put(lake, "p", OLD, {"ts_ns": [DAY + 2, 5, DAY + 1, DAY], "node": ["b", "a", "a", "b"]})
     assert sorted(path.relative_to(lake.root).as_posix() for path in paths) == [
@@ -90,6 +97,7 @@ def test_columns_that_only_some_agents_know_are_always_there(lake: Lake, order: 
     assert rows == [(1, 1e-8, None, None), (2, 1e-8, 1024.0, None)]
 
 
+@IN_A_FOLDER
 def test_columns_outlive_the_rows_that_had_them(lake: Lake) -> None:
     [newest] = put(lake, "p0", NEW, {"ts_ns": [1]})
     put(lake, "p1", OLD, {"ts_ns": [2]})
@@ -154,6 +162,7 @@ def test_a_folder_with_hostile_characters_holds_a_lake(tmp_path: Path) -> None:
     assert answer(lake, "select count(*) from link") == [(1,)]
 
 
+@IN_A_FOLDER
 def test_a_damaged_file_is_named_and_leaves_queries_of_other_sets_alone(lake: Lake) -> None:
     put(lake, "p", OLD, {"ts_ns": [1]})
     put(lake, "p", replace(OLD, name="other"), {"ts_ns": [1]})
@@ -215,6 +224,7 @@ def test_times_before_1970_and_at_the_end_of_the_clock_are_kept(lake: Lake) -> N
     assert [row[0] for row in answer(lake, "select ts_ns from link order by ts_ns")] == times
 
 
+@IN_A_FOLDER
 def test_what_a_killed_writer_left_is_no_part_and_goes_with_the_next_writing(lake: Lake) -> None:
     [path] = put(lake, "p", OLD, {"ts_ns": [1]})
     half = lake.root / ".writing" / f"{'.'.join(path.relative_to(lake.root).parts)}.0a1b2c3d"

@@ -11,6 +11,7 @@ import pytest
 from crosswind.data.catalog.catalog import Session
 from crosswind.data.lake.compaction import compact
 from crosswind.data.lake.lake import Lake
+from crosswind.data.lake.storage import LocalStorage
 from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
@@ -148,12 +149,12 @@ def test_rows_of_two_days_make_a_file_each(store: Store, tmp_path: Path) -> None
 def test_nothing_is_stored_together_where_locks_do_not_hold_for_all(
     store: Store, batches: list[Batch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(together, "why_unlocked", lambda _: "nfs")
-    together._has_locks.cache_clear()
+    monkeypatch.setattr(LocalStorage, "why_unsafe", lambda *_: "nfs")
+    together._is_safe.cache_clear()
     try:
         assert store_together(store, batches) == {}
     finally:
-        together._has_locks.cache_clear()
+        together._is_safe.cache_clear()
 
 
 def test_compaction_takes_them_as_new_parts(store: Store, batches: list[Batch]) -> None:

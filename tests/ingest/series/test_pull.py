@@ -19,6 +19,7 @@ from tests.needs import program
 
 from crosswind.data.lake.lake import Lake
 from crosswind.data.lake.publish import Staged
+from crosswind.data.lake.storage import Published
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.store.store import Store
 from crosswind.ingest.series.pull import EVERYTHING, LAG_MS, Puller, Wanted
@@ -207,7 +208,7 @@ def test_windows_shrink_until_the_server_answers_and_no_sample_comes_twice(tmp_p
 class DyingLake(Lake):
     """Publishes, and is killed."""
 
-    def publish(self, staged: Sequence[Staged]) -> list[Path]:
+    def publish(self, staged: Sequence[Staged]) -> Published:
         super().publish(staged)
         raise KeyboardInterrupt
 

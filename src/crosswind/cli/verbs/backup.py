@@ -16,10 +16,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Makes it and reads it again. Raises: ConflictError, UnavailableError, MalformedError."""
+    from crosswind.client.installed_store import open_store  # noqa: PLC0415
     from crosswind.data.backup.store import back_up, check_backup  # noqa: PLC0415 - heavy
-    from crosswind.data.store.store import Store  # noqa: PLC0415
 
-    with Store.open(settings.home, database=settings.database) as store:
+    with open_store(settings) as store:
         back_up(store, arguments.target)
     made = check_backup(arguments.target)
     if arguments.json:

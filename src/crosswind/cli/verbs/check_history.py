@@ -11,7 +11,8 @@ WITHOUT = "compared without earlier checks: {why}"
 def history(settings: Settings, server: str | None) -> tuple[tuple[EarlierChecks, ...], str]:
     """Return earlier checks, and a note if they cannot be read."""
     address = server_address(server)
-    if not address and not (settings.home / "lake" / "set=preflight").is_dir():
+    is_here = bool(settings.lake_address) or (settings.home / "lake" / "set=preflight").is_dir()
+    if not address and not is_here:
         return (), ""  # a check creates no store
     try:
         with connect(address, settings=settings) as client:

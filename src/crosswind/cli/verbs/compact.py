@@ -22,9 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Does it; 1 when a file could not be read. Raises: UnavailableError, also while another process does it."""
-    from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
+    from crosswind.client.installed_store import open_store  # noqa: PLC0415 - heavy
 
-    with Store.open(settings.home, database=settings.database) as store:
+    with open_store(settings) as store:
         done = _compacted(store.lake)
     if arguments.json:
         say_json(asdict(done))

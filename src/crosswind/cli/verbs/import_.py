@@ -17,10 +17,10 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print what is stored; exit codes are those of `crosswind ingest`."""
     if arguments.paths:
         return ingest.execute(arguments, settings)
+    from crosswind.client.installed_store import open_store  # noqa: PLC0415
     from crosswind.data.store.capabilities import capabilities, kept_in  # noqa: PLC0415 - heavy
-    from crosswind.data.store.store import Store  # noqa: PLC0415
 
-    with Store.open(settings.home, database=settings.database) as store:
+    with open_store(settings) as store:
         kept = kept_in(store)
     if arguments.json:
         say_json({"kept": kept, "possible": list(capabilities(kept))})

@@ -12,7 +12,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
     parser.add_argument("source", type=Path, metavar="FILE|DIR", help="a backup")
     parser.add_argument("--check", action="store_true", help="check the backup, and restore nothing")
-    parser.epilog = "To the folder of CROSSWIND_HOME and the database of CROSSWIND_DATABASE; both must hold nothing."
+    parser.epilog = (
+        "To the folder of CROSSWIND_HOME, the database of CROSSWIND_DATABASE and the object store of CROSSWIND_LAKE; "
+        "they must hold nothing."
+    )
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -22,7 +25,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.check:
         done, words = check_backup(arguments.source), "is whole, and nothing was restored"
     else:
-        done = restore(arguments.source, settings.home, database=settings.database)
+        done = restore(arguments.source, settings.home, database=settings.database, lake=settings.lake)
         words = f"is restored to {settings.home}"
     if arguments.json:
         say_json(asdict(done))

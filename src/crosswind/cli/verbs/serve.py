@@ -114,7 +114,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 def serve(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False) -> int:
     """Serve a store, and print its URL once the port is bound; end the process if threads still work after that."""
     from crosswind.api import server  # noqa: PLC0415 - heavy
-    from crosswind.data.store.store import Store  # noqa: PLC0415
+    from crosswind.client.installed_store import open_store  # noqa: PLC0415
 
     before = set(threading.enumerate())
 
@@ -124,7 +124,7 @@ def serve(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False
         else:
             say(f"Pages and API: {url}  (Ctrl-C ends it)")
 
-    with Store.open(settings.home, database=settings.database) as store:
+    with open_store(settings) as store:
         server.serve(store, wanted, ready=ready)
     if set(threading.enumerate()) - before:
         _leave_at_once()
@@ -139,9 +139,12 @@ def check(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False
     from crosswind.api.access.oidc.provider import Provider  # noqa: PLC0415 - heavy
     from crosswind.api.readiness import check_store  # noqa: PLC0415
     from crosswind.api.server import listen, url_of  # noqa: PLC0415
-    from crosswind.data.store.store import Store  # noqa: PLC0415
+    from crosswind.client.installed_store import open_store  # noqa: PLC0415
 
-    with Store.open(settings.home, database=settings.database) as store, listen(wanted) as listening:
+    with (
+        open_store(settings) as store,
+        listen(wanted) as listening,
+    ):
         check_store(store)
         if wanted.oidc is not None:
             Provider(wanted.oidc).metadata()

@@ -115,11 +115,11 @@ def spools_below(path: Path, home: Path, problems: list[str]) -> Iterator[Path]:
 
 def storing(settings: Settings) -> Take:
     """Return what stores a spool."""
-    from crosswind.data.store.store import Store  # noqa: PLC0415 - sending spools needs no store
+    from crosswind.client.installed_store import open_store  # noqa: PLC0415 - sending spools needs no store
     from crosswind.ingest.load.load import load_spool  # noqa: PLC0415
 
     def take(spool: Path, done: Round) -> None:
-        with Store.open(settings.home, database=settings.database) as store:
+        with open_store(settings) as store:
             loaded = load_spool(store, spool)
         done.batches += loaded.batches
         done.duplicates += loaded.duplicates

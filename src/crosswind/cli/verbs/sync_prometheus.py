@@ -67,7 +67,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _puller(arguments: argparse.Namespace, settings: Settings) -> Callable[[], None]:
-    from crosswind.data.store.store import Store  # noqa: PLC0415 - sending spools needs no store
+    from crosswind.client.installed_store import open_store  # noqa: PLC0415 - sending spools needs no store
     from crosswind.ingest.series.pull import EVERYTHING, Pulled, Puller, Wanted  # noqa: PLC0415
     from crosswind.ingest.series.query import Server  # noqa: PLC0415
 
@@ -78,7 +78,7 @@ def _puller(arguments: argparse.Namespace, settings: Settings) -> Callable[[], N
     since, until = _milliseconds(arguments.since, "--since"), _milliseconds(arguments.until, "--until")
 
     def pull() -> None:
-        with Store.open(settings.home, database=settings.database) as store:
+        with open_store(settings) as store:
             pulled: Pulled = Puller(store, settings.system, server, wanted).pull(since, until)
         if arguments.json:
             say_json(asdict(pulled))

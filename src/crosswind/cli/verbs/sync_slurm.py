@@ -53,10 +53,10 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _poll(settings: Settings, since: int | None, stop: threading.Event, *, as_json: bool) -> None:
-    from crosswind.data.store.store import Store  # noqa: PLC0415 - sending spools needs no store
+    from crosswind.client.installed_store import open_store  # noqa: PLC0415 - sending spools needs no store
     from crosswind.ingest.load.slurm_poll import Poller, Sacct  # noqa: PLC0415
 
-    with Store.open(settings.home, database=settings.database) as store:
+    with open_store(settings) as store:
         polled = Poller(store, settings.system, Sacct(stop=stop)).poll(since)
     if as_json:
         say_json(polled)

@@ -10,6 +10,7 @@ from crosswind.cli.text.output import printable, say, say_json
 from crosswind.cli.verbs.capabilities import say_capabilities
 from crosswind.cli.verbs.ingest.preview import Looking, refuse_pipe
 from crosswind.cli.verbs.ingest.progress import ingesting
+from crosswind.client.installed_store import open_store
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError
 from crosswind.data.store.capabilities import capabilities, kept_in
 from crosswind.data.store.store import Store
@@ -42,7 +43,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     reader = _reader_of(arguments)
     if arguments.dry_run:
         return _dry_run(Looking(context, reader), arguments, settings)
-    with Store.open(settings.home, database=settings.database) as store:
+    with open_store(settings) as store:
         taking, paths = _Taking(store, context, reader), arguments.paths or [str(settings.spool)]
         with ingesting(paths, taking.loaded):
             for path in paths:
@@ -154,7 +155,7 @@ def is_spool(folder: Path) -> bool:
 
 def store_spool(settings: Settings) -> Loaded:
     """Moves this installation's spool into its store. Raises: UnavailableError."""
-    with Store.open(settings.home, database=settings.database) as store:
+    with open_store(settings) as store:
         return load_spool(store, settings.spool)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from crosswind.cli.progress import Progress, stopwatch
 from crosswind.cli.text.output import say, say_json, table
 from crosswind.cli.verbs.models import USAGE
+from crosswind.client.installed_store import open_store
 from crosswind.dashboards.wording import NONE, percent, utc
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.model import ModelRecord, ModelState
@@ -24,7 +25,7 @@ FAILED = 1
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Lists models, or changes one."""
-    with Store.open(settings.home, database=settings.database) as store:
+    with open_store(settings) as store:
         match arguments.words:
             case []:
                 _list(_all(store), as_json=arguments.json)

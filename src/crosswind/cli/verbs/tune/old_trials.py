@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crosswind.cli.text.output import say, say_json
+from crosswind.client.installed_store import open_store
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
 from crosswind.data.schema.trial import ENDED, History, Parameter, Study, Trial, TrialState
-from crosswind.data.store.store import Store
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers import reader_for
 from crosswind.ingest.readers.clock import zone_named
@@ -53,7 +53,7 @@ def take_over(arguments: argparse.Namespace, settings: Settings, place: tuple[st
         raise InvalidInputError(
             f"tune import: the study is in a {place[0]}: import where its store is, or from the lake"
         )
-    with Store.open(settings.home, database=settings.database) as store:
+    with open_store(settings) as store:
         with store.catalog.read() as session:
             study = session.studies.get(arguments.study)
         taken = _taken(arguments.file, study, settings.system, arguments.of)

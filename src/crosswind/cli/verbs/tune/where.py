@@ -97,10 +97,10 @@ def remote_service(address: str) -> "Iterator[RemoteStudyService]":
 @contextmanager
 def store_service(settings: Settings, make_tuner: "MakeTuner | None" = None) -> Iterator[StudyService]:
     """The service of this installation's store; new trials come from the usual tuner where none is named."""
-    from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
+    from crosswind.client.installed_store import open_store  # noqa: PLC0415 - heavy
     from crosswind.models.tuner.service.catalog import CatalogStudyService  # noqa: PLC0415
 
-    with Store.open(settings.home, database=settings.database) as store:
+    with open_store(settings) as store:
 
         def find_prior_studies(study: Study) -> "PriorStudies":
             from crosswind.models.tuner.evidence.stored_prior_studies import StoredPriorStudies  # noqa: PLC0415 - heavy

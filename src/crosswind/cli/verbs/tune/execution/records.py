@@ -95,9 +95,9 @@ def _stored(settings: Settings) -> str:
 
 
 def _opened(settings: Settings) -> "Store":
-    from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
+    from crosswind.client.installed_store import open_store  # noqa: PLC0415 - heavy
 
-    return Store.open(settings.home, database=settings.database)
+    return open_store(settings)
 
 
 def _say(text: str) -> None:

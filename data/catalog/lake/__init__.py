@@ -1,0 +1,1 @@
+"""The catalog of a lake in an object store."""

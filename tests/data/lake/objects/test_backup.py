@@ -1,0 +1,57 @@
+"""Backups of a lake in an object store, which are as those of one in a folder, and lead from one to the other."""
+
+from pathlib import Path
+
+import pytest
+from tests.data.lake.objects.test_mirror import expected, merge, put, rows_of
+
+from crosswind.data.backup.store import back_up, check_backup, restore
+from crosswind.data.schema.errors import ConflictError
+from crosswind.data.schema.lake_address import LakeAddress
+from crosswind.data.store.store import Store
+
+
+def elsewhere(address: LakeAddress, prefix: str) -> LakeAddress:
+    return LakeAddress(**{**vars(address), "prefix": prefix})
+
+
+def test_a_lake_goes_from_a_bucket_to_a_folder_and_back(store: Store, address: LakeAddress, tmp_path: Path) -> None:
+    put(store.lake, 0, 1)
+    merge(store.lake)
+    put(store.lake, 2)
+    back_up(store, tmp_path / "first.tar")
+    assert check_backup(tmp_path / "first.tar").files > 4
+    restore(tmp_path / "first.tar", tmp_path / "local")
+    with Store.open(tmp_path / "local") as local:
+        assert rows_of(local.lake) == expected(3)
+        merge(local.lake)
+        put(local.lake, 3)
+        back_up(local, tmp_path / "second.tar")
+    other = elsewhere(address, "other")
+    restore(tmp_path / "second.tar", tmp_path / "remote", lake=other)
+    with Store.open(tmp_path / "remote", lake=other) as remote:
+        assert rows_of(remote.lake) == expected(4)
+        merge(remote.lake)
+        assert rows_of(remote.lake) == expected(4)
+    assert rows_of(store.lake) == expected(3)
+
+
+def test_a_prefix_belongs_to_one_catalog(store: Store, address: LakeAddress, tmp_path: Path) -> None:
+    put(store.lake, 0)
+    with (
+        Store.open(tmp_path / "stranger", lake=address) as stranger,
+        pytest.raises(ConflictError, match="is another catalog's: expected a prefix that nobody uses"),
+    ):
+        put(stranger.lake, 1)
+
+
+def test_a_store_whose_rows_are_elsewhere_is_refused(
+    store: Store, address: LakeAddress, database: str, tmp_path: Path
+) -> None:
+    put(store.lake, 0)
+    with pytest.raises(ConflictError, match="expected CROSSWIND_LAKE to name it"):
+        Store.open(store.home, database=database)
+    with Store.open(tmp_path / "local") as local:
+        put(local.lake, 0)
+    with pytest.raises(ConflictError, match="make a backup without CROSSWIND_LAKE"):
+        Store.open(tmp_path / "local", lake=elsewhere(address, "new"))
