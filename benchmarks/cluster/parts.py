@@ -109,8 +109,10 @@ def proxy(folder: Path, port: int, servers: tuple[int, int], token: str) -> Iter
 
 
 @contextmanager
-def dask(folder: Path, *, workers: int = 2, memory: str = "2GB") -> Iterator[tuple[str, list[int]]]:
-    """A Dask scheduler and its workers; its address, and the pids of the workers' nannies."""
+def dask(
+    folder: Path, *, workers: int = 2, memory: str = "2GB", environment: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, list[int]]]:
+    """A Dask scheduler and its workers, with the settings of a store; its address, and the pids of the workers."""
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
     address, module = f"tcp://127.0.0.1:{port}", "distributed.cli.dask_"
@@ -122,7 +124,11 @@ def dask(folder: Path, *, workers: int = 2, memory: str = "2GB") -> Iterator[tup
         for place in range(workers):
             log = folder / f"worker-{place + 1}.log"
             command = _python(module, [*worker, "--local-directory", str(folder)])
-            pids.append(kept.enter_context(running(command, log, is_ready=partial(_is_registered, log))))
+            pids.append(
+                kept.enter_context(
+                    running(command, log, is_ready=partial(_is_registered, log), environment=environment)
+                )
+            )
         yield address, pids
 
 

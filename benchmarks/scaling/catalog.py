@@ -4,10 +4,10 @@ Runs are filled in by the database itself, jobs (which are in the lake) by Arrow
 """
 
 import os
-import statistics
+import shutil
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlalchemy import text
 
 from benchmarks.cluster.parts import postgres
+from benchmarks.scaling.ingest import tree_seconds
 from crosswind.data.catalog.runs import ANY_RUN, RunFilter
 from crosswind.data.lake.compaction import compact
 from crosswind.data.lake.lake import arrow_schema
@@ -25,7 +26,9 @@ RUNS = int(os.environ.get("CROSSWIND_BENCH_RUNS", "1000000"))
 JOBS = int(os.environ.get("CROSSWIND_BENCH_JOBS", "10000000"))
 SECOND, DAY = 10**9, 86_400 * 10**9
 FIRST_NS = 1_735_689_600 * SECOND
-DAYS, USERS, REPEATS = 365, 500, 5
+DAYS, USERS = 365, 500
+REPEATS, REPEATS_MAX, ENOUGH_SECONDS = 3, 200, 1.0  # of each question
+Question = Callable[[], object]
 _ID = "'run-' || substr(cast(100000000 + i as text), 2)"
 _FILL = """
 insert into runs (run_id, workload, system, state, world_size, configuration, job_id, nodes, started_ns, ended_ns,
@@ -41,40 +44,64 @@ insert into run_nodes (node, listed_ns, run_id)
 with recursive n(i) as (select {first} union all select i + 1 from n where i + 1 < {end})
 select 'n' || (i % 1000), {began} + i * {every}, {id} from n
 """
+_BATCHES = """
+insert into ingest_batches (batch_id, origin, received_ns, rows, skipped)
+with recursive n(i) as (select {first} union all select i + 1 from n where i + 1 < {end})
+select md5(cast(i as text)) || md5(cast(-i as text)),
+    '00000' || ({began} + i) || '.agent.node' || (10000 + i % 10000) || '.segment', {began} + i, 4920, 0
+from n
+"""
 AT_ONCE = 100_000
 
 
 def figures(folder: Path) -> dict[str, object]:
-    """Return milliseconds of wall time of each question, the median of some repeats, and the catalog's size."""
+    """Return milliseconds of processor time of each question, here and in PostgreSQL, and the catalog's size."""
     answer: dict[str, object] = {"catalog_runs": RUNS, "catalog_jobs": JOBS}
-    with ExitStack() as kept:
-        url, _ = kept.enter_context(postgres(folder / "postgres"))
-        for name, database in (("sqlite", None), ("postgresql", url)):
-            with Store.open(folder / name, database=database) as store:
-                seconds = _seconds(lambda store=store: _fill(store))
-                answer |= {
-                    f"catalog_{name}_filled_seconds": round(seconds, 1),
-                    f"catalog_{name}_bytes_a_run": _size(store),
-                }
-                answer |= {f"catalog_{name}_{key}_ms": took for key, took in _runs_asked(store).items()}
-    with Store.open(folder / "jobs") as store:
+    with Store.open(folder / "sqlite") as store:
+        answer |= _figures("sqlite", store, None)
+    shutil.rmtree(folder / "sqlite")
+    with postgres(folder / "postgres") as (url, postmaster), Store.open(folder / "store", database=url) as store:
+        answer |= _figures("postgresql", store, postmaster)
+        answer |= _batches(store, postmaster)
         answer["jobs_filled_seconds"] = round(_seconds(lambda: _fill_jobs(store)), 1)
-        size = sum(path.stat().st_size for path in (folder / "jobs/lake").rglob("*.parquet"))
+        size = sum(path.stat().st_size for path in (folder / "store/lake").rglob("*.parquet"))
         answer["jobs_bytes_a_job"] = round(size / JOBS, 1)
-        answer |= {f"jobs_{key}_ms": took for key, took in _jobs_asked(store).items()}
+        answer |= _costs("jobs", _job_questions(store), postmaster)
     return answer
 
 
+def _figures(name: str, store: Store, postmaster: int | None) -> dict[str, object]:
+    seconds = round(_seconds(lambda: _fill(store)), 1)
+    sizes = {f"catalog_{name}_filled_seconds": seconds, f"catalog_{name}_bytes_a_run": _size(store)}
+    return sizes | _costs(f"catalog_{name}", _run_questions(store), postmaster)
+
+
 def _fill(store: Store) -> None:
+    is_sqlite = store.catalog.engine.dialect.name == "sqlite"
+    texts = {"id": _ID, "every": DAYS * DAY // RUNS, "users": USERS} | _texts(is_sqlite)
+    _run(store, (_FILL, _NODES), texts)
+
+
+def _run(store: Store, statements: Sequence[str], texts: Mapping[str, object]) -> None:
+    """Let the database make rows, some at a time."""
     with store.catalog.write() as session:
-        connection = session._connection
-        is_sqlite = connection.dialect.name == "sqlite"
         for first in range(0, RUNS, AT_ONCE):
-            places = {"first": first, "end": min(first + AT_ONCE, RUNS), "began": FIRST_NS, "id": _ID}
-            places |= {"every": DAYS * DAY // RUNS, "users": USERS} | _texts(is_sqlite)
-            for statement in (_FILL, _NODES):
-                connection.exec_driver_sql(statement.format(**places))
-        connection.execute(text("analyze"))
+            places = {"first": first, "end": min(first + AT_ONCE, RUNS), "began": FIRST_NS, **texts}
+            for statement in statements:
+                session._connection.exec_driver_sql(statement.format(**places))
+        session._connection.execute(text("analyze"))
+
+
+def _batches(store: Store, postmaster: int) -> dict[str, object]:
+    """Note as many batches as there are runs; return their bytes, and what their sum costs, which /metrics has."""
+    before = _size(store)
+    _run(store, (_BATCHES,), {})
+
+    def summed() -> object:
+        with store.catalog.read() as session:
+            return session.ingested()
+
+    return {"catalog_batch_bytes": _size(store) - before} | _costs("catalog", {"batches": summed}, postmaster)
 
 
 def _texts(is_sqlite: bool) -> dict[str, str]:
@@ -100,13 +127,13 @@ def _size(store: Store) -> int:
     return round((size or 0) / RUNS)
 
 
-def _runs_asked(store: Store) -> dict[str, float]:
-    middle = f"run-{RUNS // 2:08}"
+def _run_questions(store: Store) -> dict[str, Question]:
     filters = {
         "newest_50": ANY_RUN,
         "of_user": RunFilter(user="user7"),
         "of_node": RunFilter(node="n7"),
         "failed": RunFilter(state="failed"),  # type: ignore[arg-type]
+        "failed_of_user_and_workload": RunFilter(user="user7", workload="workload-2", state="failed"),  # type: ignore[arg-type]
         "of_a_day": RunFilter(since_ns=FIRST_NS + 100 * DAY, until_ns=FIRST_NS + 101 * DAY),
     }
 
@@ -114,17 +141,11 @@ def _runs_asked(store: Store) -> dict[str, float]:
         with store.catalog.read() as session:
             return session.runs.find(wanted, limit=50)
 
-    for name, wanted in filters.items():
-        if not asked(wanted):
-            raise SystemExit(f"no runs: {name}")
-
     def one() -> object:
         with store.catalog.read() as session:
-            return session.runs.get(middle)
+            return session.runs.get(f"run-{RUNS // 2:08}")
 
-    return {name: _median(lambda wanted=wanted: asked(wanted)) for name, wanted in filters.items()} | {
-        "one": _median(one)
-    }
+    return {name: partial(asked, wanted) for name, wanted in filters.items()} | {"one": one}
 
 
 def _fill_jobs(store: Store) -> None:
@@ -162,17 +183,43 @@ def _jobs(numbers: np.ndarray, pseudonyms: pa.Array) -> pa.Table:
     return pa.table([columns.get(one.name, pa.nulls(count, one.type)) for one in schema], schema=schema)
 
 
-def _jobs_asked(store: Store) -> dict[str, float]:
+def _job_questions(store: Store) -> dict[str, Question]:
     middle = str(JOBS // 2)
     if (stored := store.jobs.count()) != JOBS or [job.job_id for job in store.jobs.named(middle)] != [middle]:
         raise SystemExit(f"{stored} jobs are stored, expected {JOBS}, and among them {middle}")
-    lists = {"newest_50": JobFilter(), "of_user": JobFilter(user="user7")}
-    asked = {name: _median(lambda wanted=wanted: store.jobs.find(wanted, limit=50)) for name, wanted in lists.items()}
-    return asked | {"one": _median(lambda: store.jobs.named(middle))}
+    filters = {
+        "newest_50": JobFilter(),
+        "of_user": JobFilter(user="user7"),
+        "failed": JobFilter(state="FAILED"),
+        "of_a_day": JobFilter(since_ns=FIRST_NS + 100 * DAY, until_ns=FIRST_NS + 101 * DAY),
+    }
+    lists = {name: partial(store.jobs.find, wanted, limit=50) for name, wanted in filters.items()}
+    return lists | {"one": partial(store.jobs.named, middle)}
 
 
-def _median(call: Callable[[], object]) -> float:
-    return round(statistics.median(_seconds(call) for _ in range(REPEATS)) * 1e3, 2)
+def _costs(kind: str, questions: dict[str, Question], postmaster: int | None) -> dict[str, object]:
+    """Return of each question the processor time of this process and of PostgreSQL. Raises: SystemExit without rows."""
+    answer: dict[str, object] = {}
+    for name, ask in questions.items():
+        if not ask():
+            raise SystemExit(f"{kind}: nothing is {name}")
+        here, there = _cost(ask, postmaster)
+        answer[f"{kind}_{name}_cpu_ms"] = round(here, 2)
+        if postmaster is not None:
+            answer[f"{kind}_{name}_postgres_cpu_ms"] = round(there, 2)
+    return answer
+
+
+def _cost(ask: Question, postmaster: int | None) -> tuple[float, float]:
+    begin, base, times = time.process_time(), _base(postmaster), 0
+    while times < REPEATS or (times < REPEATS_MAX and time.process_time() - begin < ENOUGH_SECONDS):
+        ask()
+        times += 1
+    return (time.process_time() - begin) / times * 1e3, (_base(postmaster) - base) / times * 1e3
+
+
+def _base(postmaster: int | None) -> float:
+    return 0.0 if postmaster is None else tree_seconds(postmaster)
 
 
 def _seconds(call: Callable[[], object]) -> float:

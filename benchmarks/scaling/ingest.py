@@ -6,39 +6,58 @@ import statistics
 import threading
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
-from benchmarks.cluster.parts import postgres, server
+from benchmarks.cluster.parts import KEYS, lake_address, object_store, postgres, server
 from benchmarks.ingest import TICKS_PER_SECOND, Request, cpu_seconds, peak_bytes
-from benchmarks.segments import VALUES, write_segment
+from benchmarks.segments import START_NS, VALUES, write_segment
+from crosswind.client.installed_store import open_store
+from crosswind.data.lake.compaction import compact
+from crosswind.data.lake.survey import survey
 from crosswind.data.store.store import Store
 from crosswind.ingest.ship.client import Client
 from crosswind.ingest.ship.pack import pack, packings
 from crosswind.ingest.ship.shipper import MEDIA, PATH
 from crosswind.ingest.spool.spool import batch_id
+from crosswind.settings import Settings
 
-SERVERS = (1, 2, 4)
 CLIENTS = 8
 MINUTES = int(os.environ.get("CROSSWIND_BENCH_MINUTES", "6"))  # segments of each client; the first is not measured
 ROUNDS = int(os.environ.get("CROSSWIND_BENCH_ROUNDS", "3"))  # of which the median counts
+LATER_NS = 400 * 86_400 * 10**9
 TOKEN = "bench" * 8
 Row = dict[str, float]
 
 
+@dataclass(frozen=True)
+class Case:
+    """So many servers, whose lake is in a folder or in an object store."""
+
+    servers: int
+    in_s3: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.servers}_servers{'_s3' if self.in_s3 else ''}"
+
+
+CASES = (ALONE := Case(1), Case(2), Case(4), Case(2, in_s3=True))
+
+
 def figures(folder: Path) -> dict[str, object]:
-    """Return values a second of processor time of the servers, of PostgreSQL, and both relative to one server."""
+    """Return processor time of the servers and of PostgreSQL a value, relative to one server, and bytes a value."""
     requests = [_packed(folder / "spool", number) for number in range(CLIENTS)]
-    rows: dict[int, list[Row]] = {count: [] for count in SERVERS}
+    rows: dict[Case, list[Row]] = {case: [] for case in CASES}
     for turn in range(ROUNDS):  # in turns, so that what else the machine does meets all alike
-        for count in SERVERS:
-            rows[count].append(_round(folder / f"round-{turn}-{count}", count, requests))
-    middle = {count: _middle(some) for count, some in rows.items()}
-    alone = middle[1]
+        for case in CASES:
+            rows[case].append(_round(folder / f"round-{turn}-{case}", case, requests))
+    middle = {case: _middle(some) for case, some in rows.items()}
+    alone = middle[ALONE]["server_cpu_nanoseconds_a_value"]
     answer: dict[str, object] = {}
-    for count, row in middle.items():
-        answer |= {f"ingest_{count}_servers_{name}": round(value, 3) for name, value in row.items()}
-        relative = row["server_cpu_nanoseconds_a_value"] / alone["server_cpu_nanoseconds_a_value"]
-        answer[f"ingest_{count}_servers_relative"] = round(relative, 3)
+    for case, row in middle.items():
+        answer |= {f"ingest_{case}_{name}": round(value, 3) for name, value in row.items()}
+        answer[f"ingest_{case}_relative"] = round(row["server_cpu_nanoseconds_a_value"] / alone, 3)
     return answer
 
 
@@ -46,12 +65,15 @@ def _middle(rows: list[Row]) -> Row:
     return {name: statistics.median(row[name] for row in rows) for name in rows[0]}
 
 
-def _round(folder: Path, count: int, requests: list[list[Request]]) -> Row:
+def _round(folder: Path, case: Case, requests: list[list[Request]]) -> Row:
     home = folder / "store"
     with ExitStack() as kept:
         database, postmaster = kept.enter_context(postgres(folder / "postgres"))
         environment = {"CROSSWIND_HOME": str(home), "CROSSWIND_DATABASE": database, "CROSSWIND_TOKEN": TOKEN}
-        servers = [kept.enter_context(server(folder / f"server-{place}", environment)) for place in range(count)]
+        if case.in_s3:
+            environment |= {"CROSSWIND_LAKE": lake_address(kept.enter_context(object_store(folder / "s3"))), **KEYS}
+        places = range(case.servers)
+        servers = [kept.enter_context(server(folder / f"server-{place}", environment)) for place in places]
         urls, pids = [f"http://127.0.0.1:{port}" for port, _ in servers], [pid for _, pid in servers]
         _send([one[:1] for one in requests], urls)  # it defines the sets
         began, busy, base = time.perf_counter(), sum(map(cpu_seconds, pids)), tree_seconds(postmaster)
@@ -59,23 +81,38 @@ def _round(folder: Path, count: int, requests: list[list[Request]]) -> Row:
         seconds, busy = time.perf_counter() - began, sum(map(cpu_seconds, pids)) - busy
         base = tree_seconds(postmaster) - base
         peak = max(map(peak_bytes, pids))
-        _check(home, database)
+        stored = _stored(environment)
     shutil.rmtree(folder)
     values = CLIENTS * (MINUTES - 1) * VALUES
-    return {
+    return stored | {
         "values_a_second": values / seconds,
-        "values_a_server_cpu_second": values / busy,
         "server_cpu_nanoseconds_a_value": busy / values * 1e9,
         "postgres_cpu_nanoseconds_a_value": base / values * 1e9,
         "peak_megabytes": peak / 1e6,
     }
 
 
-def _check(home: Path, database: str) -> None:
-    with Store.open(home, database=database) as store, store.catalog.read() as session:
-        stored = session.ingested().batches
-    if stored != CLIENTS * MINUTES:
-        raise SystemExit(f"{stored} batches are stored, expected {CLIENTS * MINUTES}")
+def _stored(environment: dict[str, str]) -> Row:
+    """Compact what is stored; return bytes a value, and what compaction costs. Raises: SystemExit, if batches lack."""
+    with mock.patch.dict(os.environ, environment), open_store(Settings.from_environment()) as store:
+        with store.catalog.read() as session:
+            stored = session.ingested().batches
+        if stored != CLIENTS * MINUTES:
+            raise SystemExit(f"{stored} batches are stored, expected {CLIENTS * MINUTES}")
+        values, begin = CLIENTS * MINUTES * VALUES, time.process_time()
+        before = _bytes(store)
+        compact(store.lake, settle_seconds=-1, now_ns=START_NS + LATER_NS)
+        took = time.process_time() - begin
+        after = _bytes(store)
+    sizes = {"bytes_a_value_as_they_came": before / values, "bytes_a_value": after / values}
+    return sizes | {"compaction_cpu_nanoseconds_a_value": took / values * 1e9}
+
+
+def _bytes(store: Store) -> int:
+    answer = survey(store.lake)
+    if answer.problems:
+        raise SystemExit(str(answer.problems[0]))
+    return sum(one.bytes for one in answer.sets)
 
 
 def tree_seconds(pid: int) -> float:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -9,26 +10,35 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
-from benchmarks.segments import write_segment
+from benchmarks.cluster.__main__ import take
+from benchmarks.many_runs import fill, run_of
+from benchmarks.segments import START_NS, write_segment
 from tests.needs import lack, program
 
+from crosswind.client.installed_store import open_store
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.store.store import Store
 from crosswind.ingest.ship.client import Client
 from crosswind.ingest.ship.pack import pack, packings
 from crosswind.ingest.ship.shipper import MEDIA, PATH
 from crosswind.ingest.spool.spool import batch_id
+from crosswind.settings import Settings
 
 ROOT = Path(__file__).parents[3]
 CONFIGURATION = ROOT / "deploy/haproxy.cfg"
 PLACES = {f"CROSSWIND_{name}": "127.0.0.1:1" for name in ("PROXY", "SERVER_1", "SERVER_2")}
 SENT, PATIENCE_SECONDS = 24, 60
-KEYS = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
+TRAINED_RUNS, TRAINING_SECONDS = 400, 300
+DEVICES = 6  # of the set `power` in each sweep
+BEGAN, ENDED = (datetime.fromtimestamp((START_NS + more) / 1e9, UTC).strftime("%FT%TZ") for more in (0, 60 * 10**9))
+SERIES = f"/v1/series?metric=power.power_0_total&node=n0&from={BEGAN}&to={ENDED}"
 SPACE = {"threads": {"kind": "ordinal", "values": [1, 2, 4, 8, 16]}}
 
 
@@ -49,25 +59,54 @@ def test_the_proxy_accepts_its_configuration() -> None:
     assert "WARNING" not in checked.stderr
 
 
-def test_a_lake_in_s3_is_refused_where_this_version_has_none_and_the_words_are_checked(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks.cluster", "--folder", str(tmp_path), "--lake", "tape"]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert ended.returncode == 2
-    assert "'tape'" in ended.stderr
-    assert list(tmp_path.iterdir()) == []
+def test_a_folder_of_something_else_or_of_a_running_cluster_is_refused_and_an_earlier_ones_emptied(
+    tmp_path: Path,
+) -> None:
+    other = tmp_path / "photos"
+    other.mkdir()
+    (other / "cat.jpeg").touch()
+    with pytest.raises(SystemExit, match=r"photos holds something else: expected an empty folder"), ExitStack() as kept:
+        take(kept, other)
+    folder = tmp_path / "cluster"
+    with ExitStack() as kept:
+        take(kept, folder)
+        (folder / "postgres").mkdir()
+        (folder / "environment").touch()
+        with pytest.raises(SystemExit, match=r"a cluster runs in it; end it, or name another folder"):
+            take(kept, folder)
+    with ExitStack() as kept:
+        take(kept, folder)
+        assert [path.name for path in folder.iterdir()] == [".cluster"]
 
 
 class Cluster:
     """A running cluster, and requests to it with its token."""
 
-    def __init__(self, facts: dict[str, Any], folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, facts: dict[str, Any]) -> None:
         self.proxy: str = facts["proxy"]
         self.servers: list[dict[str, Any]] = facts["servers"]
-        self.database: str = facts["database"]
-        self.s3: str = facts["s3"]
+        self.database_pid: int = facts["database_pid"]
         self.dask: str = facts["dask"]
-        self.token = Path(facts["token"]).read_text()
+        self.environment = dict(exports(Path(facts["environment"]).read_text()))
+
+    @property
+    def token(self) -> str:
+        """Return the administrator's token."""
+        return self.environment["CROSSWIND_TOKEN"]
+
+    @contextmanager
+    def store(self) -> Iterator[Store]:
+        """Open the store as a program on a further machine does."""
+        with mock.patch.dict(os.environ, self.environment), open_store(Settings.from_environment()) as store:
+            yield store
+
+    def verb(self, *words: str) -> tuple[int, Any]:
+        """Run a verb with the settings for another shell; its exit code, and its answer for machines."""
+        command = [sys.executable, "-m", "crosswind.cli.main", *words, "--json"]
+        environment = {**os.environ, **self.environment}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.stdout, done.stderr
+        return done.returncode, json.loads(done.stdout)
 
     def ask(self, path: str, body: object = None, *, url: str | None = None, key: str | None = None) -> Any:
         fields = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
@@ -79,6 +118,14 @@ class Cluster:
         return json.loads(text) if answer.headers.get_content_type() == "application/json" else text
 
 
+def exports(text: str) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each line that a shell would read."""
+    for line in text.splitlines():
+        _, assignment = shlex.split(line)
+        name, _, value = assignment.partition("=")
+        yield name, value
+
+
 @contextmanager
 def started(folder: Path) -> Iterator[tuple[Cluster, "subprocess.Popen[str]"]]:
     command = [sys.executable, "-m", "benchmarks.cluster", "--folder", str(folder), "--port", "0", "--json"]
@@ -87,7 +134,7 @@ def started(folder: Path) -> Iterator[tuple[Cluster, "subprocess.Popen[str]"]]:
         try:
             line = process.stdout.readline()
             assert line, "it ended before it was ready"
-            yield Cluster(json.loads(line), folder), process
+            yield Cluster(json.loads(line)), process
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
@@ -149,15 +196,33 @@ def test_an_event_passes_through_the_proxy_at_once(running: Any) -> None:
 
 
 @pytest.mark.thorough
-def test_the_s3_server_and_dask_answer(running: Any) -> None:
-    boto3, distributed = map(pytest.importorskip, ("boto3", "distributed"))
+def test_dask_answers(running: Any) -> None:
+    distributed = pytest.importorskip("distributed")
     cluster, _ = running
-    store = boto3.client("s3", endpoint_url=cluster.s3, region_name="us-east-1", **KEYS)
-    store.put_object(Bucket="crosswind", Key="x", Body=b"kept")
-    assert store.get_object(Bucket="crosswind", Key="x")["Body"].read() == b"kept"
     with distributed.Client(cluster.dask, timeout=PATIENCE_SECONDS) as client:
         assert client.submit(sum, [1, 2, 3]).result(timeout=PATIENCE_SECONDS) == 6
         assert len(client.scheduler_info()["workers"]) == 2
+
+
+@pytest.mark.thorough
+def test_a_model_that_one_server_trains_answers_at_both(running: Any) -> None:
+    cluster, _ = running
+    with cluster.store() as store:
+        fill(store, TRAINED_RUNS)
+    operation = cluster.ask("/v1/models/run_seconds:train", {})
+    deadline = time.monotonic() + TRAINING_SECONDS
+    while operation["state"] not in ("done", "failed"):
+        assert time.monotonic() < deadline, operation
+        time.sleep(0.5)
+        operation = cluster.ask(f"/v1/operations/{operation['operation_id']}")
+    assert operation["state"] == "done", operation
+    cluster.ask("/v1/models/run_seconds/versions/1:promote", {"forced_because": "every run takes the same time"})
+    run = run_of(1)
+    asked = {"workload": run.workload, "system": run.system, "world_size": run.world_size, "outcome": "run_seconds"}
+    asked |= {"configuration": dict(run.configuration)}
+    one, two = (cluster.ask("/v1/predictions", asked, url=server["url"]) for server in cluster.servers)
+    assert one["model"] == "run_seconds/1"
+    assert two == one
 
 
 @pytest.mark.thorough
@@ -169,6 +234,7 @@ def test_nothing_is_lost_or_doubled_while_a_server_is_killed_and_nothing_is_left
         send(cluster, *request)
     for server in cluster.servers:
         assert 'route="/v1/ingest/batches"' in cluster.ask("/metrics", url=server["url"])
+    before = cluster.ask(SERIES)
     killer = threading.Timer(0.2, os.kill, (cluster.servers[0]["pid"], signal.SIGKILL))
     killer.start()
     for request in requests[half:]:
@@ -177,8 +243,16 @@ def test_nothing_is_lost_or_doubled_while_a_server_is_killed_and_nothing_is_left
     killer.join()
     for request in requests:
         assert send(cluster, *request) == 200  # all were stored before
-    with Store.open(cluster.folder / "store", database=cluster.database) as store, store.catalog.read() as session:
+    with cluster.store() as store, store.catalog.read() as session:
         assert session.ingested().batches == SENT
+    assert cluster.ask(SERIES) == before  # by the other server
+    for action in ("status", "compact", "status", "verify"):
+        code, answer = cluster.verb("lake", action)
+        assert (code, answer["problems"]) == (0, [])
+        if action == "status":
+            [of_power] = [one for one in answer["sets"] if one["name"] == "power"]
+            assert of_power["rows"] == DEVICES * (60 + 2 * (SENT - 1))
+    assert cluster.ask(SERIES) == before
     pids = descendants(process.pid)
     assert len(pids) > 8
     process.send_signal(signal.SIGINT)
