@@ -18,7 +18,7 @@ from unittest import mock
 
 import pytest
 from benchmarks.cluster.__main__ import take
-from benchmarks.many_runs import fill, run_of
+from benchmarks.many_runs import run_of
 from benchmarks.segments import START_NS, write_segment
 from tests.needs import lack, program
 
@@ -207,8 +207,8 @@ def test_dask_answers(running: Any) -> None:
 @pytest.mark.thorough
 def test_a_model_that_one_server_trains_answers_at_both(running: Any) -> None:
     cluster, _ = running
-    with cluster.store() as store:
-        fill(store, TRAINED_RUNS)
+    with cluster.store() as store, store.catalog.write() as session:
+        session.runs.put_all(map(run_of, range(TRAINED_RUNS)))
     operation = cluster.ask("/v1/models/run_seconds:train", {})
     deadline = time.monotonic() + TRAINING_SECONDS
     while operation["state"] not in ("done", "failed"):
