@@ -10,7 +10,7 @@ import platform
 import tempfile
 from pathlib import Path
 
-PARTS = ("ingest", "lake", "catalog", "training")
+PARTS = ("ingest", "node", "lake", "catalog", "training")
 ASKED = {"ingest_2_servers_relative": 1.1, "lake_run_page_growth": 1.5}  # at most
 
 

@@ -100,19 +100,19 @@ def _stored(environment: dict[str, str]) -> Row:
         if stored != CLIENTS * MINUTES:
             raise SystemExit(f"{stored} batches are stored, expected {CLIENTS * MINUTES}")
         values, begin = CLIENTS * MINUTES * VALUES, time.process_time()
-        before = _bytes(store)
+        files, before = _size(store)
         compact(store.lake, settle_seconds=-1, now_ns=START_NS + LATER_NS)
         took = time.process_time() - begin
-        after = _bytes(store)
-    sizes = {"bytes_a_value_as_they_came": before / values, "bytes_a_value": after / values}
-    return sizes | {"compaction_cpu_nanoseconds_a_value": took / values * 1e9}
+        _, after = _size(store)
+    sizes = {"bytes_a_value_as_they_came": before / values, "bytes_a_value": after / values, "files": files}
+    return sizes | {"compaction_cpu_nanoseconds_a_value": took / values * 1e9, "batches": stored}
 
 
-def _bytes(store: Store) -> int:
+def _size(store: Store) -> tuple[int, int]:
     answer = survey(store.lake)
     if answer.problems:
         raise SystemExit(str(answer.problems[0]))
-    return sum(one.bytes for one in answer.sets)
+    return sum(one.files for one in answer.sets), sum(one.bytes for one in answer.sets)
 
 
 def tree_seconds(pid: int) -> float:
