@@ -15,8 +15,9 @@ demo: $(INSTALLED)  ## measure, explain, predict, tune, serve: the whole loop on
 serve: $(INSTALLED)  ## the pages and the API of the store
 	$(BIN)/crosswind serve
 
-cluster: $(INSTALLED) debian  ## PostgreSQL, S3, two servers behind a proxy and Dask on this machine, until Ctrl-C: docs/scale.md
-	@$(BIN)/python -m benchmarks.cluster $(CLUSTER)
+cluster: $(INSTALLED)  ## PostgreSQL, S3, two servers behind a proxy and Dask on this machine, until Ctrl-C: docs/scale.md
+	@$(MAKE) --no-print-directory debian PACKAGES='postgresql haproxy'
+	@exec $(BIN)/python -m benchmarks.cluster $(CLUSTER)
 
 check: $(INSTALLED)  ## what CI checks before it runs the tests
 	$(BIN)/ruff check .

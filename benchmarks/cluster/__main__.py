@@ -24,7 +24,8 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=PORT, help="of the proxy (%(default)s); 0 takes a free one")
     parser.add_argument("--json", action="store_true", help="one line of JSON once all is ready")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # both end it the same way
+    for number in (signal.SIGINT, signal.SIGTERM):  # both end it the same way, also where a shell lets one be ignored
+        signal.signal(number, signal.default_int_handler)
     try:
         with ExitStack() as kept:
             folder = arguments.folder.absolute()
