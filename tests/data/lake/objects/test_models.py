@@ -43,7 +43,7 @@ def test_an_object_of_a_model_that_is_gone_or_another_is_named(
 ) -> None:
     made, other, bucket = trained(), another(), Bucket(address)
     Registry(store).register(NAME, made.model, made.evidence)
-    key = next(key for key, _ in bucket.listing() if key.startswith("models/"))
+    key = next(one.key for one in bucket.listing() if one.key.startswith("models/"))
     (tmp_path / "another").write_bytes(b"another")
     bucket.put(key, tmp_path / "another")
     with pytest.raises(MalformedError, match=f"object {key} is not what was registered"):
