@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
@@ -142,16 +143,15 @@ def started(folder: Path) -> Iterator[tuple[Cluster, "subprocess.Popen[str]"]]:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, "subprocess.Popen[str]"]]:
+def running() -> Iterator[tuple[Cluster, "subprocess.Popen[str]"]]:
     if not list(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
         lack("postgresql", "no program initdb")
     haproxy()
-    folder = tmp_path_factory.mktemp("cluster")
-    folder.chmod(0o755)
-    for above in list(folder.parents)[:2]:
-        above.chmod(above.stat().st_mode | 0o011)  # the user of PostgreSQL passes through
-    with started(folder) as cluster:
-        yield cluster
+    # the user of PostgreSQL passes through, which folders of pytest refuse again whenever another pytest starts
+    with tempfile.TemporaryDirectory(prefix="crosswind-cluster-") as name:
+        Path(name).chmod(0o755)
+        with started(Path(name) / "cluster") as cluster:
+            yield cluster
 
 
 @pytest.mark.thorough
