@@ -11,6 +11,7 @@ from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.traces.step_table import StepTableReader
 from crosswind.models.traces.pipeline import expected_bubble_share, pipeline, stages_of
 from crosswind.models.traces.what_if.step_table import operations_of, table_what_ifs
+from crosswind.models.traces.what_if.survey import what_ifs_of
 
 STAGE_OF = {rank: rank // 2 for rank in range(8)}
 
@@ -74,7 +75,7 @@ def test_a_published_table_is_as_much_slower_as_published() -> None:
 def test_a_published_table_as_traces() -> None:
     traces = list(StepTableReader().read(TRACE, Report(str(TRACE), "step_table")))
     assert stages_of(traces) == STAGE_OF
-    whole, first, *_ = table_what_ifs(operations_of(traces))
+    whole, first, *_ = what_ifs_of(traces)
     assert whole.slowdown == pytest.approx(1.179, abs=0.03)
     assert (first.cause, first.steps) == ("stage 3 unlike the others", 32)
     result = pipeline(traces)

@@ -12,7 +12,7 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.traces.trace import Kind, RankTrace
 from crosswind.models.traces.graph.build import graph
 from crosswind.models.traces.what_if import causes
-from crosswind.models.traces.what_if.survey import what_ifs
+from crosswind.models.traces.what_if.survey import what_ifs, what_ifs_of
 from crosswind.models.traces.what_if.what_if import Cause, what_if
 
 
@@ -49,7 +49,7 @@ def test_all_causes_of_a_pipeline_and_of_one_rank() -> None:
     assert causes_of[0] == "transfers"
     assert "stages of unequal work (the longest is stage 1)" in causes_of
     assert not any(one.startswith("rank 0") for one in causes_of)
-    assert [one.cause for one in what_ifs(graph([step(1, 300)]))] == ["transfers"]
+    assert [one.cause for one in what_ifs_of([step(1, 300)])] == ["transfers"]
 
 
 def test_a_slow_rank_made_equal_saves_what_it_had_over_the_others() -> None:
