@@ -75,7 +75,7 @@ def operator_times(events: Events) -> OperatorTimes:
     """Return the times of each operator of a trace."""
     host = np.flatnonzero(np.isin(events.kind, (Kind.OPERATOR, Kind.CALL, Kind.SYNC)))
     around, is_operator = parents(events.where(host)), events.kind[host] == Kind.OPERATOR
-    number = np.cumsum(is_operator) - 1
+    number = np.append(np.cumsum(is_operator) - 1, NONE)
     nearest = np.append(roots(around, is_operator), NONE)  # by position among host's; the last for none
     rows = host[is_operator]
     above = nearest[around[is_operator]]
