@@ -13,7 +13,8 @@ import numpy as np
 
 from crosswind.data.traces.naming import UNKNOWN, operation_of
 from crosswind.data.traces.trace import Kind, RankTrace
-from crosswind.models.traces.breakdown import pieces_of_device
+from crosswind.models.traces.breakdown import device_classes
+from crosswind.models.traces.occupancy import occupancy
 from crosswind.models.traces.ranks import ranks_of
 
 TYPES = ("communication", "compute", "memory")
@@ -64,9 +65,8 @@ def kernel_types(traces: Sequence[RankTrace]) -> KernelTypes:
     """Return the devices' time by type. Raises: InvalidInputError as `ranks_of`."""
     ranks, busy = ranks_of(traces), dict.fromkeys(_combinations(), 0)
     for trace in traces:
-        device = trace.events.on_device()
-        if len(device):
-            pieces = pieces_of_device(trace, device)
+        if np.any(trace.events.kind <= Kind.COPY):
+            pieces = occupancy(trace.span, device_classes(trace.events))
             for types in busy:
                 running = [pieces.busy[name] == (name in types) for name in TYPES]
                 busy[types] += pieces.total(np.logical_and.reduce(running))

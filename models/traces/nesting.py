@@ -7,10 +7,14 @@ import numpy as np
 from crosswind.data.traces.trace import NONE, Events, Integers
 
 
-def parents(events: Events) -> Integers:
-    """Return the position of the innermost event that encloses each one on its thread, (n,); NONE at the top."""
-    order = np.argsort(events.place, kind="stable")
-    begins, ends = _apart(events.where(order))
+def parents(events: Events, rows: Integers | None = None) -> Integers:
+    """Return the position of the innermost event that encloses each one on its thread, (n,); NONE at the top.
+
+    With `rows`, only those events count, and positions are among them.
+    """
+    rows = np.arange(len(events)) if rows is None else rows
+    order = np.argsort(events.place[rows], kind="stable")
+    begins, ends = _apart(events, rows[order])
     depth = np.arange(len(begins)) - np.searchsorted(np.sort(ends), begins, side="right")
     parent: Integers = np.full(len(begins), NONE, np.int64)
     levels = _by_level(depth)
@@ -33,13 +37,14 @@ def roots(parent: Integers, is_root: np.ndarray) -> Integers:
         nearest[rises] = parent[nearest[rises]]
 
 
-def _apart(events: Events) -> tuple[Integers, Integers]:
-    """Return begins and ends, with those of each thread after those of the one before; none is empty."""
-    if not len(events):
-        return events.begin_ns, events.end_ns
-    begins = events.begin_ns - events.begin_ns.min()
-    ends = begins + np.maximum(events.duration_ns, 1)
-    shift = events.place.astype(np.int64) * (int(ends.max()) + 1)
+def _apart(events: Events, rows: Integers) -> tuple[Integers, Integers]:
+    """Return begins and ends of events, with those of each thread after those of the one before; none is empty."""
+    begins = events.begin_ns[rows]
+    if not len(rows):
+        return begins, begins
+    begins = begins - begins.min()
+    ends = begins + np.maximum(events.duration_ns[rows], 1)
+    shift = events.place[rows].astype(np.int64) * (int(ends.max()) + 1)
     return begins + shift, ends + shift
 
 

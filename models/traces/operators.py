@@ -74,8 +74,8 @@ def operators(traces: Sequence[RankTrace]) -> Operators:
 def operator_times(events: Events) -> OperatorTimes:
     """Return the times of each operator of a trace."""
     host = np.flatnonzero(np.isin(events.kind, (Kind.OPERATOR, Kind.CALL, Kind.SYNC)))
-    around, is_operator = parents(events.where(host)), events.kind[host] == Kind.OPERATOR
-    number = np.append(np.cumsum(is_operator) - 1, NONE)
+    around, is_operator = parents(events, host), events.kind[host] == Kind.OPERATOR
+    number = np.append(np.cumsum(is_operator) - 1, NONE)  # the last for none
     nearest = np.append(roots(around, is_operator), NONE)  # by position among host's; the last for none
     rows = host[is_operator]
     above = nearest[around[is_operator]]
@@ -98,7 +98,7 @@ def _owners(events: Events, host: Integers, operator: Integers, rows: Integers) 
 
 
 def _times(events: Events, rows: Integers, parent: Integers, owner: Integers) -> OperatorTimes:
-    durations, mine = events.on_device().duration_ns, events.where(rows)
+    durations, mine = events.duration_ns[events.kind <= Kind.COPY], events.where(rows)
     own = _sums(owner, durations, len(rows))
     host_own = np.maximum(mine.duration_ns - _sums(parent, mine.duration_ns, len(rows)), 0)
     whole = own.copy()

@@ -15,7 +15,7 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.traces.naming import operation_of
 from crosswind.data.traces.trace import Kind, RankTrace
 from crosswind.models.traces.breakdown import intervals
-from crosswind.models.traces.clocks import aligned, clocks
+from crosswind.models.traces.clocks import Clocks, aligned, clocks
 from crosswind.models.traces.occupancy import occupancy
 from crosswind.models.traces.ranks import absent_notes, ranks_of, text_of
 
@@ -102,7 +102,9 @@ def stages_of(traces: Sequence[RankTrace]) -> dict[int, int]:
     return stages if len(stages) == len(traces) else {}
 
 
-def pipeline(traces: Sequence[RankTrace], stages: Mapping[int, int] | None = None) -> Pipeline:
+def pipeline(
+    traces: Sequence[RankTrace], stages: Mapping[int, int] | None = None, offsets: Clocks | None = None
+) -> Pipeline:
     """Return the bubbles of ranks, whose stages are given, or read off their communicators.
 
     Raises: InvalidInputError as `ranks_of`, and for a rank without a stage.
@@ -111,7 +113,7 @@ def pipeline(traces: Sequence[RankTrace], stages: Mapping[int, int] | None = Non
     lost = [rank for rank in ranks if rank not in of]
     if lost:
         raise InvalidInputError(f"stages: none of {text_of(lost)}; expected one for each traced rank")
-    offsets = clocks(traces)
+    offsets = clocks(traces) if offsets is None else offsets
     moved = aligned(traces, offsets)
     spans = [trace.span for trace in moved if len(trace.events)] or [(0, 0)]
     span = min(begin for begin, _ in spans), max(end for _, end in spans)
@@ -126,9 +128,9 @@ def _times(trace: RankTrace, span: tuple[int, int]) -> tuple[int, int, int]:
     events, device = trace.events, trace.events.on_device()
     communication = device.of(Kind.COLLECTIVE) if len(device) else events.of(Kind.MESSAGE)
     transfers = np.array([operation_of(name) == TRANSFER for name in trace.names] or [False])
-    computing = device.of(Kind.KERNEL) if len(device) else events.of(Kind.OPERATOR, Kind.USEFUL)
+    computing = (Kind.KERNEL,) if len(device) else (Kind.OPERATOR, Kind.USEFUL)
     collective = communication.where(~transfers[communication.name]) if len(communication) else communication
-    pieces = occupancy(span, {"compute": intervals(computing), "collective": intervals(collective)})
+    pieces = occupancy(span, {"compute": intervals(events, *computing), "collective": intervals(collective)})
     compute, meets = pieces.busy["compute"], pieces.busy["collective"] & ~pieces.busy["compute"]
     return pieces.total(compute), pieces.total(meets), pieces.total(~compute & ~meets)
 

@@ -15,13 +15,14 @@ from typing import Literal, Self
 import numpy as np
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.traces.trace import Events, Kind, RankTrace
+from crosswind.data.traces.trace import Kind, RankTrace
 from crosswind.models.traces.breakdown import intervals
-from crosswind.models.traces.clocks import clocks
-from crosswind.models.traces.occupancy import occupancy, union_ns
+from crosswind.models.traces.clocks import Clocks, clocks
+from crosswind.models.traces.occupancy import Intervals, occupancy, union_ns
 from crosswind.models.traces.ranks import absent_notes, ranks_of
 
 NAN = float("nan")
+ON_HOSTS = tuple(kind for kind in Kind if not kind.is_device)
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class Scaling:
     kind: str
 
 
-def pop_of_hosts(traces: Sequence[RankTrace]) -> Pop:
+def pop_of_hosts(traces: Sequence[RankTrace], offsets: Clocks | None = None) -> Pop:
     """Return the metrics over the threads whose useful times are stated, else over ranks by their operators.
 
     Raises: InvalidInputError as `ranks_of`, or when nothing happens on hosts.
@@ -111,45 +112,47 @@ def pop_of_hosts(traces: Sequence[RankTrace]) -> Pop:
         useful |= {f"rank {rank}{place}": ns for place, ns in _useful_of_host(trace).items()}
     is_stated = all(np.any(trace.events.kind == Kind.USEFUL) for trace in traces)
     notes = () if is_stated else ("useful: in operators, and not in calls that wait for a device",)
-    pop = _pop(traces, useful, [_hosts_events(trace) for trace in traces], notes)
+    pop = _pop(traces, useful, [_edges(intervals(trace.events, *ON_HOSTS)) for trace in traces], offsets)
+    pop = replace(pop, notes=(*notes, *pop.notes))
     return replace(pop, instructions=_counted(traces, "instructions"), cycles=_counted(traces, "cycles"))
 
 
-def pop_of_devices(traces: Sequence[RankTrace]) -> Pop:
+def pop_of_devices(traces: Sequence[RankTrace], offsets: Clocks | None = None) -> Pop:
     """Return the metrics over the devices of the ranks; useful is computation, also beside communication.
 
     Raises: InvalidInputError as `ranks_of`, or when devices do nothing.
     """
-    useful, busy = {}, [0]
+    useful, busy, edges = {}, [0], []
     for rank, trace in zip(ranks_of(traces), traces, strict=True):
         devices = np.array([place.device for place in trace.places], np.int64)
         work = trace.events.on_device()
+        edges.append(_edges(intervals(work)))
         for device in np.unique(devices[work.place]).tolist():
             mine = work.where(devices[work.place] == device)
-            useful[f"rank {rank}, device {device}"] = union_ns(intervals(mine.of(Kind.KERNEL)))
+            useful[f"rank {rank}, device {device}"] = union_ns(intervals(mine, Kind.KERNEL))
             busy.append(union_ns(intervals(mine)))
-    pop = _pop(traces, useful, [trace.events.on_device() for trace in traces], ())
+    pop = _pop(traces, useful, edges, offsets)
     return replace(pop, device_communication=_ratio(max(pop.useful_ns), max(busy)))
 
 
 def _pop(
-    traces: Sequence[RankTrace], useful: Mapping[str, int], events: Sequence[Events], notes: tuple[str, ...]
+    traces: Sequence[RankTrace],
+    useful: Mapping[str, int],
+    edges: Sequence[tuple[int, int] | None],
+    offsets: Clocks | None,
 ) -> Pop:
-    """Return the metrics of useful times by location, over the time that the events take on aligned clocks."""
-    offsets = clocks(traces)
-    edges = [
-        (int(one.begin_ns.min()) + by, int(one.end_ns.max()) + by)
-        for one, by in zip(events, offsets.offset_ns.tolist(), strict=True)
-        if len(one)
-    ]
-    if not useful or not edges:
+    """Return the metrics of useful times by location, over the time between the ranks' edges on aligned clocks."""
+    offsets = clocks(traces) if offsets is None else offsets
+    shifts = offsets.offset_ns.tolist()
+    moved = [(one[0] + by, one[1] + by) for one, by in zip(edges, shifts, strict=True) if one]
+    if not useful or not moved:
         raise InvalidInputError("traces: no event at these locations; expected some to measure efficiency over")
-    runtime = max(end for _, end in edges) - min(begin for begin, _ in edges)
-    return Pop(runtime, tuple(useful.values()), tuple(useful), notes=(*notes, *absent_notes(traces), *offsets.notes))
+    runtime = max(end for _, end in moved) - min(begin for begin, _ in moved)
+    return Pop(runtime, tuple(useful.values()), tuple(useful), notes=(*absent_notes(traces), *offsets.notes))
 
 
-def _hosts_events(trace: RankTrace) -> Events:
-    return trace.events.where(trace.events.kind > Kind.COPY)
+def _edges(times: Intervals) -> tuple[int, int] | None:
+    return (int(times[0].min()), int(times[1].max())) if len(times[0]) else None
 
 
 def _useful_of_host(trace: RankTrace) -> dict[str, int]:
@@ -160,11 +163,11 @@ def _useful_of_host(trace: RankTrace) -> dict[str, int]:
             f", {trace.places[place].label}": union_ns(intervals(stated.where(stated.place == place)))
             for place in np.unique(stated.place).tolist()
         }
-    host = _hosts_events(trace)
-    if not len(host):
+    edges = _edges(intervals(trace.events, *ON_HOSTS))
+    if edges is None:
         return {}
-    classes = {"useful": intervals(host.of(Kind.OPERATOR)), "waits": intervals(host.of(Kind.SYNC))}
-    pieces = occupancy((int(host.begin_ns.min()), int(host.end_ns.max())), classes)
+    classes = {"useful": intervals(trace.events, Kind.OPERATOR), "waits": intervals(trace.events, Kind.SYNC)}
+    pieces = occupancy(edges, classes)
     return {"": pieces.total(pieces.busy["useful"] & ~pieces.busy["waits"])}
 
 

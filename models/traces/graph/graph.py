@@ -6,6 +6,7 @@ lag that was measured, so that a replay without a change gives the measured time
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -70,14 +71,14 @@ class Graph:
         """Return the time from the first begin to the last end, as measured."""
         return int(self.activities.end_ns.max(initial=0))
 
-    @property
+    @cached_property
     def binding(self) -> Integers:
         """Return the way of the dependency that ended last, (n,); the first where there is none."""
         before, ends = self.activities.before, self.activities.end_ns
         times = np.where(before == NONE, np.iinfo(np.int64).min, ends[before])
         return np.asarray(np.argmax(times, axis=1))
 
-    @property
+    @cached_property
     def lag_ns(self) -> Integers:
         """Return the lag of each dependency, (n, WAYS): as measured where it is binding, else none."""
         before, rows = self.activities.before, np.arange(len(self.activities))

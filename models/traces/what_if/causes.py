@@ -86,10 +86,13 @@ def sequences_equal(stages: Mapping[int, int] | None = None) -> Cause:
 def communication_free(graph: Graph) -> Change:
     """Let collectives move their data in no time; their ranks still meet: an ideal network."""
     activities = graph.activities
+    alone = activities.work == Work.TRANSFER
+    notes = f"{alone.sum()} collectives are traced on one rank alone: their waits count as transfer"
     return Change(
         "transfers",
-        np.where(activities.work == Work.TRANSFER, 0.0, 1.0),
+        np.where(alone, 0.0, 1.0),
         np.where(activities.lag_work == Work.TRANSFER, 0.0, 1.0),
+        (notes,) if alone.any() else (),
     )
 
 

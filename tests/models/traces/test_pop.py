@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.models.traces.made_traces import DLRM8, KINETO, OTHER_STREAM, OTHER_THREAD, STREAM, THREAD, Row, made, read
+from tests.models.traces.test_critical_path import step
 from tests.needs import needs_data
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.traces.trace import Kind
+from crosswind.models.traces.graph.build import graph
 from crosswind.models.traces.pop import IdealNetwork, Pop, pop_of_devices, pop_of_hosts, scaling
+from crosswind.models.traces.what_if.ideal_network import on_ideal_network
 
 PARAVER = KINETO.parent / "paraver"
 US = 1000.0
@@ -94,6 +97,15 @@ def test_hosts_are_useful_in_operators_or_as_stated_by_thread() -> None:
     assert pop.locations == ("rank 4, thread 1", "rank 4, thread 2")
     assert (pop.useful_ns, pop.notes) == ((60, 20), ())
     assert np.isnan(pop.ipc)
+
+
+def test_an_ideal_network_is_estimated_from_a_replay() -> None:
+    traces = [step(0, 100), step(1, 300)]
+    pop = on_ideal_network(pop_of_devices(traces), graph(traces))
+    assert pop.is_estimated
+    assert pop.runtime_ns == 410 * US
+    assert pop.serialisation == pytest.approx(300 / 301)
+    assert pop.transfer == pytest.approx(301 / 410)
 
 
 def test_weak_scaling_is_against_a_problem_that_grows() -> None:

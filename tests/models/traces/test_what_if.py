@@ -80,6 +80,11 @@ def test_free_communication_leaves_the_waits() -> None:
     assert result.measured_ns - result.replayed_ns == pytest.approx(109 * US)
 
 
+def test_collectives_of_one_traced_rank_are_said_to_hold_waits() -> None:
+    result = what_if(graph([step(1, 300)]), causes.communication_free)
+    assert "1 collectives are traced on one rank alone: their waits count as transfer" in result.notes
+
+
 @pytest.mark.parametrize(("factor", "saved"), [(2.0, 150), (0.5, -300)])
 def test_kernels_of_a_name_run_faster_or_slower(factor: float, saved: float) -> None:
     result = what_if(graph([step(0, 100), step(1, 300)]), causes.kernels_faster("^gemm$", factor))
