@@ -17,6 +17,7 @@ from crosswind.data.schema.answers.traces import (
     TraceReport,
 )
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.question import TRACED_NAMES
 from crosswind.data.traces.trace import NONE, Kind, RankTrace
 from crosswind.models.traces.arrivals import Arrivals, arrivals
 from crosswind.models.traces.breakdown import Breakdown, breakdown
@@ -27,14 +28,12 @@ from crosswind.models.traces.graph.build import graph
 from crosswind.models.traces.graph.graph import Graph, Work
 from crosswind.models.traces.kernels import kernel_types, kernels
 from crosswind.models.traces.operators import operators
-from crosswind.models.traces.pop import IdealNetwork, Pop, pop_of_devices, pop_of_hosts
+from crosswind.models.traces.pop import Pop, pop_of_devices, pop_of_hosts
 from crosswind.models.traces.ranks import absent_notes, ranks_of
 from crosswind.models.traces.report_words import verdict
 from crosswind.models.traces.steps import turns
-from crosswind.models.traces.what_if.causes import communication_free
-from crosswind.models.traces.what_if.what_if import what_if
+from crosswind.models.traces.what_if.ideal_network import on_ideal_network
 
-TOP = 10
 CLASSES = ("compute", "overlapped", "exposed", "memory", "host_bound", "idle")
 WORDS: Mapping[str, str] = {"exposed": "exposed communication", "host_bound": "host-bound"}
 
@@ -61,7 +60,7 @@ class Analysed:
         return graph(self.traces, self.collectives, self.clocks)
 
 
-def trace_report(traces: Sequence[RankTrace], *, top: int = TOP) -> TraceReport:
+def trace_report(traces: Sequence[RankTrace], *, top: int = TRACED_NAMES) -> TraceReport:
     """Return the report of the traces of one run, with so many names of each kind.
 
     Raises: InvalidInputError as `ranks_of`, or when nothing happens in any trace.
@@ -150,14 +149,15 @@ def _by_operation(matched: Collectives, arrived: Arrivals) -> tuple[TracedCollec
 
 
 def _pop(of: Analysed) -> tuple[TracedPop, ...]:
-    ideal = IdealNetwork(what_if(of.graph, communication_free).replayed_ns)
     has_device = any(np.any(trace.events.kind <= Kind.COPY) for trace in of.traces)
     has_host = any(np.any(np.isin(trace.events.kind, (Kind.OPERATOR, Kind.USEFUL))) for trace in of.traces)
-    measures = [("devices", pop_of_devices)] * has_device + [("hosts", pop_of_hosts)] * has_host
-    of_network = "devices" if has_device else "hosts"  # whose activities are replayed
+    of_replay = "devices" if has_device else "hosts"  # whose activities are in the graph
+    measured = {
+        **({"devices": pop_of_devices(of.traces, of.clocks)} if has_device else {}),
+        **({"hosts": pop_of_hosts(of.traces, of.clocks)} if has_host else {}),
+    }
     return tuple(
-        _pop_of(over, measure(of.traces).on(ideal) if over == of_network else measure(of.traces))
-        for over, measure in measures
+        _pop_of(over, on_ideal_network(pop, of.graph) if over == of_replay else pop) for over, pop in measured.items()
     )
 
 
