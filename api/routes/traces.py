@@ -133,6 +133,6 @@ def _events(store: Store, run: Run, query: EventsQuery, asked: Asked) -> "pa.Tab
     names = ", ".join(f'"{name}"' for name in dict.fromkeys((*asked.names, *asked.listing.key)))
     behind = f"and (begin_ns, rank, number) {'<' if descending else '>'} ($5, $6, $7)" if asked.part.after else ""
     order = ", ".join(f"{name} {'desc' if descending else 'asc'}" for name in asked.listing.key)
-    sql = f"select {names} {_OF_RUN} {behind} order by {order} limit {asked.part.limit}"  # noqa: S608 - our own names
+    sql = f"select {names} {_OF_RUN} {behind} order by {order} limit {asked.part.limit}"
     parameters = [run.run_id, query.rank, query.from_ns, query.to_ns, *(asked.part.after or ())]
     return store.lake.table(sql, parameters, within=time_of([run]))

@@ -1,5 +1,6 @@
 """Horizontal bars with a label each, as several figures of traces have them."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,8 +11,9 @@ from crosswind.dashboards.wording import seconds, unit_of
 
 NANOSECONDS = 1e9
 ROW_PIXELS, AROUND_PIXELS, MOST_PIXELS = 34, 96, 640
-NAME_LENGTH = 34  # characters of a name beside its bar; hover and table have more
+NAME_LENGTH = 26  # characters of a name beside its bar; hover and table have more
 TABLE_LENGTH = 160  # of a kernel's name in a table: templates have thousands of characters
+QUALIFIED = re.compile(r"(?:void )?(?:(?:\w+|\(anonymous namespace\))::)*(?=\w+[<(])")  # before a function's own name
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,10 @@ def bars(title: str, rows: Sequence[Row], *, axis: str) -> Figure:
         hoverinfo="text",
         width=0.5,
     )
-    ticks = [f"{label(short(row.name))}<br><span style='font-size:12px'>{label(row.note)}</span>" for row in rows]
+    ticks = [
+        f"{label(short(own_name(row.name)))}<br><span style='font-size:12px'>{label(row.note)}</span>" for row in rows
+    ]
+    figure.update_xaxes(nticks=5, tickangle=0)
     figure.update_yaxes(
         tickvals=list(range(len(rows))),
         ticktext=ticks,
@@ -49,6 +54,11 @@ def bars(title: str, rows: Sequence[Row], *, axis: str) -> Figure:
         fixedrange=True,
     )
     return figure.update_layout(showlegend=False)
+
+
+def own_name(name: str) -> str:
+    """Return the name of a C++ function without its result and namespaces; other names as they are."""
+    return QUALIFIED.sub("", name, count=1) if QUALIFIED.match(name) else name
 
 
 def short(name: str, length: int = NAME_LENGTH) -> str:

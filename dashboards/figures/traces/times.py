@@ -49,9 +49,9 @@ class TimesOfRanks:
         worst = max(losses, key=lambda name: losses[name])
         if losses[worst] >= LARGE:
             rank = max(self.ranks, key=lambda rank: self._of(rank, worst))
-            most = f", most on rank {rank.rank}" if len(self.ranks) > 1 else ""
-            return f"{opening(worst)}: {percent(losses[worst])} of the ranks' time{most}"
-        return f"Ranks compute in {percent(sum(self.shares[: len(USEFUL)]))} of their time"
+            of = f"the ranks' time, most on rank {rank.rank}" if len(self.ranks) > 1 else f"rank {rank.rank}'s time"
+            return f"{opening(worst)}: {percent(losses[worst])} of {of}"
+        return f"Compute: {percent(sum(self.shares[: len(USEFUL)]))} of the ranks' time"
 
     @property
     def sentence(self) -> str:

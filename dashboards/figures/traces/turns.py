@@ -36,11 +36,8 @@ class StepsOfRanks:
         means = [mean(value for value in column if value is not None) for column in zip(*self.ns, strict=True)]
         longest = max(range(len(means)), key=lambda place: means[place])
         usual = median(means)
-        return (
-            f"Step {self.columns[longest]} takes longest: {time(means[longest])}, {times(means[longest] / usual)} the median"
-            if usual > 0
-            else f"Step {self.columns[longest]} takes longest: {time(means[longest])}"
-        )
+        ratio = f", {times(means[longest] / usual)} the median" if usual > 0 else ""
+        return f"Step {self.columns[longest]} takes longest: {time(means[longest])}{ratio}"
 
     @property
     def sentence(self) -> str:
