@@ -46,8 +46,8 @@ class ArrivalMatrix:
     def sentence(self) -> str:
         """The figure in words, for those who do not see it."""
         return (
-            f"Over {count(self.collectives, 'collective')} of {count(len(self.ranks), 'rank')}, the time that each rank "
-            "waited for the one that came last. A wait is what a rank's collective took over the shortest of all ranks."
+            f"Over {count(self.collectives, 'collective')} of {count(len(self.ranks), 'rank')}, the time that each "
+            "rank waited for the one that came last. A wait is what a rank's collective took over the shortest of all ranks."
         )
 
     @property

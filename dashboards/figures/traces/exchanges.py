@@ -30,14 +30,15 @@ class Exchanges:
         wait = sum(map(self._wait, self.operations))
         share = percent(wait / (wait + transfer)) if wait + transfer else percent(0.0)
         first = self.operations[0]
-        return f"{opening(first.operation)} takes longest, {time(self._whole(first))} a rank; {share} of collectives is wait"
+        longest = f"{opening(first.operation)} takes longest, {time(self._whole(first))} a rank"
+        return f"{longest}; {share} of all collectives is wait"
 
     @property
     def sentence(self) -> str:
         """The figure in words, for those who do not see it."""
         return (
-            "Collectives in which two ranks or more are traced, by operation. The shortest duration of all ranks is the "
-            "transfer, what a rank has over it is wait; of the waits the mean of all ranks is shown."
+            "Collectives in which two ranks or more are traced, by operation. The shortest duration of all ranks is "
+            "the transfer, what a rank has over it is wait; of the waits the mean of all ranks is shown."
         )
 
     @property

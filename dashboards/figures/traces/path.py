@@ -36,7 +36,7 @@ class PathShares:
     def sentence(self) -> str:
         """The figure in words, for those who do not see it."""
         return (
-            f"The chain of activities, each begun by the one before it, that took all of the {time(self.path.span_ns)}: "
+            f"The chain of activities, each begun by the one before it, that took all of {time(self.path.span_ns)}: "
             "by class of work, in blue, by rank, in grey, and by name, in purple. What is not on it costs no time."
         )
 
