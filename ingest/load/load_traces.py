@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.run import Run, RunState
@@ -28,17 +29,13 @@ class TracesOfRun:
     is_new: bool  # the run: nothing else of it is stored
     ranks: Sequence[int]  # of the file's traces
     cache: TraceCache
-    description: str = "a trace of a run"
-
-    @property
-    def name(self) -> str:
-        """The trace's format."""
-        return self.file.reader.name
+    name: ClassVar[str] = "trace"
+    description: ClassVar[str] = "a trace of a run that is named"
 
     @property
     def mapping(self) -> str:
         """The run and the ranks, as text: the same file is another reading for another run."""
-        return json.dumps([self.run.run_id, *self.ranks])
+        return json.dumps([self.file.reader.name, self.run.run_id, *self.ranks])
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Return whether it is the file."""

@@ -1,4 +1,4 @@
-"""`crosswind trace`: where the time of traced ranks goes, and whom they wait for; an action is loaded when asked for."""
+"""`crosswind trace`: where the time of traced ranks goes, and whom they wait for."""
 
 import argparse
 from importlib import import_module
@@ -35,7 +35,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="CAUSE",
         help="of what-if: slow-rank, rank:N, communication, stages, sequences, kernels:PATTERN (default: each)",
     )
-    parser.add_argument("--faster", type=above_zero, metavar="X", help="by which kernels:PATTERN are faster (default 2)")
+    parser.add_argument(
+        "--faster", type=above_zero, metavar="X", help="by which kernels:PATTERN are faster (default 2)"
+    )
     parser.add_argument("--steps", type=whole, metavar="N", help="of what-if: steps of the whole run, for time saved")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="of merge: merged.json or merged.json.gz")
     parser.add_argument("--workers", type=whole, default=1, metavar="N", help="files read at once (default 1)")
@@ -44,10 +46,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Does the action; its exit code. Raises: ProjectError."""
-    action, *files = arguments.words if arguments.words[:1] and arguments.words[0] in ACTIONS else ["", *arguments.words]
+    action, *files = (
+        arguments.words if arguments.words[:1] and arguments.words[0] in ACTIONS else ["", *arguments.words]
+    )
     _check(action, arguments)
     if bool(files) == bool(arguments.run):
-        raise InvalidInputError(f"trace: {'both files and --run' if files else 'no files'}; expected FILE... or --run RUN")
+        raise InvalidInputError(
+            f"trace: {'both files and --run' if files else 'no files'}; expected FILE... or --run RUN"
+        )
     module = import_module(f"crosswind.cli.verbs.trace.{ACTIONS.get(action, 'report')}")
     code: int = module.execute([Path(file) for file in files], arguments, settings)
     return code
