@@ -7,13 +7,17 @@ NAME ?=
 # The tests start thousands of processes; where nothing is cached, each would compile every module that it loads.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all ready compiled phases check bench accuracy serve debian node frameworks peers clean
+.PHONY: demo test test-all soak ready compiled phases check bench accuracy serve cluster debian node frameworks peers clean
 
 demo: $(INSTALLED)  ## measure, explain, predict, tune, serve: the whole loop on this machine
 	$(BIN)/crosswind demo $(DEMO)
 
 serve: $(INSTALLED)  ## the pages and the API of the store
 	$(BIN)/crosswind serve
+
+cluster: $(INSTALLED)  ## PostgreSQL, S3, two servers behind a proxy and Dask on this machine, until Ctrl-C: docs/scale.md
+	@$(MAKE) --no-print-directory debian PACKAGES='postgresql haproxy'
+	@exec $(BIN)/python -m benchmarks.cluster $(CLUSTER)
 
 check: $(INSTALLED)  ## what CI checks before it runs the tests
 	$(BIN)/ruff check .
@@ -32,6 +36,9 @@ test: ready  ## check + the tests of every day: each promise and each real part 
 test-all: ready peers node  ## check + every test, also those that repeat, count or take long, and ours in Optuna and Ray Tune
 	@$(MAKE) --no-print-directory phases
 	@$(PEERS)/bin/python -m pytest -q -p no:cacheprovider -p no:unraisableexception tests/samplers tests/models/tuner/search/test_named_searches.py
+
+soak: $(INSTALLED) debian  ## ten minutes: a fleet ships to two servers that are killed again and again, next to PostgreSQL's restarts
+	SOAK_SECONDS=600 $(BIN)/pytest -q -s -o faulthandler_timeout=1800 tests/api/several/test_killed_servers.py
 
 ready: $(INSTALLED) debian
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check compiled
@@ -66,9 +73,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 	  || $(BIN)/pip install --quiet --constraint constraints.txt --editable '.[all,dev]'
 	touch $@
 
-# Real programs for the tests: a browser, PostgreSQL, Slurm, Prometheus.
+# Real programs for the tests: a browser, PostgreSQL, Slurm, Prometheus, HAProxy.
 PACKAGES := openmpi-bin libopenmpi-dev chromium fonts-dejavu-core postgresql slurm-wlm slurmctld slurmd slurmdbd slurm-client munge mariadb-server iproute2 \
-  prometheus prometheus-node-exporter nftables
+  prometheus prometheus-node-exporter nftables haproxy
 debian:
 	@missing=$$(for p in $(PACKAGES); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
 	if [ -z "$$missing" ]; then exit 0; fi; \

@@ -1,7 +1,8 @@
 """The catalog's door: sessions that read, and sessions that write in one transaction."""
 
+import secrets
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,7 +11,9 @@ from sqlalchemy import Connection, Engine, Select, func, insert, select, text
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.audit import Audit
+from crosswind.data.catalog.clock import CatalogClock
 from crosswind.data.catalog.cohorts import Cohorts
+from crosswind.data.catalog.database import check_revision
 from crosswind.data.catalog.first_answers import FirstAnswers
 from crosswind.data.catalog.injections import Injections
 from crosswind.data.catalog.judged_cohorts import JudgedCohorts
@@ -37,6 +40,10 @@ from crosswind.data.catalog.version import CatalogVersion
 from crosswind.data.schema.access import ALL_ROWS, RowRule
 from crosswind.data.schema.landing import Landing
 
+SLOTS = 64  # rows of totals, so that sessions seldom wait for each other
+# a machine that vanished has gone for PostgreSQL after a minute, and not after two hours
+SOON_MISSED = "tcp_keepalives_idle = 30", "tcp_keepalives_interval = 10", "tcp_keepalives_count = 3"
+
 
 @dataclass(frozen=True)
 class Ingested:
@@ -60,9 +67,16 @@ class NewBatch:
 class Session:
     """Everything in the catalog, over one connection; of runs and studies those that the rule lets be seen."""
 
-    def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS, notes: Notes | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        rule: RowRule = ALL_ROWS,
+        notes: Notes | None = None,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
         self._connection = connection
         self._notes = notes = notes or Notes()
+        self._noted: list[dict[str, Any]] = []  # batches
         self.runs = Runs(connection, rule, notes)
         self.verdicts = Verdicts(connection, notes)
         self.judged_runs = JudgedRuns(connection, rule)
@@ -70,7 +84,7 @@ class Session:
         self.cohorts = Cohorts(connection, rule)
         self.people = People(connection)
         self.read_files = ReadFiles(connection)
-        self.lake_files = LakeFiles(connection)
+        self.lake_files = LakeFiles(connection, clock)
         self.positions = Positions(connection)
         self.places = Places(connection)
         self.injections = Injections(connection)
@@ -81,7 +95,7 @@ class Session:
         self.first_answers = FirstAnswers(connection)
         self.models = Models(connection)
         self.operations = Operations(connection)
-        self.tokens = Tokens(connection, notes)
+        self.tokens = Tokens(connection, notes, clock)
         self.audit = Audit(connection)
         self.usage = Usage(connection)
         self.events = Events(connection, rule)
@@ -120,13 +134,24 @@ class Session:
             self._notes.gap(batch.origin, batch.skipped)
         noted = [{**asdict(batch), "received_ns": time.time_ns()} for batch in batches]
         self._connection.execute(insert(tables.ingest_batches), noted)
+        self._noted += noted
+
+    def settle_totals(self) -> None:
+        """Add the batches of this session to the totals, at its very end: other sessions may wait for the same slot."""
+        if not self._noted:
+            return
+        table, new = tables.ingest_totals, {"batches": len(self._noted)}
+        new |= {name: sum(one[name] for one in self._noted) for name in ("rows", "skipped")}
+        more = {name: table.c[name] + number for name, number in new.items()}
+        statement = rows.upsert_with(self._connection, table, ("slot", *new), more)
+        self._connection.execute(statement, {"slot": secrets.randbelow(SLOTS), **new})
+        self._noted = []
 
     def ingested(self) -> Ingested:
-        """Totals over every batch that is stored."""
-        table = tables.ingest_batches
-        sums = (func.coalesce(func.sum(column), 0) for column in (table.c.rows, table.c.skipped))
-        batches, rows_in, skipped = self._connection.execute(select(func.count(), *sums).select_from(table)).one()
-        return Ingested(int(batches), int(rows_in), int(skipped))
+        """Totals over every batch that is stored by sessions that have ended."""
+        table = tables.ingest_totals
+        sums = (func.coalesce(func.sum(column), 0) for column in (table.c.batches, table.c.rows, table.c.skipped))
+        return Ingested(*map(int, self._connection.execute(select(*sums)).one()))
 
     def last_batch_ns(self) -> int | None:
         """Return when the newest batch came, ns UTC; None without one."""
@@ -148,12 +173,15 @@ class Catalog:
         engine: Engine,
         rule: RowRule = ALL_ROWS,
         pace: Pace | None = None,
+        *,
         version: CatalogVersion | None = None,
+        clock: CatalogClock | None = None,
     ) -> None:
         self._engine = engine
         self.rule = rule
         self._pace = pace or Pace()
         self.version = version or CatalogVersion(engine)
+        self.clock = clock or CatalogClock(engine)
         self._reading = engine.execution_options(writes=False)
 
     @property
@@ -165,27 +193,54 @@ class Catalog:
     def read(self) -> Iterator[Session]:
         """A session that only looks."""
         with self._reading.connect() as connection:
-            yield Session(connection, self.rule)
+            yield Session(connection, self.rule, clock=self.clock)
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """A session whose changes are all kept at its end, with the events of them, or none when it raises."""
+        """A session whose changes are all kept at its end, with the events of them, or none when it raises.
+
+        Raises: OtherVersionError when another version of Crosswind has migrated the tables since they were opened.
+        """
         notes = Notes(self._pace)
         with self._engine.begin() as connection:
-            yield Session(connection, self.rule, notes)
+            check_revision(connection)
+            session = Session(connection, self.rule, notes, self.clock)
+            yield session
             notes.store(connection)
+            session.settle_totals()
 
     def seen_by(self, rule: RowRule) -> "Catalog":
         """Return the same catalog, for somebody else."""
-        return Catalog(self._engine, rule, self._pace, self.version)
+        return Catalog(self._engine, rule, self._pace, version=self.version, clock=self.clock)
 
     def check(self) -> None:
         """Writes a row as it is, which shows that the database answers and takes more.
 
-        Raises: what database.NO_ANSWER holds.
+        Raises: what database.NO_ANSWER holds; as `write`.
         """
         with self._engine.begin() as connection:
+            check_revision(connection)
             connection.execute(text("update alembic_version set version_num = version_num"))
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[bool]:
+        """Yield whether this process alone does the work of this name, within; PostgreSQL frees it when we are killed.
+
+        SQLite belongs to one machine, where locks of files say so: there everybody is.
+        """
+        if self._engine.dialect.name != "postgresql":
+            yield True
+            return
+        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            for setting in SOON_MISSED:
+                connection.execute(text(f"set {setting}"))
+            key = func.hashtextextended(f"alone {name}", 0)
+            is_ours = bool(connection.execute(select(func.pg_try_advisory_lock(key))).scalar_one())
+            try:
+                yield is_ours
+            finally:
+                if is_ours:
+                    connection.invalidate()  # closes it, which frees the lock also where the server was restarted
 
     def close(self) -> None:
         """Gives back every connection."""

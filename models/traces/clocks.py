@@ -1,7 +1,7 @@
 """The clocks of ranks, laid over each other by the ends of what they do together.
 
 A collective ends at about one time on all its ranks. The median of the differences of ends is robust against single
-ones that do not; where ranks share no collective, their marked steps stand in.
+ones that do not; where ranks share no collective, their marked steps stand in. Ranks of one file have one clock.
 """
 
 from collections.abc import Sequence
@@ -23,12 +23,14 @@ class Clocks:
     ranks: tuple[int, ...]
     offset_ns: Integers
     residual_ns: NDArray[np.float64]  # median distance of a rank's ends from the others' after that; NaN if unknown
-    basis: str  # "ends of collectives", "ends of steps", or "none"
+    basis: str  # "ends of collectives", "ends of steps", "one recording" (of all ranks, in one file), or "none"
     notes: tuple[str, ...] = ()
 
 
 def clocks(traces: Sequence[RankTrace], matched: Collectives | None = None) -> Clocks:
     """Return the offsets of the ranks' clocks. Raises: InvalidInputError as `ranks_of`."""
+    if len({trace.source for trace in traces}) == 1 and traces[0].source and len(traces) > 1:
+        return _of(ranks_of(traces), np.zeros((1, len(traces))), "one recording")
     matched = collectives(traces) if matched is None else matched
     if (matched.is_in.sum(axis=1) > 1).any():
         start = matched.end_ns[matched.is_in].min()  # a double holds no nanoseconds since 1970

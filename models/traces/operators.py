@@ -75,12 +75,11 @@ def operator_times(events: Events) -> OperatorTimes:
     """Return the times of each operator of a trace."""
     host = np.flatnonzero(np.isin(events.kind, (Kind.OPERATOR, Kind.CALL, Kind.SYNC)))
     around, is_operator = parents(events, host), events.kind[host] == Kind.OPERATOR
-    number = np.append(np.cumsum(is_operator) - 1, NONE)  # the last for none
-    nearest = np.append(roots(around, is_operator), NONE)  # by position among host's; the last for none
+    number = np.append(np.cumsum(is_operator) - 1, NONE)  # the last of these two is for none
+    nearest = np.append(roots(around, is_operator), NONE)
     rows = host[is_operator]
-    above = nearest[around[is_operator]]
-    parent = np.where(above == NONE, NONE, number[above])
-    owner = _owners(events, host, np.where(nearest == NONE, NONE, number[nearest]), rows)
+    parent = number[nearest[around[is_operator]]]
+    owner = _owners(events, host, number[nearest], rows)
     return _times(events, rows, parent, owner)
 
 

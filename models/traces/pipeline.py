@@ -127,9 +127,9 @@ def _times(trace: RankTrace, span: tuple[int, int]) -> tuple[int, int, int]:
     """Return the computation, collectives and bubbles of one rank."""
     events, device = trace.events, trace.events.on_device()
     communication = device.of(Kind.COLLECTIVE) if len(device) else events.of(Kind.MESSAGE)
-    transfers = np.array([operation_of(name) == TRANSFER for name in trace.names] or [False])
+    transfers = [code for code in np.unique(communication.name).tolist() if operation_of(trace.names[code]) == TRANSFER]
     computing = (Kind.KERNEL,) if len(device) else (Kind.OPERATOR, Kind.USEFUL)
-    collective = communication.where(~transfers[communication.name]) if len(communication) else communication
+    collective = communication.where(~np.isin(communication.name, transfers))
     pieces = occupancy(span, {"compute": intervals(events, *computing), "collective": intervals(collective)})
     compute, meets = pieces.busy["compute"], pieces.busy["collective"] & ~pieces.busy["compute"]
     return pieces.total(compute), pieces.total(meets), pieces.total(~compute & ~meets)

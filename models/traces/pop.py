@@ -19,7 +19,7 @@ from crosswind.data.traces.trace import Kind, RankTrace
 from crosswind.models.traces.breakdown import intervals
 from crosswind.models.traces.clocks import Clocks, clocks
 from crosswind.models.traces.occupancy import Intervals, occupancy, union_ns
-from crosswind.models.traces.ranks import absent_notes, ranks_of
+from crosswind.models.traces.ranks import absent_notes, ranks_of, text_of
 
 NAN = float("nan")
 ON_HOSTS = tuple(kind for kind in Kind if not kind.is_device)
@@ -132,6 +132,8 @@ def pop_of_devices(traces: Sequence[RankTrace], offsets: Clocks | None = None) -
             useful[f"rank {rank}, device {device}"] = union_ns(intervals(mine, Kind.KERNEL))
             busy.append(union_ns(intervals(mine)))
     pop = _pop(traces, useful, edges, offsets)
+    lost = [rank for rank, one in zip(ranks_of(traces), edges, strict=True) if one is None]
+    pop = replace(pop, notes=(*pop.notes, f"{text_of(lost)}: no work of a device")) if lost else pop
     return replace(pop, device_communication=_ratio(max(pop.useful_ns), max(busy)))
 
 

@@ -1,6 +1,5 @@
 """Removal of objects that nobody can need: what was replaced an hour ago, and what killed writers left a day ago."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
@@ -11,6 +10,7 @@ GRACE_NS = 3_600_000_000_000  # for readers who learned of it before it was repl
 ORPHAN_NS = 24 * GRACE_NS
 DAY_SECONDS = 86_400.0
 MARK = ".lake"  # the object that says whose the objects beside it are
+MODELS = "models/"  # objects that the registry of models names
 AT_ONCE = 500
 
 
@@ -19,17 +19,21 @@ def sweep(catalog: Catalog, bucket: Bucket, *, lists_all: Callable[[float], bool
 
     A store that lists late what was written only delays removal. Raises: UnavailableError.
     """
-    now = time.time_ns() if now_ns is None else now_ns
+    now = catalog.clock() if now_ns is None else now_ns
     while keys := _retired(catalog, now - GRACE_NS):
-        gone = bucket.remove(keys)
+        bucket.remove(keys)
         with catalog.write() as session:
-            session.lake_files.forget(gone)
+            session.lake_files.forget(keys)
     if lists_all(DAY_SECONDS):
-        old = (key for key, written_ns in bucket.listing() if written_ns < now - ORPHAN_NS and key != MARK)
+        old = (one.key for one in bucket.listing() if one.written_ns < now - ORPHAN_NS and _is_ours(one.key))
         for keys in _chunks(old):
             with catalog.read() as session:
                 named = session.lake_files.named_among(keys)
             bucket.remove(key for key in keys if key not in named)
+
+
+def _is_ours(key: str) -> bool:
+    return key != MARK and not key.startswith(MODELS)
 
 
 def _retired(catalog: Catalog, moment_ns: int) -> list[str]:

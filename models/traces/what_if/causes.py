@@ -31,7 +31,7 @@ def rank_as_peers(rank: int, stages: Mapping[int, int] | None = None) -> Cause:
     """
 
     def change(graph: Graph) -> Change:
-        peers = [one for one in graph.ranks if one != rank and _stage(stages, one) == _stage(stages, rank)]
+        peers = peers_of(graph, rank, stages)
         if rank not in graph.ranks or not peers:
             raise InvalidInputError(f"rank {rank}: not among {text_of(graph.ranks)}, or without others to compare with")
         mine, others = graph.ranks.index(rank), [graph.ranks.index(one) for one in peers]
@@ -121,8 +121,10 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         raise InvalidInputError(f"kernels {pattern!r}: {error}; expected a regular expression") from error
 
 
-def _stage(stages: Mapping[int, int] | None, rank: int) -> int | None:
-    return None if stages is None else stages.get(rank)
+def peers_of(graph: Graph, rank: int, stages: Mapping[int, int] | None) -> list[int]:
+    """Return the other traced ranks of its stage, all others without stages."""
+    others = [one for one in graph.ranks if one != rank]
+    return others if stages is None else [one for one in others if stages.get(one) == stages.get(rank)]
 
 
 def _stages(graph: Graph, stages: Mapping[int, int]) -> Integers:

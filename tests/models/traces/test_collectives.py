@@ -1,5 +1,7 @@
 """Collectives matched across ranks, clocks, and who comes last."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,7 +87,23 @@ def test_messages_between_two_hosts_are_not_taken_for_collectives() -> None:
     rows: list[Row] = [(Kind.MESSAGE, "MPI_Sendrecv", THREAD, 0, 5), (Kind.MESSAGE, "MPI_Allreduce", THREAD, 9, 5)]
     matched = collectives([made(rows, 0), made(rows, 1)])
     assert matched.operation == ("all_reduce",)
-    assert matched.notes == ("2 calls on hosts whose partners are not stated are not matched (MPI_Sendrecv)",)
+    assert matched.notes == ("2 messages whose partners are not stated are not matched (MPI_Sendrecv)",)
+
+
+def test_transfers_in_a_pipelines_communicator_are_not_taken_for_collectives() -> None:
+    rows: list[Row] = [(Kind.COLLECTIVE, "forward-send", STREAM, 0, 5), (Kind.COLLECTIVE, "all-reduce", STREAM, 9, 5)]
+    wide, narrow = (tuple(Group("p", tuple(range(size)), size) for _ in range(1)) for size in (4, 2))
+    for groups, count in ((wide, 1), (narrow, 2)):
+        traces = [made(rows, rank, groups, group=[0, 0], sequence=[1, 1]) for rank in range(2)]
+        assert len(collectives(traces)) == count
+
+
+def test_numbers_that_begin_again_in_each_step_do_not_mix_steps() -> None:
+    groups = (Group("data", (0, 1), 2),)
+    first = made(reduces((0, 10), (20, 30)), 0, groups, group=[0, 0], sequence=[0, 0])
+    matched = collectives([first, made(reduces((1, 10), (21, 30)), 1, groups, group=[0, 0], sequence=[0, 0])])
+    assert matched.begin_ns.tolist() == [[0, 1], [20, 21]]
+    assert set(matched.basis) == {"sequence"}
 
 
 def test_one_rank_and_none_with_collectives() -> None:
@@ -99,6 +117,12 @@ def test_steps_align_clocks_without_collectives() -> None:
     step: list[Row] = [(Kind.STEP, "ProfilerStep#1", THREAD, 0, 100)]
     result = clocks([made(step, 0), made(step, 1).moved(-700)])
     assert (result.basis, result.offset_ns.tolist()) == ("ends of steps", [0, 700])
+
+
+def test_ranks_of_one_file_have_one_clock() -> None:
+    traces = [replace(made(reduces((0, 10 + rank)), rank), source="run.prv") for rank in range(2)]
+    result = clocks(traces)
+    assert (result.basis, result.offset_ns.tolist(), result.residual_ns.tolist()) == ("one recording", [0, 0], [0, 0])
 
 
 def shifted(ends: list[int], offsets: list[int]) -> list[RankTrace]:

@@ -81,6 +81,13 @@ def test_without_a_launch_the_stated_operator_counts() -> None:
     assert (row.name, row.device_ns, row.mean_ns, row.share) == ("mm", 30, 30.0, 1.0)
 
 
+def test_work_without_any_operator_belongs_to_none() -> None:
+    result = operators(
+        [made([(Kind.CALL, "launch", THREAD, 0, 5), (Kind.KERNEL, "gemm", STREAM, 2, 9)], correlation=[1, 1])]
+    )
+    assert (result.totals, result.unassigned_ns) == ((), 9)
+
+
 def test_recursion_counts_once() -> None:
     rows = [(Kind.OPERATOR, "to", THREAD, 0, 9), (Kind.OPERATOR, "to", THREAD, 2, 4)]
     [row] = operators([made(rows)]).totals

@@ -1,7 +1,6 @@
 """POP's metrics equal those published with Paraver's examples, to 1e-4 percentage points."""
 
 import csv
-import gzip
 
 import numpy as np
 import pytest
@@ -13,6 +12,8 @@ from tests.needs import needs_data
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.traces.trace import Kind
+from crosswind.ingest.reader.reader import Report
+from crosswind.ingest.readers.traces.paraver import ParaverReader
 from crosswind.models.traces.graph.build import graph
 from crosswind.models.traces.pop import IdealNetwork, Pop, pop_of_devices, pop_of_hosts, scaling
 from crosswind.models.traces.what_if.ideal_network import on_ideal_network
@@ -28,27 +29,18 @@ def published() -> dict[str, list[float]]:
     return {row[0].strip("#"): [float(value) for value in row[1:]] for row in rows}
 
 
-def states(processes: int) -> Pop:
-    """The metrics of an example from its records of states: 1 is computation."""
-    useful = np.zeros(processes)
-    with gzip.open(PARAVER / f"epoch_{processes}proc.prv.gz", "rt") as stream:
-        runtime = float(next(stream).split(":")[2].removesuffix("_ns"))
-        for line in stream:
-            if line.startswith("1:"):
-                *_, task, _, begin, end, state = (int(field) for field in line.split(":"))
-                useful[task - 1] += (end - begin) * (state == 1)
-    return Pop(runtime, tuple(useful.tolist()), tuple(f"rank {rank}" for rank in range(processes)))
+def example(processes: int) -> Pop:
+    """The metrics of an example."""
+    path = PARAVER / f"epoch_{processes}proc.prv.gz"
+    return pop_of_hosts(list(ParaverReader().read(path, Report(str(path), "paraver"))))
 
 
 @needs_data(PARAVER)
 def test_published_metrics() -> None:
-    table, pops = published(), []
-    counted = zip(table["Useful instructions (total)"], table["Useful cycles (total)"], strict=True)
+    table = published()
     ideal = zip(table["Runtime (ideal)"], table["Useful duration (ideal, max)"], strict=True)
-    for processes, counters, network in zip((1, 2, 4), counted, ideal, strict=True):
-        pop = states(processes)
-        pop = Pop(pop.runtime_ns, pop.useful_ns, pop.locations, instructions=counters[0], cycles=counters[1])
-        pops.append(pop.on(IdealNetwork(network[0] * US, network[1] * US, is_estimated=False)))
+    networks = [IdealNetwork(runtime * US, useful * US, is_estimated=False) for runtime, useful in ideal]  # simulated
+    pops = [example(processes).on(network) for processes, network in zip((1, 2, 4), networks, strict=True)]
     scalings = [scaling(pop, pops[0]) for pop in pops]
     ours = {
         "Parallel efficiency": [pop.parallel for pop in pops],
@@ -64,6 +56,9 @@ def test_published_metrics() -> None:
     }
     for name, values in ours.items():
         assert [100 * value for value in values] == pytest.approx(table[name], abs=1e-4), name
+    assert [pop.ipc for pop in pops] == pytest.approx(table["Average IPC"], abs=1e-6)
+    assert [pop.frequency_ghz for pop in pops] == pytest.approx(table["Average frequency (GHz)"], abs=1e-6)
+    assert not any(pop.is_estimated for pop in pops)
     assert [one.speedup for one in scalings] == pytest.approx(table["Speedup"], abs=1e-6)
 
 
@@ -87,6 +82,12 @@ def test_devices_are_useful_when_they_compute() -> None:
     assert (pop.device_communication, pop.orchestration) == pytest.approx((0.5, 0.8))
 
 
+def test_ranks_without_a_device_are_named() -> None:
+    rows: list[Row] = [(Kind.KERNEL, "gemm", STREAM, 0, 40)]
+    pop = pop_of_devices([made(rows, 0), made([(Kind.OPERATOR, "mm", THREAD, 0, 9)], 1)])
+    assert (pop.locations, pop.notes[-1]) == (("rank 0, device 0",), "rank 1: no work of a device")
+
+
 def test_hosts_are_useful_in_operators_or_as_stated_by_thread() -> None:
     rows: list[Row] = [(Kind.OPERATOR, "mm", THREAD, 0, 60), (Kind.SYNC, "wait", THREAD, 50, 50)]
     pop = pop_of_hosts([made(rows, 0)])
@@ -106,6 +107,15 @@ def test_an_ideal_network_is_estimated_from_a_replay() -> None:
     assert pop.runtime_ns == 410 * US
     assert pop.serialisation == pytest.approx(300 / 301)
     assert pop.transfer == pytest.approx(301 / 410)
+
+
+@needs_data(PARAVER)
+@pytest.mark.parametrize(("processes", "simulated"), [(2, 99.842359), (4, 99.203493)])
+def test_the_estimate_of_serialisation_is_near_a_simulators(processes: int, simulated: float) -> None:
+    path = PARAVER / f"epoch_{processes}proc.prv.gz"
+    traces = list(ParaverReader().read(path, Report(str(path), "paraver")))
+    pop = on_ideal_network(pop_of_hosts(traces), graph(traces))
+    assert 100 * pop.serialisation == pytest.approx(simulated, abs=0.6)
 
 
 def test_weak_scaling_is_against_a_problem_that_grows() -> None:
