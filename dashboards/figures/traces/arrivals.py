@@ -47,7 +47,7 @@ class ArrivalMatrix:
         """The figure in words, for those who do not see it."""
         return (
             f"Over {count(self.collectives, 'collective')} of {count(len(self.ranks), 'rank')}, the time that each "
-            "rank waited for the one that came last. A wait is what a rank's collective took over the shortest of all ranks."
+            "rank waited for the one that came last. A wait is what a rank's collective took over the shortest one."
         )
 
     @property

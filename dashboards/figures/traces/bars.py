@@ -11,7 +11,7 @@ from crosswind.dashboards.wording import seconds, unit_of
 
 NANOSECONDS = 1e9
 ROW_PIXELS, AROUND_PIXELS, MOST_PIXELS = 34, 96, 640
-NAME_LENGTH = 26  # characters of a name beside its bar; hover and table have more
+NAME_LENGTH = 30  # characters of a name beside its bar; hover and table have more
 TABLE_LENGTH = 160  # of a kernel's name in a table: templates have thousands of characters
 QUALIFIED = re.compile(r"(?:void )?(?:(?:\w+|\(anonymous namespace\))::)*(?=\w+[<(])")  # before a function's own name
 
