@@ -52,7 +52,7 @@ class Longest:
             )
             for part in self.parts
         ]
-        return bars(self.title, rows, axis="time of all ranks")
+        return bars(self.title, rows, axis="on all ranks")
 
 
 @dataclass(frozen=True)

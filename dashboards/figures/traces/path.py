@@ -56,7 +56,7 @@ class PathShares:
             for kind, part in self._parts
             if part.share >= DRAWN
         ]
-        return bars(self.title, rows, axis="time on the path")
+        return bars(self.title, rows, axis="on the path")
 
     @property
     def _parts(self) -> list[tuple[str, TracePart]]:

@@ -13,6 +13,7 @@ from crosswind.data.schema.answers.traces import TraceWhatIf
 
 MOST = 10
 NOTED = 0.01  # of the time: less is no finding
+SHOWN = 5e-4  # of the time: what saves less is left out
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Replays:
         """The figure for plotly.js."""
         first = max(self.without, key=lambda one: one.saved_ns_per_step)
         rows = [_row(one, is_first=one is first and _share(one) >= NOTED) for one in self.without]
-        return bars(self.title, rows, axis="time saved a step")
+        return bars(self.title, rows, axis="saved a step")
 
 
 def _share(one: TraceWhatIf) -> float:
@@ -65,5 +66,6 @@ def _row(one: TraceWhatIf, *, is_first: bool) -> Row:
 
 
 def replays(without: Sequence[TraceWhatIf]) -> Replays | None:
-    """Return the figure; None without replays."""
-    return Replays(tuple(without[:MOST])) if without else None
+    """Return the figure of those that save anything, or of the first; None without replays."""
+    saving = [one for one in without if _share(one) >= SHOWN] or without[:1]
+    return Replays(tuple(saving[:MOST])) if without else None
