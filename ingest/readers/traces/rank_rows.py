@@ -63,10 +63,10 @@ class RankRows:
         self.count += int(is_good.sum())
         self.columns.add(int(is_good.sum()), kept)
 
-    def trace(self, **facts: Any) -> RankTrace:
-        """Return the trace; names tell kinds further: collectives and copies, steps, waits and messages."""
+    def trace(self, *, is_stated: bool = False, **facts: Any) -> RankTrace:
+        """Return the trace; unless kinds are stated, names tell them further: collectives, copies, steps, waits."""
         names = tuple(self.names.number_of)
-        events = classified(self.columns.events(), names)
+        events = self.columns.events() if is_stated else classified(self.columns.events(), names)
         return RankTrace(
             events, names, tuple(self.places.number_of), tuple(self.groups.number_of), source=self.source, **facts
         )
