@@ -11,7 +11,11 @@ from crosswind.settings import Settings
 
 __all__ = ["ACTIONS", "configure", "execute"]
 
-ACTIONS = {"what-if": "what_if", "merge": "merge", "diff": "diff"}  # by the module that does them; without one of these, `report`
+ACTIONS = {
+    "what-if": "what_if",
+    "merge": "merge",
+    "diff": "diff",
+}  # by the module that does them; without one of these, `report`
 OF_ACTIONS = {
     "what-if": ("without", "faster", "steps"),
     "merge": ("output",),
@@ -41,7 +45,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="CAUSE",
         help="of what-if: slow-rank, rank:N, communication, stages, sequences, kernels:PATTERN (default: each)",
     )
-    parser.add_argument("--faster", type=above_zero, metavar="X", help="by which kernels:PATTERN are faster (default 2)")
+    parser.add_argument(
+        "--faster", type=above_zero, metavar="X", help="by which kernels:PATTERN are faster (default 2)"
+    )
     parser.add_argument("--steps", type=whole, metavar="N", help="of what-if: steps of the whole run, for time saved")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="of merge: merged.json or merged.json.gz")
     parser.add_argument("--workers", type=whole, default=1, metavar="N", help="files read at once (default 1)")
@@ -50,10 +56,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Does the action; its exit code. Raises: ProjectError."""
-    action, *files = arguments.words if arguments.words[:1] and arguments.words[0] in ACTIONS else ["", *arguments.words]
+    action, *files = (
+        arguments.words if arguments.words[:1] and arguments.words[0] in ACTIONS else ["", *arguments.words]
+    )
     _check(action, arguments)
     if bool(files) == bool(arguments.run):
-        raise InvalidInputError(f"trace: {'both files and --run' if files else 'no files'}; expected FILE... or --run RUN")
+        raise InvalidInputError(
+            f"trace: {'both files and --run' if files else 'no files'}; expected FILE... or --run RUN"
+        )
     module = import_module(f"crosswind.cli.verbs.trace.{ACTIONS.get(action, 'report')}")
     code: int = module.execute([Path(file) for file in files], arguments, settings)
     return code
