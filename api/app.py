@@ -69,9 +69,9 @@ from crosswind.api.routes import (
     weather,
     webhooks,
 )
+from crosswind.api.routes import traces as run_traces
 from crosswind.api.routes.fleet import cohorts, node_history, systems
 from crosswind.api.routes.fleet import series as metric_series
-from crosswind.api.routes import traces as run_traces
 from crosswind.api.security_headers import FailureHandler, SecurityHeaders
 from crosswind.api.series_intake import SeriesIntake, series_rules
 from crosswind.api.settings import ServerSettings

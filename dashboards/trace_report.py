@@ -66,7 +66,12 @@ def _key(ranks: Sequence[TracedRank]) -> str:
 def _bars(ranks: Sequence[TracedRank]) -> str:
     longest = max(rank.span_ns for rank in ranks) or 1
     rows = (
-        (f"rank {rank.rank}", _time(rank.span_ns), _bar(rank.parts, rank.span_ns / longest), percent(rank.overlap_share))
+        (
+            f"rank {rank.rank}",
+            _time(rank.span_ns),
+            _bar(rank.parts, rank.span_ns / longest),
+            percent(rank.overlap_share),
+        )
         for rank in ranks
     )
     return _table(("rank", "span", "its parts", "communication hidden"), rows, raw=2)
@@ -94,7 +99,10 @@ def _collectives(report: TraceReport) -> str:
 
 
 def _work(parts: Sequence[TracePart]) -> str:
-    rows = [(part.name, _time(part.ns), percent(part.share), "" if part.count is None else str(part.count)) for part in parts]
+    rows = [
+        (part.name, _time(part.ns), percent(part.share), "" if part.count is None else str(part.count))
+        for part in parts
+    ]
     return _table(("name", "time", "share", "count"), rows) if rows else ""
 
 
@@ -115,7 +123,9 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], raw: int | No
     """Return a table; the cells of the column `raw` are HTML."""
     head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
     body = "".join(
-        "<tr>" + "".join(f"<td>{cell if place == raw else escape(cell)}</td>" for place, cell in enumerate(row)) + "</tr>"
+        "<tr>"
+        + "".join(f"<td>{cell if place == raw else escape(cell)}</td>" for place, cell in enumerate(row))
+        + "</tr>"
         for row in rows
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -31,10 +31,14 @@ def _rank(rank: int, begin_ns: int, mark: str) -> RankTrace:
     columns.add(
         len(events),
         {
-            **{"kind": kind, "name": name, "place": place, "begin_ns": [begin_ns + one for one in begin]},
-            **{"duration_ns": duration, "correlation": correlation},
-            **{"group": [0 if one == Kind.COLLECTIVE else NONE for one in kind]},
-            **{"sequence": [3 if one == Kind.COLLECTIVE else NONE for one in kind]},
+            "kind": kind,
+            "name": name,
+            "place": place,
+            "begin_ns": [begin_ns + one for one in begin],
+            "duration_ns": duration,
+            "correlation": correlation,
+            "group": [0 if one == Kind.COLLECTIVE else NONE for one in kind],
+            "sequence": [3 if one == Kind.COLLECTIVE else NONE for one in kind],
         },
     )
     names = tuple(f"{one}{mark}" for one in NAMES)

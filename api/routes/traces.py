@@ -5,61 +5,31 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import ConfigDict, Field, create_model
 
 from crosswind.api.delivery.validators import UNLESS_CATALOG_IS_UNCHANGED
 from crosswind.api.dependencies import ClientOf, StoreOf
 from crosswind.api.paging import Format, ListQuery, Page
-from crosswind.api.routes.step_rows import INT32, TYPES, WINDOW_ROWS
-from crosswind.api.tables.listing import Asked, Listing
-from crosswind.api.wire import INT64, Id, refuse_unknown_query
-from crosswind.data.lake.steps_summary import time_of
+from crosswind.api.routes.step_rows import WINDOW_ROWS
+from crosswind.api.routes.trace_rows import EventsQuery, TraceEventRow, events_of
+from crosswind.api.tables.listing import Listing
+from crosswind.api.wire import Id, refuse_unknown_query
 from crosswind.data.schema.answers.traces import TracedRun, TraceReport
-from crosswind.data.schema.errors import NotFoundError
-from crosswind.data.schema.metric import Column
 from crosswind.data.schema.question import TRACED_NAMES
-from crosswind.data.schema.run import Run
-from crosswind.data.schema.traced import TRACE_EVENT
 from crosswind.data.store.store import Store
 from crosswind.data.store.traced_runs import traces_of_run
 
 if TYPE_CHECKING:  # heavy
-    import pyarrow as pa
+    pass
 
 router = APIRouter(prefix="/v1", tags=["traces"], dependencies=[Depends(refuse_unknown_query)])
 NAMES_MAX = 1000
 PERFETTO = "application/json"
-_OF_RUN = """
-from trace_event where run_id = $1 and ($2 is null or rank = $2)
-    and ($3 is null or begin_ns >= $3) and ($4 is null or begin_ns < $4)
-"""
 
 
 class TracesPage(Page):
     """Part of the runs that have traces, those with the newest events first."""
 
     traces: list[TracedRun]
-
-
-class EventsQuery(ListQuery):
-    """The events to return: of a rank, that begin in a time on the rank's own clock."""
-
-    rank: Annotated[int | None, Field(ge=0, lt=INT32, description="this rank alone")] = None
-    from_ns: Annotated[int | None, Field(ge=-INT64, lt=INT64, description="that begin then or later")] = None
-    to_ns: Annotated[int | None, Field(ge=-INT64, lt=INT64, description="that begin before")] = None
-
-
-def _field(column: Column) -> tuple[object, object]:
-    value = TYPES[column.dtype] if column.scale == 1.0 else float
-    return (value | None, Field(description=column.description))
-
-
-TraceEventRow = create_model(
-    "TraceEventRow",
-    __config__=ConfigDict(frozen=True),
-    __doc__="One event of a trace; null where it does not say.",
-    **{column.name: _field(column) for column in TRACE_EVENT.columns},  # type: ignore[call-overload]
-)
 
 
 class TraceEventPage(Page):
@@ -98,7 +68,7 @@ def list_run_trace_events(
     asked = EVENTS.asked(query, request)
     with store.catalog.read() as session:
         run = session.runs.get(run_id)
-    table = _events(store, run, query, asked)
+    table = events_of(store, run, query, asked)
     rows = table.slice(max(0, table.num_rows - 1)).to_pylist()
     if asked.form is Format.JSON:
         return asked.answer(table.to_pylist(), run_id=run_id)
@@ -123,16 +93,3 @@ def _perfetto(store: Store, run_id: str) -> Iterator[bytes]:
 
     traces = traces_of_run(store, run_id)
     return perfetto_pieces(traces, ranks_of(traces), clocks(traces).offset_ns.tolist())
-
-
-def _events(store: Store, run: Run, query: EventsQuery, asked: Asked) -> "pa.Table":
-    """Return the part of the events that is asked for. Raises: NotFoundError for a run without traces."""
-    if TRACE_EVENT.name not in store.lake.sets():
-        raise NotFoundError(f"run {run.run_id} has no traces")
-    descending = asked.part.descending
-    names = ", ".join(f'"{name}"' for name in dict.fromkeys((*asked.names, *asked.listing.key)))
-    behind = f"and (begin_ns, rank, number) {'<' if descending else '>'} ($5, $6, $7)" if asked.part.after else ""
-    order = ", ".join(f"{name} {'desc' if descending else 'asc'}" for name in asked.listing.key)
-    sql = f"select {names} {_OF_RUN} {behind} order by {order} limit {asked.part.limit}"  # noqa: S608 - our own names
-    parameters = [run.run_id, query.rank, query.from_ns, query.to_ns, *(asked.part.after or ())]
-    return store.lake.table(sql, parameters, within=time_of([run]))

@@ -8,6 +8,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -52,9 +53,7 @@ def write_perfetto(traces: Sequence[RankTrace], ranks: Sequence[int], offsets_ns
     return count
 
 
-def perfetto_pieces(
-    traces: Sequence[RankTrace], ranks: Sequence[int], offsets_ns: Sequence[int]
-) -> Iterator[bytes]:
+def perfetto_pieces(traces: Sequence[RankTrace], ranks: Sequence[int], offsets_ns: Sequence[int]) -> Iterator[bytes]:
     """Yield the file in pieces."""
     begins = [
         int(trace.events.begin_ns[0]) + by for trace, by in zip(traces, offsets_ns, strict=True) if len(trace.events)
@@ -64,7 +63,7 @@ def perfetto_pieces(
     yield json.dumps(head)[:-1].encode() + b', "traceEvents": [\n'
     comma = b""
     for trace, rank, offset in zip(traces, ranks, offsets_ns, strict=True):
-        for piece in _of_rank(trace, rank, offset - base):
+        for piece in _Rank(trace, rank, offset - base).pieces():
             yield comma + piece
             comma = b",\n"
     yield b"\n]}\n"
@@ -78,32 +77,41 @@ def _write(
     return sum(len(trace.events) for trace in traces)
 
 
-def _of_rank(trace: RankTrace, rank: int, shift_ns: int) -> Iterator[bytes]:
-    lanes: dict[int, list[list[int]]] = defaultdict(list)  # of a place: the ends of the ranges that are open
-    names = [json.dumps(name) for name in trace.names]
-    for first in range(0, len(trace.events), BLOCK):
-        events = trace.events.where(np.arange(first, min(first + BLOCK, len(trace.events))))
-        yield ",\n".join(_entries(trace, events, rank, shift_ns, names, lanes)).encode()
-    yield ",\n".join(_labels(trace, rank, lanes)).encode()
+@dataclass
+class _Rank:
+    """A rank that is being written."""
 
+    trace: RankTrace
+    rank: int
+    shift_ns: int
+    lanes: dict[int, list[list[int]]] = field(default_factory=lambda: defaultdict(list))  # of a place: open ends
 
-def _entries(
-    trace: RankTrace, events: Events, rank: int, shift_ns: int, names: Sequence[str], lanes: dict[int, list[list[int]]]
-) -> Iterator[str]:
-    columns = [column.tolist() for column in events.columns.values()]
-    for begin, duration, kind, name, place, correlation, operator, group, sequence, size, _ in zip(
-        *columns, strict=True
-    ):
-        thread = place + LANE * _lane(lanes[place], begin, begin + duration)
-        arguments = {"correlation": correlation, "External id": operator, "bytes": size, "Seq": sequence}
-        stated: dict[str, object] = {key: value for key, value in arguments.items() if value != NONE}
-        if group != NONE:
-            stated |= {"Process Group Name": trace.groups[group].name, "Process Group Ranks": _ranks(trace, group)}
-        category = CATEGORIES[Kind(kind)]
-        yield (
-            f'{{"ph":"X","cat":"{category}","name":{names[name]},"pid":{rank},"tid":{thread},'
-            f'"ts":{_microseconds(begin + shift_ns)},"dur":{_microseconds(duration)},"args":{json.dumps(stated)}}}'
-        )
+    def pieces(self) -> Iterator[bytes]:
+        """Yield its events, and then the names of its streams and threads."""
+        names = [json.dumps(name) for name in self.trace.names]
+        for first in range(0, len(self.trace.events), BLOCK):
+            rows = np.arange(first, min(first + BLOCK, len(self.trace.events)))
+            yield ",\n".join(self._entries(self.trace.events.where(rows), names)).encode()
+        yield ",\n".join(_labels(self.trace, self.rank, self.lanes)).encode()
+
+    def _entries(self, events: Events, names: Sequence[str]) -> Iterator[str]:
+        columns = [column.tolist() for column in events.columns.values()]
+        for begin, duration, kind, name, place, *stated, _ in zip(*columns, strict=True):
+            thread = place + LANE * _lane(self.lanes[place], begin, begin + duration)
+            yield (
+                f'{{"ph":"X","cat":"{CATEGORIES[Kind(kind)]}","name":{names[name]},"pid":{self.rank},"tid":{thread},'
+                f'"ts":{_microseconds(begin + self.shift_ns)},"dur":{_microseconds(duration)},'
+                f'"args":{json.dumps(self._arguments(*stated))}}}'
+            )
+
+    def _arguments(self, *stated: int) -> dict[str, object]:
+        """Return what an event states: correlation, operator, process group, sequence number and bytes."""
+        named = zip(("correlation", "External id", "group", "Seq", "bytes"), stated, strict=True)
+        arguments: dict[str, object] = {name: value for name, value in named if value != NONE}
+        if "group" in arguments:
+            group = self.trace.groups[int(str(arguments.pop("group")))]
+            arguments |= {"Process Group Name": group.name, "Process Group Ranks": json.dumps(group.ranks)}
+        return arguments
 
 
 def _lane(lanes: list[list[int]], begin: int, end: int) -> int:
@@ -122,10 +130,6 @@ def _microseconds(ns: int) -> str:
     """Return a time in microseconds with all its nanoseconds, which a double would round."""
     sign, ns = ("-", -ns) if ns < 0 else ("", ns)
     return f"{sign}{ns // 1000}.{ns % 1000:03d}"
-
-
-def _ranks(trace: RankTrace, group: int) -> str:
-    return json.dumps(trace.groups[group].ranks)
 
 
 def _labels(trace: RankTrace, rank: int, lanes: Mapping[int, list[list[int]]]) -> Iterator[str]:

@@ -32,8 +32,14 @@ def rows_of(trace: RankTrace, run: Run, rank: int) -> Iterator[pa.Table]:
     first, last = int(events.begin_ns[0]), int(events.begin_ns[-1])
     facts: Facts = {name: getattr(trace, name) for name in STATED} | {"groups": trace.groups}
     columns: Mapping[str, object] = {
-        **{"ts_ns": times[:1], "run_id": [run.run_id], "rank": [rank], "first_ns": [first], "last_ns": [last]},
-        **{"events": [len(events)], "source": [trace.source], "format": [trace.format]},
+        "ts_ns": times[:1],
+        "run_id": [run.run_id],
+        "rank": [rank],
+        "first_ns": [first],
+        "last_ns": [last],
+        "events": [len(events)],
+        "source": [trace.source],
+        "format": [trace.format],
         "facts": [msgspec.json.encode(facts).decode()],
     }
     yield _table(TRACED_RANK, columns)
@@ -52,8 +58,12 @@ def _event_columns(trace: RankTrace, times: Integers, run_id: str, rank: int) ->
     numbers = {name: _or_null(getattr(events, column)) for name, column in NUMBERS.items()}
     places = trace.places or (Place(""),)
     return {
-        **{"ts_ns": times, "run_id": pa.repeat(run_id, count), "rank": np.full(count, rank)},
-        **{"begin_ns": events.begin_ns, "number": np.arange(count), "duration_seconds": events.duration_ns},
+        "ts_ns": times,
+        "run_id": pa.repeat(run_id, count),
+        "rank": np.full(count, rank),
+        "begin_ns": events.begin_ns,
+        "number": np.arange(count),
+        "duration_seconds": events.duration_ns,
         "kind": _texts(events.kind, KINDS),
         "name": _texts(events.name, trace.names),
         "place": _texts(events.place, [place.label for place in places]),
@@ -124,7 +134,8 @@ def _trace(rank: int, parts: Sequence[Facts], rows: pa.Table) -> RankTrace:
 
 
 def _number(column: pa.ChunkedArray) -> Integers:
-    return pc.fill_null(column, NONE).to_numpy().astype(np.int64)
+    numbers: Integers = pc.fill_null(column, NONE).to_numpy().astype(np.int64)
+    return numbers
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[tuple[str, ...], NDArray[np.int32]]:

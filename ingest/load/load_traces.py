@@ -4,16 +4,19 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.data.traces.cache import TraceCache
 from crosswind.data.traces.rows import rows_of
+from crosswind.ingest.load.digests import digests_of
 from crosswind.ingest.load.load import Loaded
 from crosswind.ingest.load.load_file import load_file
 from crosswind.ingest.reader.reader import Context, Record, Report
 from crosswind.ingest.readers.traces.files import TraceFile, stream_traces, trace_files
+from crosswind.ingest.readers.traces.reader import beside
 
 CACHE = "traces"  # below the store's folder; may be deleted at any time
 TRACED = "traced"  # the workload of a run of which nothing else is known
@@ -28,17 +31,15 @@ class TracesOfRun:
     is_new: bool  # the run: nothing else of it is stored
     ranks: Sequence[int]  # of the file's traces
     cache: TraceCache
-    description: str = "a trace of a run"
-
-    @property
-    def name(self) -> str:
-        """The trace's format."""
-        return self.file.reader.name
+    name: ClassVar[str] = "trace"
+    description: ClassVar[str] = "a trace of a run that is named"
 
     @property
     def mapping(self) -> str:
-        """The run and the ranks, as text: the same file is another reading for another run."""
-        return json.dumps([self.run.run_id, *self.ranks])
+        """The run, the ranks, and the files next to it, as text: other ones make another reading of the same file."""
+        others = (beside(self.file.path, ending) for ending in self.file.reader.companions)
+        digests = [digests_of(path, ()).whole for path in others if path.exists()]
+        return json.dumps([self.file.reader.name, self.run.run_id, digests, *self.ranks])
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Return whether it is the file."""

@@ -75,13 +75,8 @@ def operator_times(events: Events) -> OperatorTimes:
     """Return the times of each operator of a trace."""
     host = np.flatnonzero(np.isin(events.kind, (Kind.OPERATOR, Kind.CALL, Kind.SYNC)))
     around, is_operator = parents(events, host), events.kind[host] == Kind.OPERATOR
-<<<<<<< HEAD
     number = np.append(np.cumsum(is_operator) - 1, NONE)  # the last of these two is for none
     nearest = np.append(roots(around, is_operator), NONE)
-=======
-    number = np.append(np.cumsum(is_operator) - 1, NONE)  # the last for none
-    nearest = np.append(roots(around, is_operator), NONE)  # by position among host's; the last for none
->>>>>>> v-doors
     rows = host[is_operator]
     parent = number[nearest[around[is_operator]]]
     owner = _owners(events, host, number[nearest], rows)

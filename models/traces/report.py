@@ -27,7 +27,7 @@ from crosswind.models.traces.critical_path import CriticalPath, path_of
 from crosswind.models.traces.graph.build import graph
 from crosswind.models.traces.graph.graph import Graph, Work
 from crosswind.models.traces.kernels import kernel_types, kernels
-from crosswind.models.traces.operators import operators
+from crosswind.models.traces.operators import OperatorTotal, operators
 from crosswind.models.traces.pop import Pop, pop_of_devices, pop_of_hosts
 from crosswind.models.traces.ranks import absent_notes, ranks_of
 from crosswind.models.traces.report_words import verdict
@@ -85,7 +85,7 @@ def trace_report(traces: Sequence[RankTrace], *, top: int = TRACED_NAMES) -> Tra
             TracePart(one.name, one.total_ns, one.share, one.kind.name.lower(), one.count)
             for one in all_kernels.totals[:top]
         ),
-        tuple(_operator(one.name, one.device_own_ns, one.host_own_ns, one.share, one.count) for one in all_operators.totals[:top]),
+        tuple(map(_operator, all_operators.totals[:top])),
         _by_operation(of.collectives, arrived),
         of.clocks.basis,
         _pop(of),
@@ -131,8 +131,8 @@ def _types(traces: Sequence[RankTrace]) -> tuple[TracePart, ...]:
     return tuple(TracePart(" and ".join(names), types.busy_ns[names], share) for names, share in types.shares.items())
 
 
-def _operator(name: str, device_ns: int, host_ns: int, share: float, count: int) -> TracePart:
-    return TracePart(name, device_ns or host_ns, share, "operator", count)
+def _operator(one: OperatorTotal) -> TracePart:
+    return TracePart(one.name, one.device_own_ns or one.host_own_ns, one.share, "operator", one.count)
 
 
 def _by_operation(matched: Collectives, arrived: Arrivals) -> tuple[TracedCollectives, ...]:
@@ -166,10 +166,17 @@ def _pop_of(over: str, pop: Pop) -> TracedPop:
         over,
         pop.locations,
         pop.runtime_ns,
-        *map(_finite, (pop.parallel, pop.load_balance, pop.communication, pop.serialisation, pop.transfer)),
-        pop.is_estimated,
-        *map(_finite, (pop.device_communication, pop.orchestration, pop.ipc, pop.frequency_ghz)),
-        pop.notes,
+        parallel_efficiency=_finite(pop.parallel),
+        load_balance=_finite(pop.load_balance),
+        communication_efficiency=_finite(pop.communication),
+        serialisation=_finite(pop.serialisation),
+        transfer=_finite(pop.transfer),
+        estimated=pop.is_estimated,
+        device_communication=_finite(pop.device_communication),
+        orchestration=_finite(pop.orchestration),
+        ipc=_finite(pop.ipc),
+        frequency_ghz=_finite(pop.frequency_ghz),
+        notes=pop.notes,
     )
 
 

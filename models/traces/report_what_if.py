@@ -1,7 +1,7 @@
 """The replays of a run's traces without one cause each, as answers; causes by the names that people give them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from crosswind.data.schema.answers.traces import TraceWhatIf
 from crosswind.data.schema.errors import InvalidInputError
@@ -16,6 +16,7 @@ from crosswind.models.traces.what_if.causes import (
     sequences_equal,
     stage_balanced,
 )
+from crosswind.models.traces.what_if.survey import what_ifs_of
 from crosswind.models.traces.what_if.what_if import Cause, WhatIf, what_if
 
 CAUSES = ("slow-rank", "rank:N", "communication", "stages", "sequences", "kernels:PATTERN")
@@ -32,22 +33,9 @@ def trace_what_ifs(
     `steps` are those of the whole run. Raises: InvalidInputError for a cause that is none, or has nothing to act on.
     """
     of = Analysed(traces)
-    causes = [_cause(of, name, faster) for name in without] or list(_every(of))
-    replays = [what_if(of.graph, cause) for cause in causes]
+    stages = stages_of(traces) or None
+    replays = [what_if(of.graph, _cause(of, name, faster)) for name in without] or what_ifs_of(traces, stages)
     return tuple(_answer(one, steps) for one in sorted(replays, key=lambda one: one.replayed_ns))
-
-
-def _every(of: Analysed) -> Iterator[Cause]:
-    """Yield the causes that these traces can be replayed without."""
-    stages = stages_of(of.traces)
-    if len(of.traces) > 1:
-        late = arrivals(of.traces, of.collectives, of.clocks).slowest
-        if late is not None:
-            yield rank_as_peers(late)
-        yield sequences_equal(stages or None)
-    if len(set(stages.values())) > 1:
-        yield stage_balanced(stages)
-    yield communication_free
 
 
 def _cause(of: Analysed, name: str, faster: float) -> Cause:

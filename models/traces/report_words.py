@@ -7,6 +7,7 @@ from crosswind.models.traces.ranks import text_of
 
 NOTED = 0.01  # of the span of all ranks: shorter waits are not worth a sentence
 LARGE = 0.05  # of the time of ranks
+UNITS = {1e9: "s", 1e6: "ms", 1e3: "µs"}  # by their nanoseconds
 
 
 def verdict(ranks: Sequence[TracedRank], slowest: int | None, span_ns: int) -> str:
@@ -33,6 +34,11 @@ def _waits(ranks: Sequence[TracedRank], slowest: int | None, span_ns: int) -> st
         return "No rank makes the others wait for long."
     met = sum(rank.times_last for rank in ranks)
     return (
-        f"The others wait longest for {text_of([late.rank])}: {mean / 1e6:.1f} ms each, {mean / span_ns:.0%} of the time; "
+        f"The others wait longest for {text_of([late.rank])}: {_time(mean)} each, {mean / span_ns:.0%} of the time; "
         f"it comes last at {late.times_last} of {met} collectives."
     )
+
+
+def _time(ns: float) -> str:
+    scale = next((scale for scale in UNITS if ns >= scale), 1e3)
+    return f"{ns / scale:.3g} {UNITS[scale]}"

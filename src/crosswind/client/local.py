@@ -330,9 +330,7 @@ class Local:
         from crosswind.data.store.traced_runs import traces_of_run
         from crosswind.models.traces.report import trace_report
 
-        return self._shared(
-            ("trace", run_id, top), lambda: trace_report(traces_of_run(self.store, run_id), top=top)
-        )
+        return self._shared(("trace", run_id, top), lambda: trace_report(traces_of_run(self.store, run_id), top=top))
 
     def traced_runs(self, *, limit: int | None = LISTED) -> tuple[TracedRun, ...]:
         """As `Client.traced_runs`; None: all."""

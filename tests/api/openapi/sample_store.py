@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-
 from tests.traced_run import store_traces
 
 from crosswind.data.samples.lab_runs import load_lab_runs

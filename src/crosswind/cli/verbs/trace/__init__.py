@@ -1,4 +1,4 @@
-"""`crosswind trace`: where the time of traced ranks goes, and whom they wait for; an action is loaded when asked for."""
+"""`crosswind trace`: where the time of traced ranks goes, and whom they wait for."""
 
 import argparse
 from importlib import import_module

@@ -17,7 +17,6 @@ from crosswind.models.traces.steps import without_last_step
 from crosswind.settings import Settings
 
 
-
 def traces_of(files: Sequence[Path], arguments: argparse.Namespace, settings: Settings) -> list[RankTrace]:
     """Return the traces by rank. Raises: MalformedError, UnavailableError, InvalidInputError, NotFoundError."""
     with Progress("reading traces"):
