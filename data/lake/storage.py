@@ -10,7 +10,7 @@ from typing import Protocol
 from crosswind.data.files import sync
 from crosswind.data.lake.locks import COMPACTING, alone, make_lock
 from crosswind.data.lake.mounts import MOUNTS
-from crosswind.data.lake.parts import ALWAYS, DEFINITION, Span, days, live_parts, part_names, superseded_in
+from crosswind.data.lake.parts import ALWAYS, DEFINITION, Held, Span, days, held, live_parts, part_names, superseded_in
 from crosswind.data.lake.publish import WRITING, Staged, drop, land, publish
 from crosswind.data.lake.publish_merged import Merged, landing, publish_merged, why_unlocked
 from crosswind.data.lake.removal import remove_abandoned, remove_lone_manifests
@@ -33,6 +33,16 @@ class Filed:
 
     path: Path
     noted: LakeFile | None = None
+
+    @property
+    def date(self) -> str:
+        """Return the date of its day."""
+        return self.path.parent.name.removeprefix("date=") if self.noted is None else self.noted.date
+
+    @property
+    def bytes(self) -> int:
+        """Return its size. Raises: OSError."""
+        return self.path.stat().st_size if self.noted is None else self.noted.bytes
 
     @property
     def appeared_ns(self) -> int:
@@ -77,6 +87,18 @@ class Storage(Protocol):
 
     def parts(self, name: str, within: Span = ALWAYS, run_ids: Collection[str] | None = None) -> list[Path]:
         """Return the parts that may hold rows of that time and of one of those runs. Raises: MalformedError."""
+        ...
+
+    def listed(self, name: str, within: Span = ALWAYS) -> list[Filed]:
+        """Return the same parts, none of which need be here. Raises: MalformedError."""
+        ...
+
+    def fetch(self, files: Iterable[Filed]) -> None:
+        """Make sure that parts can be opened. Raises: UnavailableError."""
+        ...
+
+    def made_of(self, file: Filed) -> Held:
+        """Return what a compacted part was made of. Raises: MalformedError, UnavailableError, OSError."""
         ...
 
     def dates(self, name: str) -> list[str]:
@@ -184,6 +206,17 @@ class LocalStorage:
     def parts(self, name: str, within: Span = ALWAYS, run_ids: Collection[str] | None = None) -> list[Path]:
         """Return the parts that count and may hold such rows."""
         return live_parts(self._folder(name), within, run_ids)
+
+    def listed(self, name: str, within: Span = ALWAYS) -> list[Filed]:
+        """Return them."""
+        return [Filed(path) for path in live_parts(self._folder(name), within)]
+
+    def fetch(self, files: Iterable[Filed]) -> None:
+        """Nothing: they are there."""
+
+    def made_of(self, file: Filed) -> Held:
+        """Return its manifest."""
+        return held(file.path)
 
     def dates(self, name: str) -> list[str]:
         """Return the dates of the folders of a set."""

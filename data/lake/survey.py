@@ -54,7 +54,7 @@ class LakeSurvey:
 def survey(lake: Lake) -> LakeSurvey:
     """Return the state of every set; a damaged file is reported and left out. Raises: OSError for a full disk."""
     answer = LakeSurvey()
-    for name in lake.sets():
+    for name in lake.storage.sets():
         answer.sets.append(_set(name, list(_files(lake, name, answer.problems))))
     return answer
 

@@ -28,7 +28,7 @@ def verify(lake: Lake, *, after_day: Callable[[], object] = lambda: None) -> Ver
     Changes nothing. Memory is that of one group of rows. Raises: OSError for a full disk.
     """
     done = Verified()
-    for name in lake.sets():
+    for name in lake.storage.sets():
         with passing_over(done.problems, f"set {name}"):
             lake.columns(name)  # reads its definitions
         for day in lake.days(name):

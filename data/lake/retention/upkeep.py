@@ -1,0 +1,102 @@
+"""A policy applied to a lake: what is due is rolled up, retired and removed, one day of a set after another.
+
+Each is one change of the lake, so that a process that is killed leaves a lake to which the next one goes on. Whoever
+reads sees a day's raw rows, or its roll-up: which of the two, the names of the day's files say.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crosswind.data.lake.damage import passing_over
+from crosswind.data.lake.lake import Lake
+from crosswind.data.lake.mounts import MOUNTS
+from crosswind.data.lake.removal import remove_drafts
+from crosswind.data.lake.retention.due import Due, due
+from crosswind.data.lake.retention.retirement import remove_rollup, retire
+from crosswind.data.lake.retention.rollups_of_day import add_late, roll_up
+from crosswind.data.schema.errors import ConflictError, UnavailableError
+from crosswind.data.schema.keeping import KeepPolicy
+
+
+@dataclass
+class Upkeep:
+    """Counts of days of sets: rolled up, retired (with the bytes of their raw files), removed; and problems."""
+
+    rolled_up: int = 0
+    retired: int = 0
+    retired_bytes: int = 0
+    removed: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def upkeep(
+    lake: Lake,
+    policy: KeepPolicy,
+    *,
+    now_ns: int | None = None,
+    is_over: Callable[[], bool] = lambda: False,
+    mounts: Path = MOUNTS,
+) -> Upkeep:
+    """Apply a policy; `is_over` ends it early, between days of sets. What cannot be read stays, and is reported.
+
+    Raises: ConflictError while somebody else changes the lake; UnavailableError where it cannot be written, or a lock
+    there need not hold on every node.
+    """
+    done, now = Upkeep(), time.time_ns() if now_ns is None else now_ns
+    if not lake.root.is_dir():
+        return done
+    if why := lake.storage.why_unsafe(mounts):
+        raise UnavailableError(f"lake {lake.root} is not retired on {why}")
+    try:
+        with lake.storage.changing() as is_ours:
+            if not is_ours:
+                raise ConflictError(f"lake {lake.root} is being compacted by another process")
+            remove_drafts(lake.root)
+            for work in due(lake, policy, now):
+                if is_over():
+                    break
+                try:
+                    _do(work, done)
+                except ConflictError as error:
+                    done.problems.append(str(error))
+    except OSError as error:
+        raise UnavailableError(f"lake {lake.root} cannot be retired: {error}") from error
+    return done
+
+
+def expected(lake: Lake, policy: KeepPolicy, now_ns: int | None = None) -> Upkeep:
+    """Return what `upkeep` would do now, without doing it. Raises: MalformedError, OSError, UnavailableError."""
+    answer = Upkeep()
+    for work in due(lake, policy, time.time_ns() if now_ns is None else now_ns):
+        _count(work, answer)
+    return answer
+
+
+def _do(work: Due, done: Upkeep) -> None:
+    with passing_over(done.problems, f"{work.of.name} of {work.day.date}"):
+        size = _bytes(work)
+        if work.day.last is None and work.roll:
+            roll_up(work.of, work.day, work.before, work.roll)
+        for seconds in work.roll if work.day.last else ():
+            add_late(work.of, work.day, seconds)
+        done.rolled_up += bool(work.roll)
+        if work.retire:
+            retire(work.of, work.day, list(work.retire))
+            done.retired += 1
+            done.retired_bytes += size
+        for seconds in work.expire:
+            remove_rollup(work.of, work.day, seconds)
+            done.removed += 1
+
+
+def _count(work: Due, answer: Upkeep) -> None:
+    answer.rolled_up += bool(work.roll)
+    answer.retired += bool(work.retire)
+    answer.retired_bytes += _bytes(work)
+    answer.removed += len(work.expire)
+
+
+def _bytes(work: Due) -> int:
+    return sum(file.bytes for file in work.day.files) if work.retire else 0
