@@ -355,12 +355,7 @@ class Lake:
         Raises: NotFoundError when nothing of the set or no such column is stored; MalformedError naming the file that
         is damaged.
         """
-        columns = self.columns(name) if name in self.sets() else {}
-        missing = [column for column in wanted if column not in columns]
-        if missing or not columns:
-            raise NotFoundError(f"lake {self.root} holds no {name}.{missing[0] if missing else '*'}")
-        needed = {*wanted, *(columns[column].range_from for column in wanted), "mono_ns"}
-        kept = [column for column in columns.values() if column.name in needed or column.kind in (Kind.KEY, Kind.EPOCH)]
+        kept = self.needed(name, wanted).values()
         names = ", ".join(f'"{column.name}"' for column in kept)
 
         def ask(connection: duckdb.DuckDBPyConnection) -> pa.Table:
@@ -369,6 +364,19 @@ class Lake:
             return table.cast(arrow_schema(MetricSet(name, "", tuple(kept))))
 
         return self.answer(ask)
+
+    def needed(self, name: str, wanted: Sequence[str]) -> dict[str, Column]:
+        """Return the columns of a set that the differences of some need. Raises: NotFoundError for one not stored."""
+        columns = self.columns(name) if name in self.sets() else {}
+        missing = [column for column in wanted if column not in columns]
+        if missing or not columns:
+            raise NotFoundError(f"lake {self.root} holds no {name}.{missing[0] if missing else '*'}")
+        needed = {*wanted, *(columns[column].range_from for column in wanted), "mono_ns"}
+        return {
+            column.name: column
+            for column in columns.values()
+            if column.name in needed or column.kind in (Kind.KEY, Kind.EPOCH)
+        }
 
     def connect(self, names: Collection[str] | None = None, *, within: Span = ALWAYS) -> duckdb.DuckDBPyConnection:
         """A DuckDB connection with one view a set, of these names or of all: raw values x scale, null where missing.
@@ -400,11 +408,12 @@ class Lake:
         return self._cut(self, name, files) if self._cut else files
 
     def files_among(self, name: str, files: Sequence[Filed]) -> str:
-        """Return these parts of a set as `files` does; empty where the set has none."""
+        """Return these parts of a set as `files` does."""
         self.storage.fetch(files)
         paths = [file.path for file in files]
-        source = self.source(name, paths if self.skipped is None else self.skipped.whole(paths))
-        return self._cut(self, name, source) if self._cut and source else source
+        whole = paths if self.skipped is None else self.skipped.whole(paths)
+        source = self.source(name, whole) or sql_files(self.parts(name)[-1:])
+        return self._cut(self, name, source) if self._cut else source
 
     def parts(self, name: str, within: Span = ALWAYS, run_ids: Collection[str] | None = None) -> list[Path]:
         """The parts that may hold rows of that time and of one of those runs. Raises: MalformedError."""

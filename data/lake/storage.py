@@ -13,10 +13,12 @@ from crosswind.data.lake.mounts import MOUNTS
 from crosswind.data.lake.parts import ALWAYS, DEFINITION, Held, Span, days, held, live_parts, part_names, superseded_in
 from crosswind.data.lake.publish import WRITING, Staged, drop, land, publish
 from crosswind.data.lake.publish_merged import Merged, landing, publish_merged, why_unlocked
-from crosswind.data.lake.removal import remove_abandoned, remove_lone_manifests
+from crosswind.data.lake.removal import remove_abandoned, remove_lone_manifests, remove_replaced
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.lake_file import LakeFile
 from crosswind.data.schema.metric import is_name
+
+PATIENCE_SECONDS = 1.0  # for a moment at which nobody reads
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,10 @@ class Storage(Protocol):
 
     def rewrite(self, part: Path, hidden: Path | None) -> None:
         """Let a file be found in place of a part, or nothing. Raises: ConflictError, OSError."""
+        ...
+
+    def discard(self, day: Path) -> None:
+        """Remove the files of a day, once nobody reads them, within `changing`. Raises: ConflictError, OSError."""
         ...
 
     def remove(self, parts: Iterable[str]) -> None:
@@ -267,6 +273,10 @@ class LocalStorage:
             part.unlink(missing_ok=True)
         else:
             publish(hidden, part)
+
+    def discard(self, day: Path) -> None:
+        """Remove them and their manifests at a moment at which nobody reads; without one, they stay."""
+        remove_replaced(self.root, [day / name for name in part_names(day)], PATIENCE_SECONDS)
 
     def remove(self, parts: Iterable[str]) -> None:
         """Remove the parts' files."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Self
 
 from crosswind.data.schema.errors import InvalidInputError
@@ -60,7 +61,7 @@ class Kept:
         lengths = [_or_endless(seconds) for seconds in (self.raw, *self.rollups.values())]
         if lengths[0] < DAY_SECONDS:
             raise _wrong(text, f"{RAW} to be kept for a day or longer")
-        if any(one > other for one, other in zip(lengths, lengths[1:], strict=False)):
+        if any(one > other for one, other in pairwise(lengths)):
             raise _wrong(text, "coarser rows to be kept at least as long as finer ones")
         if self.raw is not None and lengths[-1] == lengths[0]:
             raise _wrong(text, f"a roll-up that is kept longer than {RAW}, such as {EXAMPLE}")

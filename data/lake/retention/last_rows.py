@@ -32,12 +32,12 @@ def _needed(ordered: Series, flags: Ints, *, is_clamped: bool) -> Bools:
     if not is_clamped:
         return _is_last(ordered, has_value)
     highest = _last(ordered, has_value & ((flags & Flag.CORRECTED) == 0))
-    return has_value & (highest >= 0) & (np.arange(len(flags)) >= highest)
+    return np.asarray(has_value & (highest >= 0) & (np.arange(len(flags)) >= highest))
 
 
 def _is_last(ordered: Series, among: Bools) -> Bools:
     """Return which rows are the last ones of their series among some."""
-    return among & (np.arange(len(among)) == _last(ordered, among))
+    return np.asarray(among & (np.arange(len(among)) == _last(ordered, among)))
 
 
 def _last(ordered: Series, among: Bools) -> Ints:

@@ -1,18 +1,16 @@
 """Raw rows of a day that was rolled up give way, by one change, to the last row of each series."""
 
 from crosswind.data.lake.instance import new_connection
-from crosswind.data.lake.parts import Manifest, compacted_span, manifest_of
+from crosswind.data.lake.parts import Manifest, compacted_span
 from crosswind.data.lake.removal import remove_replaced
 from crosswind.data.lake.retention.days import DayFiles, days_in
 from crosswind.data.lake.retention.last_rows import last_rows
 from crosswind.data.lake.retention.rolling import nodes_in, read_rows
 from crosswind.data.lake.retention.rollups_of_day import SetToRoll, uncovered
 from crosswind.data.lake.retention.staging import Origin, day_file
-from crosswind.data.lake.storage import Filed
+from crosswind.data.lake.storage import PATIENCE_SECONDS, Filed
 from crosswind.data.schema.errors import ConflictError
 from crosswind.data.schema.metric import MetricSet
-
-PATIENCE_SECONDS = 1.0  # for a moment at which nobody reads
 
 
 def retire(of: SetToRoll, day: DayFiles, seconds: list[int]) -> None:
@@ -52,11 +50,3 @@ def _older(of: SetToRoll, day: DayFiles) -> frozenset[str]:
 def _names(of: SetToRoll, file: Filed) -> frozenset[str]:
     of.lake.storage.made_of(file)
     return Manifest.read(file.path).names
-
-
-def remove_rollup(of: SetToRoll, day: DayFiles, seconds: int) -> None:
-    """Remove the roll-up of a day, within `changing`. Raises: OSError, UnavailableError."""
-    for file in of.rollup(seconds, day):
-        of.lake.storage.made_of(file)
-        of.lake.storage.rewrite(file.path, None)
-        manifest_of(file.path).unlink(missing_ok=True)

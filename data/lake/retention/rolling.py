@@ -6,13 +6,15 @@ from dataclasses import dataclass
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from crosswind.data.lake.delta import grown
 from crosswind.data.lake.instance import new_connection
 from crosswind.data.lake.lake import arrow_schema
 from crosswind.data.lake.parts import Span
-from crosswind.data.lake.retention.rolled_set import NODE, TIME, keys_of, parts_of, rolled_set, sampled
+from crosswind.data.lake.retention.rolled_set import NODE, TIME, keys_of, parts_of, sampled
 from crosswind.data.lake.series import in_order
+from crosswind.data.schema.keeping import resolution_of
 from crosswind.data.schema.metric import Column, Kind, MetricSet
 
 CELLS_AT_ONCE = 6_000_000  # rows x columns, which are held in memory
@@ -24,7 +26,7 @@ class Nodes:
     """Some nodes of a set, of which not too many rows are read at once: a condition in SQL, and its parameters."""
 
     where: str
-    parameters: tuple[str, ...]
+    parameters: tuple[object, ...]
 
 
 def nodes_in(connection: duckdb.DuckDBPyConnection, source: str, width: int) -> Iterator[Nodes]:
@@ -60,15 +62,16 @@ def read_rows(
     return table.cast(arrow_schema(MetricSet("rows", "", tuple(columns.values()))))
 
 
-def rolled(rows: pa.Table, name: str, columns: Mapping[str, Column], within: Span, seconds: Sequence[int]) -> list[pa.Table]:
-    """Return the roll-up at each resolution of the rows of a time; those before it say what the first ones grew by."""
+def rolled(rows: pa.Table, sets: Sequence[MetricSet], columns: Mapping[str, Column], within: Span) -> list[pa.Table]:
+    """Return the roll-up in each set of the rows of a time; earlier ones say what the first of them grew by."""
     with_growth = _with_growth(rows, columns)
+    is_within = pc.and_(pc.greater_equal(rows[TIME], within[0]), pc.less_equal(rows[TIME], within[1]))
     with new_connection() as connection:
-        connection.register("samples", with_growth)
-        return [_added_up(connection, rolled_set(name, columns, one), columns, within, one) for one in seconds]
+        connection.register("samples", with_growth.filter(is_within))
+        return [_added_up(connection, one, columns) for one in sets]
 
 
-def without_growth(rows: pa.Table, name: str, columns: Mapping[str, Column], seconds: int) -> pa.Table:
+def without_growth(rows: pa.Table, rolled: MetricSet, columns: Mapping[str, Column]) -> pa.Table:
     """Return the roll-up of rows that came after their day was retired.
 
     What their counters grew by stands already in the growth from the sample before them to the one after.
@@ -80,7 +83,7 @@ def without_growth(rows: pa.Table, name: str, columns: Mapping[str, Column], sec
             rows = rows.append_column(f"{column.name}_{part}", nothing)
     with new_connection() as connection:
         connection.register("samples", rows)
-        return _added_up(connection, rolled_set(name, columns, seconds), columns, (0, 2**63 - 1), seconds)
+        return _added_up(connection, rolled, columns)
 
 
 def together(one: pa.Table, other: pa.Table, rolled: MetricSet, columns: Mapping[str, Column]) -> pa.Table:
@@ -108,15 +111,12 @@ def _with_growth(rows: pa.Table, columns: Mapping[str, Column]) -> pa.Table:
     return rows
 
 
-def _added_up(
-    connection: duckdb.DuckDBPyConnection, rolled: MetricSet, columns: Mapping[str, Column], within: Span, seconds: int
-) -> pa.Table:
-    width = seconds * SECOND_NS
+def _added_up(connection: duckdb.DuckDBPyConnection, rolled: MetricSet, columns: Mapping[str, Column]) -> pa.Table:
+    width = resolution_of(rolled.name) * SECOND_NS
     keys = "".join(f'"{key}", ' for key in keys_of(columns))
     parts = ", ".join(_parts_sql(column) for column in sampled(columns))
     time = f"({TIME} // {width}) * {width} as {TIME}"
-    sql = f"select {keys}{time}, {parts} from samples where {TIME} between {within[0]} and {within[1]} group by all"  # noqa: S608
-    return _table(connection, sql, rolled)
+    return _table(connection, f"select {keys}{time}, {parts} from samples group by all", rolled)  # noqa: S608 - identifiers
 
 
 def _parts_sql(column: Column) -> str:
@@ -128,7 +128,9 @@ def _parts_sql(column: Column) -> str:
         scaled = f'"{name}"' if column.scale == 1.0 else f'"{name}" * {column.scale!r}::double'
         value, further = f"({scaled})::double", ""
     counted = f'count({value}) as "{name}_count"'
-    return f'{counted}, sum({value}) as "{name}_sum", min({value}) as "{name}_min", max({value}) as "{name}_max"{further}'
+    return (
+        f'{counted}, sum({value}) as "{name}_sum", min({value}) as "{name}_min", max({value}) as "{name}_max"{further}'
+    )
 
 
 def _table(connection: duckdb.DuckDBPyConnection, sql: str, rolled: MetricSet) -> pa.Table:

@@ -19,7 +19,7 @@ from crosswind.data.lake.retention.rolling import nodes_in, read_rows, rolled, t
 from crosswind.data.lake.retention.staging import DayFile, Origin, day_file
 from crosswind.data.lake.storage import Filed
 from crosswind.data.schema.errors import MalformedError
-from crosswind.data.schema.keeping import resolution_of, rollup_name
+from crosswind.data.schema.keeping import rollup_name
 from crosswind.data.schema.metric import Column, MetricSet
 
 
@@ -45,13 +45,16 @@ class SetToRoll:
 
     def rollup(self, seconds: int, day: DayFiles) -> Sequence[Filed]:
         """Return the roll-ups of a day that count, which the storage can replace then: one, or none yet."""
-        return tuple(self.lake.storage.day(self._rollup_folder(seconds, day)).live)
+        return tuple(self.lake.storage.day(self.rollup_folder(seconds, day)).live)
 
-    def _rollup_folder(self, seconds: int, day: DayFiles) -> Path:
+    def rollup_folder(self, seconds: int, day: DayFiles) -> Path:
+        """Return the folder of a day's roll-up."""
         return self.lake.root / f"set={rollup_name(self.name, seconds)}" / f"date={day.date}"
 
     @contextmanager
-    def new_rollup(self, seconds: int, day: DayFiles, made_of: Sequence[str], names: frozenset[str]) -> Iterator[DayFile]:
+    def new_rollup(
+        self, seconds: int, day: DayFiles, made_of: Sequence[str], names: frozenset[str]
+    ) -> Iterator[DayFile]:
         """Yield the file of a roll-up, which is published at the end, in place of the one that was there."""
         of, storage = rolled_set(self.name, self.columns, seconds), self.lake.storage
         path = self.lake.define(of) / f"date={day.date}" / day.named(made_of)
@@ -71,7 +74,8 @@ def roll_up(of: SetToRoll, day: DayFiles, before: DayFiles | None, seconds: Sequ
         files = [stack.enter_context(of.new_rollup(one, day, made_of, frozenset(made_of))) for one in seconds]
         for nodes in nodes_in(connection, source, len(of.columns)):
             rows = read_rows(connection, source, nodes, of.columns)
-            for file, table in zip(files, rolled(rows, of.name, of.columns, day.span, seconds), strict=True):
+            sets = [file.of for file in files]
+            for file, table in zip(files, rolled(rows, sets, of.columns, day.span), strict=True):
                 file.add(table)
 
 
@@ -98,8 +102,8 @@ def _both(
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
     """Yield the rows of a roll-up, and those of a roll-up of later rows, some nodes after others."""
     stored, late = of.lake.source(rolled.name, [both[0].path]), of.source(both[1])
-    columns, seconds = {column.name: column for column in rolled.columns}, resolution_of(rolled.name)
+    columns = {column.name: column for column in rolled.columns}
     every = f"(select node from {stored} union all by name select node from {late})"  # noqa: S608 - our own files
     for nodes in nodes_in(connection, every, len(columns)):
         rows = read_rows(connection, late, nodes, of.columns)
-        yield read_rows(connection, stored, nodes, columns), without_growth(rows, of.name, of.columns, seconds)
+        yield read_rows(connection, stored, nodes, columns), without_growth(rows, rolled, of.columns)

@@ -14,7 +14,7 @@ from crosswind.data.lake.lake import Lake
 from crosswind.data.lake.mounts import MOUNTS
 from crosswind.data.lake.removal import remove_drafts
 from crosswind.data.lake.retention.due import Due, due
-from crosswind.data.lake.retention.retirement import remove_rollup, retire
+from crosswind.data.lake.retention.retirement import retire
 from crosswind.data.lake.retention.rollups_of_day import add_late, roll_up
 from crosswind.data.schema.errors import ConflictError, UnavailableError
 from crosswind.data.schema.keeping import KeepPolicy
@@ -87,7 +87,7 @@ def _do(work: Due, done: Upkeep) -> None:
             done.retired += 1
             done.retired_bytes += size
         for seconds in work.expire:
-            remove_rollup(work.of, work.day, seconds)
+            work.of.lake.storage.discard(work.of.rollup_folder(seconds, work.day))
             done.removed += 1
 
 
