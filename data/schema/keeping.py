@@ -96,6 +96,9 @@ class KeepPolicy:
         return self.by_set.get(set_name, self.general)
 
 
+EVERYTHING = KeepPolicy()
+
+
 def _pair(part: str) -> tuple[str, str]:
     resolution, mark, kept = part.partition(":")
     if not mark:

@@ -22,8 +22,9 @@ from crosswind.data.schema.keeping import KeepPolicy
 
 @dataclass
 class Upkeep:
-    """Counts of days of sets: rolled up, retired (with the bytes of their raw files), removed; and problems."""
+    """Counts of days of sets: with work, rolled up, retired (with the bytes of raw files), removed; and problems."""
 
+    days: int = 0
     rolled_up: int = 0
     retired: int = 0
     retired_bytes: int = 0
@@ -75,6 +76,7 @@ def expected(lake: Lake, policy: KeepPolicy, now_ns: int | None = None) -> Upkee
 
 
 def _do(work: Due, done: Upkeep) -> None:
+    done.days += 1
     with passing_over(done.problems, f"{work.of.name} of {work.day.date}"):
         size = _bytes(work)
         if work.day.last is None and work.roll:
@@ -92,6 +94,7 @@ def _do(work: Due, done: Upkeep) -> None:
 
 
 def _count(work: Due, answer: Upkeep) -> None:
+    answer.days += 1
     answer.rolled_up += bool(work.roll)
     answer.retired += bool(work.retire)
     answer.retired_bytes += _bytes(work)
