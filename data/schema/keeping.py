@@ -1,4 +1,4 @@
-"""How long samples of nodes are kept, and their roll-ups: the policy of an installation, from its settings."""
+"""Policies of how long samples of nodes and their roll-ups are kept, as the settings of an installation have them."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ def rollups_of_set(stored: Iterable[str], set_name: str) -> list[int]:
 
 @dataclass(frozen=True)
 class Kept:
-    """How many seconds raw rows are kept, and by resolution in seconds, finest first, roll-ups; None: for ever."""
+    """Seconds for which raw rows are kept, and roll-ups by resolution in seconds, finest first; None: for ever."""
 
     raw: int | None = None
     rollups: Mapping[int, int | None] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class KeepPolicy:
-    """What is kept of the sets that samples of nodes are in; of one that nothing is said of, everything."""
+    """A rule for all sets of samples of nodes, and others for some; of a set without a rule everything is kept."""
 
     general: Kept = Kept()
     by_set: Mapping[str, Kept] = field(default_factory=dict)

@@ -64,7 +64,7 @@ class Settings:
 
     @property
     def kept(self) -> KeepPolicy:
-        """How long samples of nodes and their roll-ups are kept; without it, for ever. Raises: InvalidInputError."""
+        """The policy of what is kept of samples of nodes; without it, everything. Raises: InvalidInputError."""
         return KeepPolicy.of(self.keep)
 
     @property

@@ -44,7 +44,7 @@ class DayFiles:
 
     @property
     def digest(self) -> str:
-        """What the next day's roll-up depends on: the same after the day was retired."""
+        """The digest that the next day's roll-up depends on, which stays when the day is retired."""
         if self.last is not None and not self.fresh:
             return self.last.path.stem.removesuffix("-last").rpartition("_")[2]
         return digest_of_names(self.names)

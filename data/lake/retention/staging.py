@@ -19,7 +19,7 @@ from crosswind.data.schema.metric import MetricSet
 
 @dataclass(frozen=True)
 class Origin:
-    """What a file is made of, and all names that count no more once it is there, with those that count until then."""
+    """Names of what a file is made of, of all that counts no more once it is there, and of what counts until then."""
 
     made_of: Collection[str]
     names: frozenset[str]
