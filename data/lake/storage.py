@@ -143,8 +143,8 @@ class Storage(Protocol):
         """Let a file be found in place of a part, or nothing. Raises: ConflictError, OSError."""
         ...
 
-    def discard(self, day: Path) -> None:
-        """Remove the files of a day, once nobody reads them, within `changing`. Raises: ConflictError, OSError."""
+    def discard(self, day: Path) -> bool:
+        """Return whether the files of a day went, within `changing`: not while they are read. Raises: OSError."""
         ...
 
     def remove(self, parts: Iterable[str]) -> None:
@@ -274,9 +274,9 @@ class LocalStorage:
         else:
             publish(hidden, part)
 
-    def discard(self, day: Path) -> None:
-        """Remove them and their manifests at a moment at which nobody reads; without one, they stay."""
-        remove_replaced(self.root, [day / name for name in part_names(day)], PATIENCE_SECONDS)
+    def discard(self, day: Path) -> bool:
+        """Remove them and their manifests at a moment at which nobody reads."""
+        return not remove_replaced(self.root, [day / name for name in part_names(day)], PATIENCE_SECONDS)
 
     def remove(self, parts: Iterable[str]) -> None:
         """Remove the parts' files."""

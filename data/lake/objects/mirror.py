@@ -236,12 +236,13 @@ class Mirror:
         with self._catalog.write() as session:
             session.lake_files.replace(keys, published.files)
 
-    def discard(self, day: Path) -> None:
-        """Let the files of a day count no more."""
+    def discard(self, day: Path) -> bool:
+        """Let them count no more; who reads them has copies."""
         self.day(day)
         keys = [file.key for files in self._noted.values() for file in files]
         with self._catalog.write() as session:
             session.lake_files.replace(keys, ())
+        return True
 
     def remove(self, parts: Iterable[str]) -> None:
         """Nothing: what no batch was noted with does not count."""

@@ -17,7 +17,7 @@ from crosswind.data.lake.series import in_order
 from crosswind.data.schema.keeping import resolution_of
 from crosswind.data.schema.metric import Column, Kind, MetricSet
 
-CELLS_AT_ONCE = 6_000_000  # rows x columns, which are held in memory
+CELLS_AT_ONCE = 2_000_000  # rows x columns, of which several times as much is held in memory
 SECOND_NS = 1_000_000_000
 
 

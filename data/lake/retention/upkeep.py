@@ -19,6 +19,9 @@ from crosswind.data.lake.retention.rollups_of_day import add_late, roll_up
 from crosswind.data.schema.errors import ConflictError, UnavailableError
 from crosswind.data.schema.keeping import KeepPolicy
 
+TURN_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
+
 
 @dataclass
 class Upkeep:
@@ -30,6 +33,11 @@ class Upkeep:
     retired_bytes: int = 0
     removed: int = 0
     problems: list[str] = field(default_factory=list)
+
+    @property
+    def changes(self) -> int:
+        """The number of changes."""
+        return self.rolled_up + self.retired + self.removed
 
 
 def upkeep(
@@ -50,21 +58,45 @@ def upkeep(
         return done
     if why := lake.storage.why_unsafe(mounts):
         raise UnavailableError(f"lake {lake.root} is not retired on {why}")
+    work = _Work(lake, policy, now, is_over, done)
     try:
-        with lake.storage.changing() as is_ours:
-            if not is_ours:
-                raise ConflictError(f"lake {lake.root} is being compacted by another process")
-            remove_drafts(lake.root)
-            for work in due(lake, policy, now):
-                if is_over():
-                    break
-                try:
-                    _do(work, done)
-                except ConflictError as error:
-                    done.problems.append(str(error))
+        if not work.turn():
+            raise ConflictError(f"lake {lake.root} is being compacted by another process")
+        while work.goes_on and work.turn(PATIENCE_SECONDS):
+            pass
     except OSError as error:
         raise UnavailableError(f"lake {lake.root} cannot be retired: {error}") from error
     return done
+
+
+@dataclass
+class _Work:
+    """Work by turns, so that compaction, erasure and backups have theirs; `goes_on` while there is more."""
+
+    lake: Lake
+    policy: KeepPolicy
+    now_ns: int
+    is_over: Callable[[], bool]
+    done: Upkeep
+    goes_on: bool = field(default=False, init=False)
+
+    def turn(self, patience_seconds: float = 0.0) -> bool:
+        """Do what is due for some time, unless somebody else changes the lake; whether it was ours."""
+        with self.lake.storage.changing(patience_seconds) as is_ours:
+            self.goes_on = is_ours and self._do_some()
+        return is_ours
+
+    def _do_some(self) -> bool:
+        """Return whether there is more, and something was done."""
+        remove_drafts(self.lake.root)
+        until, before = time.monotonic() + TURN_SECONDS, self.done.changes
+        for one in due(self.lake, self.policy, self.now_ns):
+            if self.is_over():
+                return False
+            _try(one, self.done)
+            if time.monotonic() > until and self.done.changes > before:
+                return True
+        return False
 
 
 def expected(lake: Lake, policy: KeepPolicy, now_ns: int | None = None) -> Upkeep:
@@ -75,22 +107,30 @@ def expected(lake: Lake, policy: KeepPolicy, now_ns: int | None = None) -> Upkee
     return answer
 
 
-def _do(work: Due, done: Upkeep) -> None:
+def _try(work: Due, done: Upkeep) -> None:
+    problems: list[str] = []
     done.days += 1
-    with passing_over(done.problems, f"{work.of.name} of {work.day.date}"):
-        size = _bytes(work)
-        if work.day.last is None and work.roll:
-            roll_up(work.of, work.day, work.before, work.roll)
-        for seconds in work.roll if work.day.last else ():
-            add_late(work.of, work.day, seconds)
-        done.rolled_up += bool(work.roll)
-        if work.retire:
-            retire(work.of, work.day, list(work.retire))
-            done.retired += 1
-            done.retired_bytes += size
-        for seconds in work.expire:
-            work.of.lake.storage.discard(work.of.rollup_folder(seconds, work.day))
-            done.removed += 1
+    try:
+        with passing_over(problems, f"{work.of.name} of {work.day.date}"):
+            _do(work, done)
+    except ConflictError as error:
+        problems.append(str(error))
+    done.problems += [problem for problem in problems if problem not in done.problems]
+
+
+def _do(work: Due, done: Upkeep) -> None:
+    size = _bytes(work)
+    if work.day.last is None and work.roll:
+        roll_up(work.of, work.day, work.before, work.roll)
+    for seconds in work.roll if work.day.last else ():
+        add_late(work.of, work.day, seconds)
+    done.rolled_up += bool(work.roll)
+    if work.retire:
+        retire(work.of, work.day, list(work.retire))
+        done.retired += 1
+        done.retired_bytes += size
+    for seconds in work.expire:
+        done.removed += work.of.lake.storage.discard(work.of.rollup_folder(seconds, work.day))
 
 
 def _count(work: Due, answer: Upkeep) -> None:

@@ -192,6 +192,29 @@ def test_two_do_not_do_it_at_once_and_not_where_locks_do_not_hold(store: Store, 
         upkeep(store.lake, POLICY, now_ns=LATER, mounts=mounts)
 
 
+def test_others_have_a_turn_between_two_days(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crosswind.data.lake.retention.upkeep.TURN_SECONDS", 0.0)
+    fill(store.lake)
+    others: list[int] = []
+
+    def compacted() -> None:
+        with store.lake.storage.changing(10) as is_ours:
+            others.append(done.rolled_up if is_ours else -1)
+
+    done = Upkeep()
+    monkeypatch.setattr("crosswind.data.lake.retention.upkeep.Upkeep", lambda: done)
+    thread = threading.Thread(target=compacted)
+
+    def start() -> bool:
+        if done.rolled_up == 1 and not thread.ident:
+            thread.start()
+        return False
+
+    assert upkeep(store.lake, POLICY, now_ns=LATER, is_over=start).retired == DAYS
+    thread.join()
+    assert others[0] in range(1, DAYS + 1)
+
+
 def test_whoever_reads_meanwhile_always_sees_the_same(store: Store) -> None:
     fill(store.lake)
     expected_values = of_all(store)
