@@ -10,7 +10,6 @@ import os
 import secrets
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
@@ -20,9 +19,9 @@ from crosswind.data.schema.operation import OPEN, Operation
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.store.store import Store
-from crosswind.models.registry.drift import drift_of
 from crosswind.models.registry.registry import Registry, check_name, pack
 from crosswind.models.registry.trainer import Trained, Trainer
+from crosswind.models.training.drifting import drift_on
 from crosswind.models.training.trainers import TRAINERS
 
 TRAIN = "train"
@@ -44,13 +43,13 @@ class Runner:
         *,
         registry: Registry | None = None,
         lease_seconds: float = LEASE_SECONDS,
-        clock: Callable[[], int] = time.time_ns,
+        clock: Callable[[], int] | None = None,
     ) -> None:
         self._store = store
         self._trainers = trainers
-        self._registry = registry or Registry(store, clock=clock)
+        self._clock = clock or store.catalog.clock
+        self._registry = registry or Registry(store, clock=self._clock)
         self._lease_seconds = lease_seconds
-        self._clock = clock
         self._owner = f"{socket.gethostname()[:100]} {os.getpid()} {secrets.token_hex(4)}"
         self._current: str | None = None
 
@@ -163,12 +162,9 @@ class Runner:
     def _demoted_because(self, name: str, trainer: Trainer) -> str | None:
         with self._store.catalog.read() as session:
             record = session.models.promoted(name)
-        if record is None or trainer.later_runs is None:
+        if record is None:
             return None
-        held = self._registry.load(name, record.version)
-        later = trainer.later_runs(self._store, record, held.model)
-        reason = drift_of(record.evidence, later).reason if later is not None else None
-        if reason:
+        if reason := drift_on(self._store, self._registry, trainer, record).reason:
             self._demote(record, reason)
         return reason
 
