@@ -1,0 +1,1 @@
+"""Traces of runs in one columnar form, whatever tool recorded them."""

@@ -1,0 +1,159 @@
+"""Events of a trace in JSON, as torch.profiler, Perfetto's and Chrome's tools write them: streamed, block by block.
+
+A block ends where an event does: `},` before `{` is tried as such from the block's end on, and a block that decodes
+shows that it was one, as neither a broken text nor a broken array does.
+Source: "Trace Event Format", the Chromium project's document.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from crosswind.data.schema.errors import MalformedError
+from crosswind.ingest.reader.reader import Report
+from crosswind.ingest.readers.binary import Bytes
+
+BLOCK_BYTES = 4 << 20
+HEAD_LIMIT = 64 << 20  # of what stands before the events: properties of devices, of process groups
+EVENT_LIMIT = 64 << 20
+ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
+BORDER = re.compile(rb"\}\s*,(?=\s*\{)")
+BROKEN = msgspec.DecodeError, UnicodeDecodeError, RecursionError
+TRIED = 8  # borders of one block
+
+Event = TypeVar("Event")
+
+
+@dataclass
+class TraceDocument(Generic[Event]):
+    """A document's events, and what it states beside them, which is complete once the events are read."""
+
+    stated: dict[str, Any]
+    blocks: Iterator[list[Event]]
+
+
+@dataclass(frozen=True)
+class EventTypes(Generic[Event]):
+    """The types as which events are read: the usual one, and one that takes odder values, at more cost."""
+
+    usual: type[Event]
+    odd: type[Event]
+    needs_odd: Callable[[bytes], bool]  # whether events must be read as odd ones, by the document's beginning
+
+    def of(self, head: bytes) -> list[type[Event]]:
+        """Return the types to try, in their order."""
+        return [self.odd] if self.needs_odd(head) else [self.usual, self.odd]
+
+
+def document(
+    stream: Bytes, types: EventTypes[Event], report: Report, *, block_bytes: int = BLOCK_BYTES
+) -> TraceDocument[Event]:
+    """Return the events of an object with `traceEvents`, or of a lone array; a block's are all of one type.
+
+    Raises: MalformedError, UnavailableError.
+    """
+    head = stream.take(block_bytes)
+    if head.lstrip()[:1] == b"[":
+        return TraceDocument({}, _Blocks(stream, types.of(head), report, {}).of(head.lstrip()[1:], block_bytes))
+    while not (match := ARRAY.search(head)):
+        more = stream.take(block_bytes)
+        if not more or len(head) > HEAD_LIMIT:
+            raise MalformedError(f"{report.path}: no array traceEvents; expected a trace in Chrome's JSON format")
+        head += more
+    stated = _stated(head[: match.end()] + b"]}", report)
+    blocks = _Blocks(stream, types.of(head), report, stated)
+    return TraceDocument(stated, blocks.of(head[match.end() :], block_bytes))
+
+
+def _stated(text: bytes, report: Report) -> dict[str, Any]:
+    try:
+        members = msgspec.json.decode(text)
+    except BROKEN as error:
+        raise MalformedError(f"{report.path}: {error} before traceEvents") from error
+    del members["traceEvents"]
+    return dict(members)
+
+
+class _Blocks(Generic[Event]):
+    def __init__(self, stream: Bytes, types: list[type[Event]], report: Report, stated: dict[str, Any]) -> None:
+        self._stream, self._report, self._stated = stream, report, stated
+        self._lists = [msgspec.json.Decoder(list[event]) for event in types]  # type: ignore[valid-type]
+        self._one = msgspec.json.Decoder(types[-1])
+        self._raw = msgspec.json.Decoder(list[msgspec.Raw])
+
+    def of(self, text: bytes, block_bytes: int) -> Iterator[list[Event]]:
+        while more := self._stream.take(block_bytes):
+            text += more
+            cut = self._cut(text)
+            if cut:
+                events, text = cut
+                yield events
+            elif len(text) > EVENT_LIMIT:
+                raise MalformedError(f"{self._report.path}: no end of an event in {len(text)} bytes")
+        yield self._last(text)
+
+    def _cut(self, text: bytes) -> tuple[list[Event], bytes] | None:
+        """Return the events of whole ones at the text's beginning, and the rest; None where no border was one."""
+        end = len(text)
+        for _ in range(TRIED):
+            border = _last_border(text, end)
+            if border is None:
+                return None
+            if (events := self._decoded(b"[%b]" % text[: border[0]])) is not None:
+                return events, text[border[1] :]
+            end = border[0]
+        return None
+
+    def _last(self, text: bytes) -> list[Event]:
+        """Return the events of the document's end, and keep what stands after them."""
+        for closing in (b'{"traceEvents":[%b' % text, b'{"traceEvents":[%b]}' % text.rstrip().rstrip(b",")):
+            try:
+                members = msgspec.json.decode(closing, type=dict[str, msgspec.Raw])
+            except BROKEN:
+                continue
+            events = self._decoded(bytes(members.pop("traceEvents"))) or []
+            self._stated.update({name: msgspec.json.decode(value) for name, value in members.items()})
+            return events
+        if text.strip() in (b"]", b""):
+            return []
+        if (rest := self._decoded(b"[" + text)) is not None:
+            return rest
+        self._report.break_off("the JSON breaks off: what follows is not read (is it cut short, or still written?)")
+        cut = self._cut(text)
+        return cut[0] if cut else []
+
+    def _decoded(self, text: bytes) -> list[Event] | None:
+        """Return an array's events, without malformed ones, which are reported; None where it is no JSON."""
+        for decoder in self._lists:
+            try:
+                return decoder.decode(text)
+            except msgspec.ValidationError:
+                continue
+            except BROKEN:
+                return None
+        return self._each(text)
+
+    def _each(self, text: bytes) -> list[Event] | None:
+        try:
+            raws = self._raw.decode(text)
+        except BROKEN:
+            return None
+        events = []
+        for raw in raws:
+            try:
+                events.append(self._one.decode(raw))
+            except BROKEN as error:  # of its form, or deep
+                self._report.skip(0, bytes(raw)[:200].decode(errors="replace"), str(error))
+        return events
+
+
+def _last_border(text: bytes, end: int) -> tuple[int, int] | None:
+    """Return the end of the last event before another one, and of the comma after it."""
+    while (place := text.rfind(b"}", 0, end)) >= 0:
+        if match := BORDER.match(text, place):
+            return place + 1, match.end()
+        end = place
+    return None
