@@ -11,8 +11,17 @@ from crosswind.settings import Settings
 
 __all__ = ["ACTIONS", "configure", "execute"]
 
-ACTIONS = {"what-if": "what_if", "merge": "merge"}  # by the module that does them; without one of these, `report`
-OF_ACTIONS = {"what-if": ("without", "faster", "steps"), "merge": ("output",), "": ("html", "top")}
+ACTIONS = {
+    "what-if": "what_if",
+    "merge": "merge",
+    "diff": "diff",
+}  # by the module that does them; without one of these, `report`
+OF_ACTIONS = {
+    "what-if": ("without", "faster", "steps"),
+    "merge": ("output",),
+    "": ("html", "top"),
+    "diff": ("html", "top"),
+}
 ROWS = 10
 
 
@@ -21,9 +30,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "words",
         nargs="*",
-        metavar="[what-if | merge] FILE",
+        metavar="[what-if | merge | diff] FILE",
         help="traces of the ranks of one run, or folders of them; of any format (docs/traces.md). "
-        "what-if: the time without a cause; merge: one file for Perfetto",
+        "what-if: the time without a cause; merge: one file for Perfetto; diff A B: "
+        "by what the steps of B differ from those of A, two files, folders or stored runs (docs/trace-diff.md)",
     )
     parser.add_argument("--run", metavar="RUN", help="the stored traces of this run, in place of files")
     parser.add_argument("--last-step", action="store_true", help="leave out the last step, which recording cut short")
@@ -63,6 +73,6 @@ def _check(action: str, arguments: argparse.Namespace) -> None:
     """Refuse options of another action. Raises: InvalidInputError."""
     for other, names in OF_ACTIONS.items():
         given = [name for name in names if getattr(arguments, name) is not None]
-        if given and other != action:
+        if given and other != action and given[0] not in OF_ACTIONS.get(action, ()):
             of = f"`crosswind trace {other}`".replace(" `", "`")
             raise InvalidInputError(f"--{given[0]}: is of {of}; expected none of it here")
