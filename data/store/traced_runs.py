@@ -60,7 +60,7 @@ def traced_runs(store: Store) -> tuple[TracedRun, ...]:
     with store.catalog.read() as session:
         seen = {run.run_id for run in session.runs.some([row["run_id"] for row in rows])}
     answers = (_traced(row) for row in rows if row["run_id"] in seen)
-    return tuple(sorted(answers, key=lambda one: (-one.last_ns, one.run_id)))
+    return tuple(sorted(answers, key=lambda one: (one.last_ns, one.run_id), reverse=True))
 
 
 def _traced(row: Mapping[str, Any]) -> TracedRun:

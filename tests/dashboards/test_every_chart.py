@@ -271,7 +271,7 @@ def test_every_figure_file_is_held_to_this_contract() -> None:
     of_one = {"strips", "course", "waits", "distribution", "scaling", "weather"}
     of_nodes = {"timeline", "sampled", "losses", "frontier", "front", "charts"}
     of_many = {"effects", "dose", "fleet", "levels", "checks", "trials", "weights", "parameters"}
-    of_traces = {"bars", "times", "turns", "arrivals", "exchanges", "pop", "replays", "path", "longest"}
+    of_traces = {"bars", "times", "turns", "arrivals", "exchanges", "pop", "replays", "path", "longest", "differing"}
     assert files == of_runs | of_one | of_nodes | of_many | of_traces
 
 

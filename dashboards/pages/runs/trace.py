@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.traces.arrivals import arrival_matrix
+from crosswind.dashboards.figures.traces.differing import waterfall_from
 from crosswind.dashboards.figures.traces.exchanges import exchanges
 from crosswind.dashboards.figures.traces.longest import longest_kernels, longest_operators
 from crosswind.dashboards.figures.traces.path import path_shares
@@ -14,8 +15,15 @@ from crosswind.dashboards.figures.traces.replays import replays
 from crosswind.dashboards.figures.traces.times import times_of_ranks
 from crosswind.dashboards.figures.traces.turns import steps_of_ranks
 from crosswind.dashboards.pages.page import RUNS, Page, PageQuery, Place
-from crosswind.dashboards.pages.runs.stored_traces import earlier_pops, replays_of, report_on
+from crosswind.dashboards.pages.runs.stored_traces import (
+    difference_from,
+    earlier_pops,
+    replays_of,
+    report_on,
+    traced_before,
+)
 from crosswind.dashboards.queries import peers_of
+from crosswind.data.schema.answers.trace_difference import RunsDifference
 from crosswind.data.schema.answers.traces import TraceReport, TraceWhatIf
 from crosswind.data.schema.run import Run
 from crosswind.data.store.traced_runs import traced_among
@@ -31,6 +39,8 @@ class TraceView:
     report: TraceReport | None
     without: tuple[TraceWhatIf, ...] = ()
     earlier: tuple[EarlierPop, ...] = ()
+    difference: RunsDifference | None = None  # from the run `compared`, the newest earlier one, to this one
+    compared: str = ""
     charts: tuple[Chart, ...] = ()
     next_place: Place | None = None
 
@@ -57,8 +67,13 @@ def view(client: Local, query: PageQuery) -> TraceView:
         return TraceView(run, None)
     report = client.compute(client.store, report_on, traced).value
     without = client.compute(client.store, replays_of, traced).value
-    earlier = earlier_pops(client, run, peers, report.pop[0].over) if report.pop else ()
-    return TraceView(run, report, without, earlier, charts_of(report, without, earlier))
+    before = traced_before(client, run, peers)
+    earlier = earlier_pops(client, before, report.pop[0].over) if report.pop else ()
+    difference = client.compute(client.store, difference_from, before[0], traced).value if before else None
+    way = None if difference is None else waterfall_from(difference, before[0].run_id)
+    charts = (*charts_of(report, without, earlier), *([] if way is None else [way]))
+    compared = before[0].run_id if before else ""
+    return TraceView(run, report, without, earlier, difference, compared, charts)
 
 
 def charts_of(
