@@ -53,4 +53,4 @@ def traced_runs(store: Store) -> tuple[TracedRun, ...]:
     answers = (
         TracedRun(row["run_id"], row["ranks"], row["events"], row["first_ns"], row["last_ns"]) for row in visible
     )
-    return tuple(sorted(answers, key=lambda one: (-one.last_ns, one.run_id)))
+    return tuple(sorted(answers, key=lambda one: (one.last_ns, one.run_id), reverse=True))

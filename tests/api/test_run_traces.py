@@ -46,7 +46,7 @@ def test_runs_with_traces_are_listed(client: TestClient) -> None:
         ("bob-run", 2, 10),
         ("ann-run", 2, 10),
     ]
-    assert client.get("/v1/traces?format=csv").text.splitlines()[1].startswith("bob-run,2,10,")
+    assert client.get("/v1/traces?format=csv").text.splitlines()[1].startswith('"bob-run",2,10,')
 
 
 def test_the_report_names_the_late_rank(client: TestClient) -> None:
