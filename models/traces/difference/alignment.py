@@ -22,9 +22,9 @@ def aligned(first: Integers, second: Integers, paths: Paths) -> tuple[Integers, 
 
 def summed(values: np.ndarray, keys: Integers, whole: Integers) -> np.ndarray:
     """Return values of (..., n_keys) by the keys of `whole`, (..., n_whole), summed where keys are equal."""
-    result = np.zeros((*values.shape[:-1], len(whole)), values.dtype)
-    np.add.at(result, (..., np.searchsorted(whole, keys)), values)
-    return result
+    result = np.zeros((len(whole), *values.shape[:-1]), values.dtype)
+    np.add.at(result, np.searchsorted(whole, keys), np.moveaxis(values, -1, 0))
+    return np.moveaxis(result, 0, -1)
 
 
 def _around(key: int, paths: Paths) -> list[int]:
