@@ -81,14 +81,14 @@ def charts_of(
     ranks = report.ranks
     charts: Sequence[Chart | None] = (
         times_of_ranks(ranks),
-        steps_of_ranks(ranks),
         arrival_matrix(ranks),
         exchanges(report.collectives, len(ranks)),
         replays(without),
-        pop_table(report.pop, earlier),
         path_shares(report.critical_path),
         longest_kernels(report.kernels),
         longest_operators(report.operators),
+        pop_table(report.pop, earlier),
+        steps_of_ranks(ranks),
     )
     return tuple(chart for chart in charts if chart is not None)
 
