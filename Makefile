@@ -7,7 +7,7 @@ NAME ?=
 # The tests start thousands of processes; where nothing is cached, each would compile every module that it loads.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all ready compiled phases check bench accuracy serve debian node frameworks peers clean
+.PHONY: demo test test-all soak ready compiled phases check bench accuracy serve debian node frameworks peers clean
 
 demo: $(INSTALLED)  ## measure, explain, predict, tune, serve: the whole loop on this machine
 	$(BIN)/crosswind demo $(DEMO)
@@ -32,6 +32,9 @@ test: ready  ## check + the tests of every day: each promise and each real part 
 test-all: ready peers node  ## check + every test, also those that repeat, count or take long, and ours in Optuna and Ray Tune
 	@$(MAKE) --no-print-directory phases
 	@$(PEERS)/bin/python -m pytest -q -p no:cacheprovider -p no:unraisableexception tests/samplers tests/models/tuner/search/test_named_searches.py
+
+soak: $(INSTALLED) debian  ## ten minutes: a fleet ships to two servers that are killed again and again, next to PostgreSQL's restarts
+	SOAK_SECONDS=600 $(BIN)/pytest -q -s -o faulthandler_timeout=1800 tests/api/several/test_killed_servers.py
 
 ready: $(INSTALLED) debian
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check compiled

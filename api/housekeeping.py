@@ -57,7 +57,9 @@ def _keep(store: Store, chores: Sequence[Chore], pause_seconds: float, ending: E
 
 def _settle(store: Store, audit_days: int) -> list[str]:
     """Note whose the runs of jobs are, and forget old events and entries of the audit trail. Return problems: none."""
-    settle_owners(store)
+    with store.catalog.alone("owners") as is_ours:
+        if is_ours:
+            settle_owners(store)
     with store.catalog.write() as session:
         session.audit.forget(time.time_ns(), audit_days)
         session.events.forget(time.time_ns())

@@ -1,11 +1,7 @@
 import gc
 import os
-import pwd
-import shutil
 import signal
 import socket
-import subprocess
-import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +15,8 @@ import pytest
 from hypothesis import settings
 from sqlalchemy import create_engine, text
 from tests.ingest.trees import UNPACKED
-from tests.needs import lack, skipped_for_want
+from tests.needs import skipped_for_want
+from tests.postgres import postgres
 
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
@@ -42,32 +39,12 @@ GROUPS = {
 # What takes longest begins first, so that no core is idle at the end.
 FIRST = ("slurm", "tests/end_to_end/test_demo.py", "adapters", "injected", "lab", "openapi", "server")
 
-OPTIONS = "-c fsync=off -c listen_addresses=127.0.0.1"
-
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The URL, without a database, of a PostgreSQL server that lives as long as the tests."""
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
-    if not programs:
-        lack("postgresql", "no program pg_ctl")
-    folder = Path(tempfile.mkdtemp(prefix="crosswind-postgres-"))
-    user = "postgres" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name  # it refuses to run as root
-    shutil.chown(folder, user)
-    port = free_port()
-    pg_ctl = [str(programs[-1]), "--pgdata", str(folder / "data"), "--silent", "--wait"]
-    options = f"{OPTIONS} -c port={port} -c unix_socket_directories={folder}"
-
-    def run(*arguments: str) -> None:
-        subprocess.run([*pg_ctl, *arguments], check=True, user=user, cwd=folder, stdout=subprocess.DEVNULL)
-
-    run("initdb", "--options", f"--auth=trust --username={user} --encoding=UTF8 --locale=C")
-    run("start", "--log", str(folder / "log"), "--options", options)
-    try:
-        yield f"postgresql://{user}@127.0.0.1:{port}"
-    finally:
-        run("stop", "--mode", "immediate")
-        shutil.rmtree(folder)
+    with postgres(free_port()) as server:
+        yield server.url
 
 
 @pytest.fixture

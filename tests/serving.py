@@ -6,9 +6,11 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
+from typing import IO
 
 import uvicorn
 from fastapi import FastAPI
@@ -31,15 +33,19 @@ def own_client(
 
 
 @contextmanager
-def serving(home: Path, *words: str, stderr: int | None = None) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+def serving(
+    home: Path, *words: str, stderr: int | IO[str] | None = None, environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     """Yield the URL and the process of `crosswind serve` with these words; without any, at a free port.
 
     Where the process does not matter, `answering` is much faster.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CROSSWIND_")}
-    environment = kept | {"CROSSWIND_HOME": str(home), "CROSSWIND_SYSTEM": "lab", "OMP_NUM_THREADS": "1"}
+    own = {"CROSSWIND_HOME": str(home), "CROSSWIND_SYSTEM": "lab", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "crosswind.cli.main", "serve", "--json", *(words or ("--port", "0"))]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=kept | own | environment
+    ) as process:
         assert process.stdout
         try:
             yield json.loads(process.stdout.readline())["url"], process

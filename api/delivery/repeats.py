@@ -6,7 +6,6 @@ because routes that create something remember the key in the same transaction (`
 """
 
 import re
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -90,7 +89,7 @@ class Repeats:
 
     def _claim(self, request: RequestKey) -> FirstAnswer | None:
         with self._catalog.write() as session:
-            return session.first_answers.claim(request, time.time_ns())
+            return session.first_answers.claim(request, self._catalog.clock())
 
     def _settle(self, request: RequestKey, answer: FirstAnswer) -> None:
         with self._catalog.write() as session:

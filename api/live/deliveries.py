@@ -74,7 +74,7 @@ class Deliverer:
 
     def claim(self) -> StoredWebhook | None:
         """Lease a webhook that there is something for; None where there is none."""
-        now_ns = time.time_ns()
+        now_ns = self._store.catalog.clock()
         with self._store.catalog.read() as session:
             newest = session.events.newest()
             if not session.webhooks.is_any_due(now_ns, newest):
@@ -116,7 +116,7 @@ class Deliverer:
                 token = session.tokens.get(leased.token_id)
         except NotFoundError:
             return "the token that made it is not there any more"
-        if refusal := token.refusal(time.time_ns()):
+        if refusal := token.refusal(self._store.catalog.clock()):
             return f"{refusal} that made it"
         return token.principal
 
@@ -128,13 +128,13 @@ class Deliverer:
     def _note(self, leased: StoredWebhook, event: Event, attempt: Attempt) -> bool:
         """Keep what came of an attempt; return whether the next event may be sent."""
         with self._store.catalog.write() as session:
-            is_held = session.webhooks.change(leased, **_after(leased, event, attempt, time.time_ns()))
+            is_held = session.webhooks.change(leased, **_after(leased, event, attempt, self._store.catalog.clock()))
             if is_held:
                 session.webhooks.note(delivery(leased, event, attempt))
         return is_held and attempt.is_delivered
 
     def _disable(self, leased: StoredWebhook, reason: str) -> None:
-        self._change(leased, disabled_ns=time.time_ns(), disabled_reason=reason, lease_until_ns=0)
+        self._change(leased, disabled_ns=self._store.catalog.clock(), disabled_reason=reason, lease_until_ns=0)
 
     def _change(self, leased: StoredWebhook, **values: object) -> None:
         with self._store.catalog.write() as session:

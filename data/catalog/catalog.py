@@ -1,7 +1,7 @@
 """The catalog's door: sessions that read, and sessions that write in one transaction."""
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,7 +10,9 @@ from sqlalchemy import Connection, Engine, Select, func, insert, select, text
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.audit import Audit
+from crosswind.data.catalog.clock import CatalogClock
 from crosswind.data.catalog.cohorts import Cohorts
+from crosswind.data.catalog.database import check_revision
 from crosswind.data.catalog.first_answers import FirstAnswers
 from crosswind.data.catalog.injections import Injections
 from crosswind.data.catalog.judged_cohorts import JudgedCohorts
@@ -37,6 +39,9 @@ from crosswind.data.catalog.version import CatalogVersion
 from crosswind.data.schema.access import ALL_ROWS, RowRule
 from crosswind.data.schema.landing import Landing
 
+# a machine that vanished has gone for PostgreSQL after a minute, and not after two hours
+SOON_MISSED = "tcp_keepalives_idle = 30", "tcp_keepalives_interval = 10", "tcp_keepalives_count = 3"
+
 
 @dataclass(frozen=True)
 class Ingested:
@@ -60,7 +65,13 @@ class NewBatch:
 class Session:
     """Everything in the catalog, over one connection; of runs and studies those that the rule lets be seen."""
 
-    def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS, notes: Notes | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        rule: RowRule = ALL_ROWS,
+        notes: Notes | None = None,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
         self._connection = connection
         self._notes = notes = notes or Notes()
         self.runs = Runs(connection, rule, notes)
@@ -70,7 +81,7 @@ class Session:
         self.cohorts = Cohorts(connection, rule)
         self.people = People(connection)
         self.read_files = ReadFiles(connection)
-        self.lake_files = LakeFiles(connection)
+        self.lake_files = LakeFiles(connection, clock)
         self.positions = Positions(connection)
         self.places = Places(connection)
         self.injections = Injections(connection)
@@ -81,7 +92,7 @@ class Session:
         self.first_answers = FirstAnswers(connection)
         self.models = Models(connection)
         self.operations = Operations(connection)
-        self.tokens = Tokens(connection, notes)
+        self.tokens = Tokens(connection, notes, clock)
         self.audit = Audit(connection)
         self.usage = Usage(connection)
         self.events = Events(connection, rule)
@@ -148,12 +159,15 @@ class Catalog:
         engine: Engine,
         rule: RowRule = ALL_ROWS,
         pace: Pace | None = None,
+        *,
         version: CatalogVersion | None = None,
+        clock: CatalogClock | None = None,
     ) -> None:
         self._engine = engine
         self.rule = rule
         self._pace = pace or Pace()
         self.version = version or CatalogVersion(engine)
+        self.clock = clock or CatalogClock(engine)
         self._reading = engine.execution_options(writes=False)
 
     @property
@@ -165,27 +179,52 @@ class Catalog:
     def read(self) -> Iterator[Session]:
         """A session that only looks."""
         with self._reading.connect() as connection:
-            yield Session(connection, self.rule)
+            yield Session(connection, self.rule, clock=self.clock)
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """A session whose changes are all kept at its end, with the events of them, or none when it raises."""
+        """A session whose changes are all kept at its end, with the events of them, or none when it raises.
+
+        Raises: OtherVersionError when another version of Crosswind has migrated the tables since they were opened.
+        """
         notes = Notes(self._pace)
         with self._engine.begin() as connection:
-            yield Session(connection, self.rule, notes)
+            check_revision(connection)
+            yield Session(connection, self.rule, notes, self.clock)
             notes.store(connection)
 
     def seen_by(self, rule: RowRule) -> "Catalog":
         """Return the same catalog, for somebody else."""
-        return Catalog(self._engine, rule, self._pace, self.version)
+        return Catalog(self._engine, rule, self._pace, version=self.version, clock=self.clock)
 
     def check(self) -> None:
         """Writes a row as it is, which shows that the database answers and takes more.
 
-        Raises: what database.NO_ANSWER holds.
+        Raises: what database.NO_ANSWER holds; as `write`.
         """
         with self._engine.begin() as connection:
+            check_revision(connection)
             connection.execute(text("update alembic_version set version_num = version_num"))
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[bool]:
+        """Yield whether this process alone does the work of this name, within; PostgreSQL frees it when we are killed.
+
+        SQLite belongs to one machine, where locks of files say so: there everybody is.
+        """
+        if self._engine.dialect.name != "postgresql":
+            yield True
+            return
+        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            for setting in SOON_MISSED:
+                connection.execute(text(f"set {setting}"))
+            key = func.hashtextextended(f"alone {name}", 0)
+            is_ours = bool(connection.execute(select(func.pg_try_advisory_lock(key))).scalar_one())
+            try:
+                yield is_ours
+            finally:
+                if is_ours:
+                    connection.invalidate()  # closes it, which frees the lock also where the server was restarted
 
     def close(self) -> None:
         """Gives back every connection."""

@@ -1,8 +1,12 @@
 """Opening the catalog's database: SQLite in WAL mode by default, PostgreSQL when several servers share it."""
 
 import os
+import random
+import sqlite3
+import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
@@ -18,15 +22,21 @@ FIRST, HEAD = "0009", "0023"  # oldest and newest migration; a test holds them a
 MIGRATION_LOCK = 0x43524F5357494E44  # "CROSWIND", for PostgreSQL's advisory lock
 DRIVERS = {"sqlite": ("", "pysqlite"), "postgresql": ("", "pg8000")}
 BUSY_MILLISECONDS = 30_000
+BUSY, BUSY_PAUSE_SECONDS = "SQLITE_BUSY", (0.002, 0.02)
 NO_ANSWER = (OperationalError, InterfaceError)  # what the drivers raise when the database is not there
 REVISION = "version_num varchar(32) not null constraint alembic_version_pkc primary key"  # as Alembic makes the column
 # SQLSTATE: it starts or ends, has no connection left, has no room, or the connection broke (PostgreSQL, appendix A)
 AWAY = ("57P", "533", "531", "08")
+CURRENT = text("select version_num from alembic_version")
 DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 
 
 class DamagedCatalogError(UnavailableError):
     """The catalog's file is damaged: nothing can be stored until somebody has looked after it."""
+
+
+class OtherVersionError(UnavailableError):
+    """The catalog has been migrated by another version of Crosswind: this process writes nothing any more."""
 
 
 def open_database(url: str) -> Engine:
@@ -100,9 +110,27 @@ def _say_damaged(context: ExceptionContext) -> Exception | None:
 def _prepare_sqlite(connection: object, _entry: ConnectionPoolEntry) -> None:
     connection.isolation_level = None  # type: ignore[attr-defined]  # we say BEGIN ourselves, see _begin_sqlite
     cursor = connection.cursor()  # type: ignore[attr-defined]
-    for pragma in ("journal_mode = wal", "synchronous = full", "foreign_keys = on"):
+    _turn_on_log(cursor)
+    for pragma in ("synchronous = full", "foreign_keys = on"):
         cursor.execute(f"pragma {pragma}")
     cursor.close()
+
+
+def _turn_on_log(cursor: Any) -> None:
+    """Let SQLite keep a write-ahead log; while somebody writes to a file without one, it refuses that without waiting.
+
+    Raises: sqlite3.OperationalError when that takes them longer than BUSY_MILLISECONDS.
+    """
+    until = time.monotonic() + BUSY_MILLISECONDS / 1000
+    while True:
+        try:
+            cursor.execute("pragma journal_mode = wal")
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith(BUSY) or time.monotonic() > until:
+                raise
+            time.sleep(random.uniform(*BUSY_PAUSE_SECONDS))  # noqa: S311 - so that two do not meet again
+        else:
+            return
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -134,6 +162,8 @@ def _migrate(connection: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
+    if connection.dialect.name == "postgresql":  # whoever writes has looked at it, see check_revision: they end first
+        connection.execute(text("lock table alembic_version in access exclusive mode"))
     command.upgrade(config, "head")
 
 
@@ -150,8 +180,21 @@ def _check_age(connection: Connection, current: str | None) -> None:
         )
 
 
+def check_revision(connection: Connection) -> None:
+    """Refuse to write into tables of another version, and keep them as they are until the transaction ends.
+
+    Raises: OtherVersionError.
+    """
+    current = connection.execute(CURRENT).scalar()
+    if current != HEAD:
+        raise OtherVersionError(
+            f"catalog {connection.engine.url!r} is at revision {current} by now, this process knows {HEAD}: it writes "
+            "nothing until it is started again with the version of Crosswind that the others have"
+        )
+
+
 def revision_of(connection: Connection) -> str | None:
     """Return the migration at which the tables are; None where there are none."""
     if not inspect(connection).has_table("alembic_version"):
         return None
-    return connection.execute(text("select version_num from alembic_version")).scalar()
+    return connection.execute(CURRENT).scalar()

@@ -7,7 +7,7 @@ passwords, which people choose from few.
 import hashlib
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Select, and_, delete, select, update
@@ -47,9 +47,12 @@ def not_in_catalog(token_id: str) -> NotFoundError:
 class Tokens:
     """Tokens, over one connection."""
 
-    def __init__(self, connection: Connection, notes: Notes | None = None) -> None:
+    def __init__(
+        self, connection: Connection, notes: Notes | None = None, clock: Callable[[], int] = time.time_ns
+    ) -> None:
         self._connection = connection
         self._notes = notes or Notes()
+        self._clock = clock
 
     def issue(
         self,
@@ -65,7 +68,7 @@ class Tokens:
         Raises: InvalidInputError naming the field; ConflictError when the parent does not hold any more.
         """
         _check(principal, seconds)
-        now_ns = time.time_ns()
+        now_ns = self._clock()
         expires_ns = min(now_ns + round(seconds * 1e9), self._end_of(parent_id, now_ns))
         token = Token(
             token_id=new_ulid(),
@@ -124,7 +127,7 @@ class Tokens:
         """End a link's token and return it, once. Raises: NotFoundError where it is none, or was used or expired."""
         self._connection.execute(select(TABLE.c.token_id).where(TABLE.c.digest == digest).with_for_update())
         token = self.of_digest(digest)
-        if token is None or token.use is not TokenUse.LINK or token.refusal(time.time_ns()):
+        if token is None or token.use is not TokenUse.LINK or token.refusal(self._clock()):
             raise NotFoundError("this link is none of this server, was used already, or has expired")
         self._revoke([token.token_id])
         return token
@@ -155,7 +158,7 @@ class Tokens:
 
     def _revoke(self, token_ids: list[str]) -> None:
         where = and_(rows.among(self._connection, TABLE.c.token_id, token_ids), TABLE.c.revoked_ns.is_(None))
-        self._connection.execute(update(TABLE).where(where).values(revoked_ns=time.time_ns()))
+        self._connection.execute(update(TABLE).where(where).values(revoked_ns=self._clock()))
         self._notes.tokens_ended(token_ids)
 
     def _tokens(self, query: Select[Any]) -> list[Token]:

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 import duckdb
 import pyarrow as pa
 
-from crosswind.data.schema.errors import InvalidInputError, MalformedError
+from crosswind.data.schema.errors import GoneError, InvalidInputError, MalformedError
 
-DAMAGED = (MalformedError, InvalidInputError, pa.ArrowException, duckdb.Error, ValueError, OSError)
+DAMAGED = (MalformedError, InvalidInputError, GoneError, pa.ArrowException, duckdb.Error, ValueError, OSError)
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # which is no fault of one file
 
 

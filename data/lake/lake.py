@@ -396,13 +396,6 @@ class Lake:
         """The folders of a set's days, in order."""
         return [self._folder(name) / f"date={date}" for date in self.storage.dates(name)]
 
-    def parts_of(self, day: Path) -> list[Path]:
-        """The parts of a day that count, damaged ones too. Raises: MalformedError for a manifest, OSError."""
-        paths = [part.path for part in self.storage.day(day).live]
-        for path in paths:
-            self.storage.bring(path)
-        return paths
-
     def source(self, name: str, paths: Iterable[Path]) -> str:
         """Some parts of a set as SQL reads them, raw, with every column that the set has; empty where it has none."""
         files = [*self._definitions(name), *paths]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crosswind.data.files import private
 from crosswind.data.lake.lake import Lake, set_of
 from crosswind.data.lake.parquet import by_date, sorted_rows, write_parquet
 from crosswind.data.lake.parts import Manifest, digest_of_columns, manifest_of
@@ -38,7 +39,8 @@ def stage_merged(
     merged = Merged(path, frozenset(made_of), (drafts[0], places[0]), (drafts[1], places[1]))
     try:
         write_parquet(rows, drafts[1], set_of(table.schema))
-        drafts[0].write_text(manifest.as_text())
+        with open(drafts[0], "x", opener=private) as file:
+            file.write(manifest.as_text())
     except BaseException:
         drop_merged([merged])
         raise

@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -46,6 +46,20 @@ class Day:
 
     live: Sequence[Filed]
     replaced: Sequence[Path] = ()
+
+
+@dataclass
+class Inventory:
+    """Problems of the objects that count, and what is stored besides: replaced, or named by nobody.
+
+    An object that nobody names is being written, or its writer was killed.
+    """
+
+    problems: list[str] = field(default_factory=list)
+    replaced: int = 0
+    replaced_bytes: int = 0
+    unnamed: int = 0
+    unnamed_bytes: int = 0
 
 
 class Storage(Protocol):
@@ -137,6 +151,14 @@ class Storage(Protocol):
 
     def opened(self, name: str) -> Path:
         """Return one of the files that were named last, to be opened. Raises: UnavailableError."""
+        ...
+
+    def examined(self, path: Path) -> AbstractContextManager[Path]:
+        """Yield a part or a definition to be read as it is stored. Raises: MalformedError, UnavailableError."""
+        ...
+
+    def inventory(self) -> Inventory | None:
+        """Hold what an object store lists against what counts; None for a folder. Raises: UnavailableError."""
         ...
 
     def check(self) -> None:
@@ -259,6 +281,14 @@ class LocalStorage:
     def opened(self, name: str) -> Path:
         """Return its path."""
         return self.root / name
+
+    def examined(self, path: Path) -> AbstractContextManager[Path]:
+        """Yield it."""
+        return nullcontext(path)
+
+    def inventory(self) -> None:
+        """Return None."""
+        return
 
     def check(self) -> None:
         """Write a file."""

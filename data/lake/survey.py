@@ -1,4 +1,4 @@
-"""A lake's sets as the footers of their files describe them, without a look at a row."""
+"""A lake's sets as the catalog or the footers of their files describe them, without a look at a row."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from crosswind.data.lake.damage import passing_over
 from crosswind.data.lake.lake import Lake
 from crosswind.data.lake.parquet import LARGE_ROWS
 from crosswind.data.lake.parts import Span
+from crosswind.data.lake.storage import Filed, Inventory
 
 HOLE_NS = 3_600_000_000_000  # a shorter time without rows is no hole
 
@@ -45,15 +46,20 @@ class SetSurvey:
 
 @dataclass
 class LakeSurvey:
-    """Every set of a lake, and what could not be read."""
+    """Every set of a lake, what could not be read or is not there, and what an object store lists besides."""
 
     sets: list[SetSurvey] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    inventory: Inventory | None = None
 
 
 def survey(lake: Lake) -> LakeSurvey:
-    """Return the state of every set; a damaged file is reported and left out. Raises: OSError for a full disk."""
-    answer = LakeSurvey()
+    """Return the state of every set; a damaged file is reported and left out.
+
+    Of a lake in an object store no file is read. Raises: OSError for a full disk, UnavailableError.
+    """
+    answer = LakeSurvey(inventory=lake.storage.inventory())
+    answer.problems += answer.inventory.problems if answer.inventory else []
     for name in lake.sets():
         answer.sets.append(_set(name, list(_files(lake, name, answer.problems))))
     return answer
@@ -62,12 +68,15 @@ def survey(lake: Lake) -> LakeSurvey:
 def _files(lake: Lake, name: str, problems: list[str]) -> Iterator[FileSurvey]:
     for day in lake.days(name):
         with passing_over(problems, day):
-            for path in lake.parts_of(day):
-                with passing_over(problems, path):
-                    yield _file(day, path)
+            for part in lake.storage.day(day).live:
+                with passing_over(problems, part.path):
+                    yield _file(day, part)
 
 
-def _file(day: Path, path: Path) -> FileSurvey:
+def _file(day: Path, part: Filed) -> FileSurvey:
+    path, noted = part.path, part.noted
+    if noted is not None:
+        return FileSurvey(day, noted.rows, noted.bytes, ((noted.first_ns, noted.last_ns),))
     footer = pq.read_metadata(path)
     place = footer.schema.names.index("ts_ns")
     chunks = [footer.row_group(number).column(place) for number in range(footer.num_row_groups)]

@@ -8,39 +8,48 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from crosswind.data.lake.damage import passing_over
-from crosswind.data.lake.lake import Lake
+from crosswind.data.lake.lake import Lake, set_of
 from crosswind.data.lake.parts import DAY_NS, Manifest, compacted_span, date_of
+from crosswind.data.lake.storage import Inventory
 from crosswind.data.schema.errors import MalformedError
 
 
 @dataclass
 class Verified:
-    """Counts of what was read, and each damaged file with what is wrong with it."""
+    """Counts of what was read, each damaged file with what is wrong with it, and what an object store lists besides."""
 
     files: int = 0
     rows: int = 0
     problems: list[str] = field(default_factory=list)
+    inventory: Inventory | None = None
 
 
 def verify(lake: Lake, *, after_day: Callable[[], object] = lambda: None) -> Verified:
     """Read every definition and part that counts, with the checksums of pages, and hold rows against manifests.
 
-    Changes nothing. Memory is that of one group of rows. Raises: OSError for a full disk.
+    Changes nothing. Memory is that of one group of rows. What is in an object store is read there, once and not as it
+    was copied. Raises: OSError for a full disk, UnavailableError.
     """
-    done = Verified()
+    done = Verified(inventory=lake.storage.inventory())
     for name in lake.sets():
         with passing_over(done.problems, f"set {name}"):
-            lake.columns(name)  # reads its definitions
+            _read_definitions(lake, name)
         for day in lake.days(name):
             _verify_day(lake, day, done)
             after_day()
     return done
 
 
+def _read_definitions(lake: Lake, name: str) -> None:
+    for definition in lake.storage.definitions(name):
+        with lake.storage.examined(definition) as path:
+            set_of(pq.read_schema(path))
+
+
 def _verify_day(lake: Lake, day: Path, done: Verified) -> None:
     with passing_over(done.problems, day):
-        for path in lake.parts_of(day):
-            with passing_over(done.problems, path):
+        for part in lake.storage.day(day).live:
+            with passing_over(done.problems, part.path), lake.storage.examined(part.path) as path:
                 done.rows += _verified_rows(day, path)
                 done.files += 1
 

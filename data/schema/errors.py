@@ -19,6 +19,10 @@ class UnavailableError(ProjectError):
     """A source, server or file is not there, or not now."""
 
 
+class GoneError(UnavailableError):
+    """Something that was stored is not there any more."""
+
+
 class MalformedError(ProjectError):
     """Something was read that cannot be understood."""
 

@@ -11,6 +11,7 @@ LAKE, CACHE = "CROSSWIND_LAKE", "CROSSWIND_LAKE_CACHE"
 CACHE_BYTES = 20_000_000_000
 OPTIONS = ("region", "endpoint_override", "scheme")  # of Arrow's addresses
 BUCKET = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,62}")
+ENDPOINT = re.compile(r"([\w.-]+|\[[0-9a-fA-F:]+\])?(:[0-9]{1,5})?")
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,9 @@ class LakeAddress:
             raise InvalidInputError(f"{LAKE} has the option {unknown[0]!r:.80}, expected {', '.join(OPTIONS)}")
         if options.get("scheme", "https") not in ("http", "https"):
             raise InvalidInputError(f"{LAKE} has the scheme {options['scheme']!r:.80}, expected http or https")
+        if not ENDPOINT.fullmatch(endpoint := options.get("endpoint_override", "")):
+            said = re.sub("[^/]*@", "…@", endpoint)
+            raise InvalidInputError(f"{LAKE} has the endpoint_override {said!r:.80}, expected HOST or HOST:PORT")
         access_key, _, secret_key = account.partition(":")
         if bool(access_key) != bool(secret_key):
             raise InvalidInputError(f"{LAKE} is {_shown(text)!r}, expected a secret after the access key: KEY:SECRET@")

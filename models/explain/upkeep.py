@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 def compute_due(store: Store, *, seconds: float, is_over: Callable[[], bool] = lambda: False) -> int:
     """Compute what is due, the newest runs first, for so long at most. Return how many runs were explained.
 
-    One process of a store's folder does it at a time; where the file system keeps no locks, each does.
+    One process of a PostgreSQL catalog, and of a store's folder, does it at a time; without locks, each does.
     """
     until, tried = time.monotonic() + seconds, set[str]()
 
@@ -27,8 +27,8 @@ def compute_due(store: Store, *, seconds: float, is_over: Callable[[], bool] = l
         if is_over():
             raise _OverError
 
-    with lock_file(store.home / LOCK) as fd, suppress(_OverError):
-        if not _is_alone(fd):
+    with store.catalog.alone("verdicts") as is_ours, lock_file(store.home / LOCK) as fd, suppress(_OverError):
+        if not (is_ours and _is_alone(fd)):
             return 0
         while time.monotonic() < until:
             runs = _due(store, tried)

@@ -10,7 +10,6 @@ import os
 import secrets
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
@@ -44,13 +43,13 @@ class Runner:
         *,
         registry: Registry | None = None,
         lease_seconds: float = LEASE_SECONDS,
-        clock: Callable[[], int] = time.time_ns,
+        clock: Callable[[], int] | None = None,
     ) -> None:
         self._store = store
         self._trainers = trainers
-        self._registry = registry or Registry(store, clock=clock)
+        self._clock = clock or store.catalog.clock
+        self._registry = registry or Registry(store, clock=self._clock)
         self._lease_seconds = lease_seconds
-        self._clock = clock
         self._owner = f"{socket.gethostname()[:100]} {os.getpid()} {secrets.token_hex(4)}"
         self._current: str | None = None
 

@@ -71,7 +71,7 @@ def test_a_whole_lake_is_whole_before_and_after_compaction(lake: Lake, capsys: p
     assert capsys.readouterr().out == "4 files with 4 rows are whole, 0 problems.\n"
     compact(lake, now_ns=LATER, settle_seconds=-1)
     assert main(["lake", "verify", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"files": 2, "rows": 4, "problems": []}
+    assert json.loads(capsys.readouterr().out) == {"files": 2, "rows": 4, "problems": [], "inventory": None}
 
 
 def test_it_compacts_by_hand(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ One transaction makes files appear and others go, so that every reader sees the 
 """
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -26,8 +26,9 @@ COLUMNS = [column for column in TABLE.c if column.name != "retired_ns"]
 class LakeFiles:
     """Rows of objects, over one connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, clock: Callable[[], int] = time.time_ns) -> None:
         self._connection = connection
+        self._clock = clock
 
     def add(self, files: Sequence[LakeFile]) -> None:
         """Let files be found, each in place of the one of its name; a definition that is there stays.
@@ -36,7 +37,7 @@ class LakeFiles:
         """
         if not files:
             return
-        if min(file.added_ns for file in files) < time.time_ns() - STALE_NS:
+        if min(file.added_ns for file in files) < self._clock() - STALE_NS:
             raise UnavailableError(f"{files[0].key} was uploaded half a day ago and may be removed: store it again")
         names = [file.name for file in files if file.kind is not LakeFileKind.DEFINITION]
         self._retire(rows.among(self._connection, TABLE.c.name, names))
@@ -49,7 +50,7 @@ class LakeFiles:
         self.add(files)
 
     def _retire(self, which: Any) -> int:
-        statement = update(TABLE).where(IS_LIVE, which).values(retired_ns=time.time_ns())
+        statement = update(TABLE).where(IS_LIVE, which).values(retired_ns=self._clock())
         return self._connection.execute(statement.execution_options(preserve_rowcount=True)).rowcount
 
     def sets(self) -> list[str]:
@@ -72,6 +73,15 @@ class LakeFiles:
     def live(self) -> list[LakeFile]:
         """Return every file that counts, by name."""
         return self._files(select(*COLUMNS).where(IS_LIVE))
+
+    def of_key(self, key: str) -> list[LakeFile]:
+        """Return the file that is this object, if it counts."""
+        return self._files(select(*COLUMNS).where(IS_LIVE, TABLE.c.key == key))
+
+    def sizes(self) -> dict[str, tuple[int | None, bool]]:
+        """Return by object, replaced ones too, its bytes and whether it counts."""
+        listed = self._connection.execute(select(TABLE.c.key, TABLE.c.bytes, TABLE.c.retired_ns))
+        return {key: (size, retired_ns is None) for key, size, retired_ns in listed}
 
     def dates(self, set_name: str) -> list[str]:
         """Return the dates of which a set has rows, in order."""
@@ -121,7 +131,7 @@ class LakeFiles:
     def take_turn(self, work: str, owner: str, seconds: float) -> bool:
         """Return whether work is the owner's for so long from now: nobody else's turn lasts."""
         rows.hold(self._connection, f"lake {work}")
-        turn, now_ns = rows.fetch(self._connection, lake_turns, work=work), time.time_ns()
+        turn, now_ns = rows.fetch(self._connection, lake_turns, work=work), self._clock()
         if turn is not None and turn["owner"] != owner and turn["until_ns"] > now_ns:
             return False
         row = {"work": work, "owner": owner, "until_ns": now_ns + int(seconds * 1e9)}

@@ -34,7 +34,7 @@ class StoredWebhook:
 
 
 class Webhooks:
-    """Webhooks, over one connection; leases run on the caller's clock, ns UTC."""
+    """Webhooks, over one connection; leases run on the clock that the caller passes, ns UTC."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

@@ -9,7 +9,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,19 +20,19 @@ from crosswind.data.lake.objects.bounded import at_once
 from crosswind.data.lake.objects.bucket import Bucket
 from crosswind.data.lake.objects.copies import Copies
 from crosswind.data.lake.objects.described import described, name_of
+from crosswind.data.lake.objects.inventory import take_inventory
 from crosswind.data.lake.objects.sweep import MARK, sweep
 from crosswind.data.lake.parts import ALWAYS, Span, dates_of, held, manifest_of
 from crosswind.data.lake.publish import Staged, drop, hidden_name
 from crosswind.data.lake.publish_merged import Merged, drop_merged
 from crosswind.data.lake.removal import remove_abandoned
-from crosswind.data.lake.storage import Day, Filed, LocalStorage, Published
-from crosswind.data.schema.errors import ConflictError, UnavailableError
+from crosswind.data.lake.storage import Day, Filed, Inventory, LocalStorage, Published
+from crosswind.data.schema.errors import ConflictError, GoneError, UnavailableError
 from crosswind.data.schema.lake_file import WITH_ROWS, LakeFile, LakeFileKind
 from crosswind.data.schema.run import new_ulid
 
 TURN, TURN_SECONDS, BEAT_SECONDS = "change", 60.0, 15.0
 PAUSE_SECONDS = 0.1
-PROBE_SECONDS = 4.0
 CHECKED_SECONDS = 30.0  # so long a check holds: requests cost money
 STALE_COPIES_SECONDS = 3600.0
 
@@ -46,7 +46,6 @@ class Mirror:
         self.root = root
         self._catalog = catalog
         self._bucket = bucket
-        self._probe = Bucket(bucket.address, PROBE_SECONDS)
         self._copies = Copies(root, bucket)
         self._is_claimed = False
         self._owner = new_ulid()
@@ -128,7 +127,7 @@ class Mirror:
     def _uploaded(self, staged: Sequence[Staged], *, is_landing: bool = False) -> Published:
         if not staged:
             return Published(())
-        self._claim(self._bucket)
+        self._claim()
         token = secrets.token_hex(8)
         files = [described(name_of(self.root, path), token, hidden) for hidden, path in staged]
         if is_landing:
@@ -138,19 +137,20 @@ class Mirror:
         paths = tuple(self._copies.path(file.key) for file in files if file.kind in WITH_ROWS)
         return Published(paths, tuple(files))
 
-    def _claim(self, bucket: Bucket) -> None:
+    def _claim(self) -> None:
         """Note whose the objects are, before the first: another catalog would remove those that it does not name."""
         if self._is_claimed:
             return
         with self._catalog.write() as session:
             identity = session.lake_files.identity().encode()
-        if bucket.content(MARK) is None:
+        if self._bucket.content(MARK) is None:
             draft = hidden_name(self.root, self.root / "set=mark" / secrets.token_hex(8))
             draft.write_bytes(identity)
-            bucket.put(MARK, draft)
+            self._bucket.put(MARK, draft)
             draft.unlink()
-        if bucket.content(MARK) != identity:
-            raise ConflictError(f"lake {bucket.address} is another catalog's: expected a prefix that nobody uses")
+        if self._bucket.content(MARK) != identity:
+            said = "is another catalog's: expected a prefix that nobody uses"
+            raise ConflictError(f"lake {self._bucket.address} {said}")
         self._is_claimed = True
 
     def _upload(self, hidden: Path, file: LakeFile) -> Callable[[], None]:
@@ -197,11 +197,11 @@ class Mirror:
 
     def rewrite(self, part: Path, hidden: Path | None) -> None:
         """Let a file be found in place of a part, if that still counts; a manifest goes on with it."""
-        manifest, keys = manifest_of(part), [part.relative_to(self.root).as_posix()]
+        manifest, keys = manifest_of(part), [self._key(part)]
         staged = [] if hidden is None else [(hidden, part)]
         is_landing = False
         if manifest.is_file():
-            keys.append(manifest.relative_to(self.root).as_posix())
+            keys.append(self._key(manifest))
             if hidden is not None:
                 draft = hidden_name(self.root, manifest)
                 draft.write_bytes(manifest.read_bytes())
@@ -257,14 +257,14 @@ class Mirror:
         return None
 
     def check(self) -> None:
-        """Write, read and remove an object, unless that was a moment ago."""
-        if time.monotonic() - self._checked < CHECKED_SECONDS:
+        """Write, read and remove an object, unless that was a moment ago and nothing has failed since."""
+        if self._bucket.answers and time.monotonic() - self._checked < CHECKED_SECONDS:
             return
         draft = hidden_name(self.root, self.root / "set=ready" / secrets.token_hex(8))
         try:
             draft.write_bytes(b"ready")
-            self._probe.check(draft)
-            self._claim(self._probe)
+            self._bucket.check(draft)
+            self._claim()
         except OSError as error:
             raise UnavailableError(f"the folder of copies {self.root} takes no files: {error.strerror}") from error
         finally:
@@ -303,8 +303,29 @@ class Mirror:
 
     def sweep(self) -> None:
         """Remove objects that were replaced an hour ago, and once a day those that nobody ever named."""
-        self._claim(self._bucket)
+        self._claim()
         sweep(self._catalog, self._bucket, lists_all=lambda seconds: self._take_turn("orphans", seconds))
+
+    @contextmanager
+    def examined(self, path: Path) -> Iterator[Path]:
+        """Read an object and what says what it was made of, beside any copies."""
+        with self._catalog.read() as session:
+            files = session.lake_files.of_key(self._key(path))
+            manifest = session.lake_files.of_key(self._key(manifest_of(path)))
+        if not files:
+            raise GoneError("it was replaced meanwhile")
+        with ExitStack() as drafts:
+            [content, *others] = [drafts.enter_context(self._copies.fetched(file)) for file in (*files, *manifest)]
+            for other in others:
+                other.rename(content.with_name(other.name))
+            yield content
+
+    def _key(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+    def inventory(self) -> Inventory:
+        """Hold the bucket against the catalog."""
+        return take_inventory(self._catalog, self._bucket)
 
     def _brought(self, files: Sequence[LakeFile]) -> list[Path]:
         self._copies.bring(files)

@@ -1,6 +1,5 @@
 """Removal of objects that nobody can need: what was replaced an hour ago, and what killed writers left a day ago."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
@@ -19,13 +18,13 @@ def sweep(catalog: Catalog, bucket: Bucket, *, lists_all: Callable[[float], bool
 
     A store that lists late what was written only delays removal. Raises: UnavailableError.
     """
-    now = time.time_ns() if now_ns is None else now_ns
+    now = catalog.clock() if now_ns is None else now_ns
     while keys := _retired(catalog, now - GRACE_NS):
-        gone = bucket.remove(keys)
+        bucket.remove(keys)
         with catalog.write() as session:
-            session.lake_files.forget(gone)
+            session.lake_files.forget(keys)
     if lists_all(DAY_SECONDS):
-        old = (key for key, written_ns in bucket.listing() if written_ns < now - ORPHAN_NS and key != MARK)
+        old = (one.key for one in bucket.listing() if one.written_ns < now - ORPHAN_NS and one.key != MARK)
         for keys in _chunks(old):
             with catalog.read() as session:
                 named = session.lake_files.named_among(keys)

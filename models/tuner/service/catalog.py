@@ -2,12 +2,11 @@
 
 Every change of a trial is one transaction that locks the study first, so two requests at once never get the same trial.
 New configurations are computed before the lock is taken, since a database such as SQLite has one writer, who must not
-wait for a tuner: see `Plan`. A lease runs on the server's clock. Once it has run out, the trial goes to the next
+wait for a tuner: see `Plan`. A lease runs on the database's clock. Once it has run out, the trial goes to the next
 request, before anything new; the outcome that its last holder sends is still taken as long as nobody else has it.
 """
 
 import copy
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -70,7 +69,7 @@ class CatalogStudyService(TrialChanges):
         catalog: Keeps studies and trials.
         make_tuner: A tuner in place of the usual one; it gets no prior studies and aims at one objective.
         find_prior_studies: Looks up the sources of a study.
-        clock: Nanoseconds since 1970.
+        clock: Nanoseconds since 1970; by default the catalog's.
         limits: Bounds of every study.
         dead_jobs: Looks up which batch jobs have ended.
 
@@ -87,14 +86,14 @@ class CatalogStudyService(TrialChanges):
         *,
         make_tuner: MakeTuner | None = None,
         find_prior_studies: FindPriorStudies = no_prior_studies,
-        clock: Callable[[], int] = time.time_ns,
+        clock: Callable[[], int] | None = None,
         limits: Limits = LIMITS,
         dead_jobs: DeadJobs = no_dead_jobs,
     ) -> None:
         self._catalog = catalog
         self._search_cache = SearchCache.of_tuner(make_tuner, find_prior_studies)
         self._find_for_new: FindPriorStudies | None = None
-        self._clock = clock
+        self._clock = clock or catalog.clock
         self._limits = limits
         self._dead_jobs = dead_jobs
 

@@ -1,7 +1,9 @@
 """Several processes that open an old catalog at the same moment."""
 
+import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,19 @@ def test_one_migrates_an_old_catalog_and_the_others_wait(old_url: str) -> None:
     with engine.connect() as connection:
         assert connection.execute(text("select version_num from alembic_version")).scalars().all() == [HEAD]
     engine.dispose()
+
+
+def test_a_file_without_a_log_is_opened_once_its_writer_is_done(tmp_path: Path) -> None:
+    """SQLite refuses at once to turn the log on while somebody writes, whatever its patience."""
+    path = tmp_path / "catalog.sqlite"
+    writer = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    writer.execute("begin immediate")
+    writer.execute("create table somebodys (number)")
+    ending = threading.Timer(0.3, writer.commit)
+    ending.start()
+    engine = open_database(sqlite_url(path))
+    with engine.connect() as connection:
+        assert connection.execute(text("pragma journal_mode")).scalar() == "wal"
+    ending.join()
+    engine.dispose()
+    writer.close()

@@ -4,6 +4,7 @@ import argparse
 import importlib.util
 import os
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from pathlib import Path
 
 from crosswind import __version__
 from crosswind.cli.text.output import colour, printable, say, say_json
+from crosswind.data.schema.errors import ProjectError
+from crosswind.data.schema.lake_address import LakeAddress
 from crosswind.ingest.agent.settings import AgentSettings, read_settings
 from crosswind.ingest.agent.survey import survey
 from crosswind.ingest.collectors.source import Host
@@ -45,7 +48,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     wanted = AgentSettings(settings.spool)
     if arguments.config:
         wanted = read_settings(arguments.config, wanted)
-    findings = [*_folders(settings, wanted.spool), *_sources(wanted), *_clock(), *_packages()]
+    findings = [*_folders(settings, wanted.spool), *_lake(settings), *_sources(wanted), *_clock(), *_packages()]
     if arguments.json:
         say_json({"version": __version__, "python": sys.version.split()[0], "findings": findings})
     else:
@@ -73,6 +76,22 @@ def _folders(settings: Settings, spool: Path) -> Iterator[Finding]:
         advice = "" if writable else f"set {variable} to a folder of yours"
         yield Finding(what, writable, detail, advice, is_needed=True)
     yield Finding("several cores", len(os.sched_getaffinity(0)) > 1, f"{len(os.sched_getaffinity(0))} for this process")
+
+
+def _lake(settings: Settings) -> Iterator[Finding]:
+    """Write, read and remove an object, where the lake is in an object store."""
+    if not settings.lake_address:
+        return
+    try:
+        from crosswind.data.lake.objects.bucket import Bucket  # noqa: PLC0415 - heavy
+
+        bucket = Bucket(LakeAddress.of(settings.lake_address, settings.lake_cache))
+        with tempfile.NamedTemporaryFile() as draft:
+            bucket.check(Path(draft.name))
+    except (ProjectError, ModuleNotFoundError) as error:
+        yield Finding("lake", False, str(error), is_needed=True)
+    else:
+        yield Finding("lake", True, f"{bucket.address} takes, returns and removes objects", is_needed=True)
 
 
 def _sources(settings: AgentSettings) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from crosswind.dashboards.wording import NONE, utc
 from crosswind.settings import Settings
 
 if TYPE_CHECKING:  # heavy
+    from crosswind.data.lake.storage import Inventory
     from crosswind.data.lake.survey import SetSurvey
     from crosswind.data.store.store import Store
 
@@ -51,6 +52,7 @@ def _status(store: "Store", *, as_json: bool) -> int:
         say(table(HEADINGS, [_line(one) for one in answer.sets]))
     else:
         say("The lake holds no rows.")
+    _say_besides(answer.inventory, as_json=as_json)
     return _reported(answer.problems, as_json=as_json)
 
 
@@ -61,16 +63,30 @@ def _line(one: "SetSurvey") -> tuple[str, ...]:
 
 
 def _verify(store: "Store", *, as_json: bool) -> int:
-    from crosswind.data.lake.compaction import days_of  # noqa: PLC0415 - heavy
     from crosswind.data.lake.verification import verify  # noqa: PLC0415 - heavy
 
-    with Progress("reading", days_of(store.lake), unit="days of a set") as progress:
+    days = sum(len(store.lake.days(name)) for name in store.lake.sets())
+    with Progress("reading", days, unit="days of a set") as progress:
         done = verify(store.lake, after_day=progress.advance)
     if as_json:
         say_json(asdict(done))
     else:
         say(f"{done.files} files with {done.rows} rows are whole, {len(done.problems)} problems.")
+    _say_besides(done.inventory, as_json=as_json)
     return _reported(done.problems, as_json=as_json)
+
+
+def _say_besides(inventory: "Inventory | None", *, as_json: bool) -> None:
+    """Say what an object store holds that is no part of the lake."""
+    if as_json or inventory is None:
+        return
+    if inventory.replaced:
+        size = f"{inventory.replaced_bytes / MEGABYTE:.1f} MB"
+        say(f"Besides, {inventory.replaced} objects ({size}) were replaced, and are removed after an hour.")
+    if inventory.unnamed:
+        size = f"{inventory.unnamed_bytes / MEGABYTE:.1f} MB"
+        say(f"Besides, {inventory.unnamed} objects ({size}) are named by nobody: they are being written, or their")
+        say("writers were killed; those are removed after a day.")
 
 
 def _reported(problems: Iterable[str], *, as_json: bool) -> int:

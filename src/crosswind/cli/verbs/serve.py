@@ -112,9 +112,12 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def serve(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False) -> int:
-    """Serve a store, and print its URL once the port is bound; end the process if threads still work after that."""
+    """Serve a store, and print its URL once the port is bound; end the process if threads still work after that.
+
+    Raises: UnavailableError, ConflictError naming what is wrong with a lake in an object store.
+    """
     from crosswind.api import server  # noqa: PLC0415 - heavy
-    from crosswind.client.installed_store import open_store  # noqa: PLC0415
+    from crosswind.client.installed_store import open_checked  # noqa: PLC0415
 
     before = set(threading.enumerate())
 
@@ -124,7 +127,7 @@ def serve(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False
         else:
             say(f"Pages and API: {url}  (Ctrl-C ends it)")
 
-    with open_store(settings) as store:
+    with open_checked(settings) as store:
         server.serve(store, wanted, ready=ready)
     if set(threading.enumerate()) - before:
         _leave_at_once()

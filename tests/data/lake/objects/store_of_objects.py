@@ -64,6 +64,13 @@ def address_of(port: int, bucket: str, *, cache_bytes: int = 10**9, prefix: str 
     return LakeAddress(bucket, prefix, REGION, endpoint, "http", "testing", "testing", cache_bytes)
 
 
+def setting_of(address: LakeAddress) -> str:
+    """Return an address as CROSSWIND_LAKE has it."""
+    keys = f"{address.access_key}:{address.secret_key}@" if address.access_key else ""
+    options = f"region={address.region}&scheme={address.scheme}&endpoint_override={address.endpoint}"
+    return f"s3://{keys}{address.bucket}/{address.prefix}?{options}"
+
+
 @dataclass
 class Faults:
     """The proxy's faults: `act` returns whether it answered a request itself, or ended its connection."""

@@ -1,5 +1,6 @@
 import pytest
 
+from crosswind.data.lake.objects.bucket import Bucket
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.lake_address import CACHE_BYTES, LakeAddress
 from crosswind.settings import Settings
@@ -20,6 +21,10 @@ def test_an_address_has_a_bucket_a_prefix_and_options() -> None:
         ("s3:///a", "expected the name of a bucket, not ''"),
         ("s3://b u/a", "expected the name of a bucket"),
         ("s3://bucket/a?regoin=x", "option 'regoin', expected region, endpoint_override, scheme"),
+        (
+            "s3://bucket/a?endpoint_override=http://h:9000",
+            "endpoint_override 'http://h:9000', expected HOST or HOST:PORT",
+        ),
         ("s3://bucket/a?scheme=ftp", "scheme 'ftp', expected http or https"),
         ("s3://key@bucket/a", "expected a secret after the access key"),
         ("s3://bucket/a/../b", "expected a prefix without empty parts"),
@@ -31,9 +36,10 @@ def test_a_wrong_address_is_named(text: str, said: str) -> None:
     assert said in str(raised.value)
 
 
-def test_a_secret_is_in_no_message() -> None:
+@pytest.mark.parametrize("text", ["s4://key:secret@bucket/a", "s3://bucket/a?endpoint_override=key:secret@host"])
+def test_a_secret_is_in_no_message(text: str) -> None:
     with pytest.raises(InvalidInputError) as raised:
-        LakeAddress.of("s4://key:secret@bucket/a")
+        LakeAddress.of(text)
     assert "secret" not in str(raised.value)
 
 
@@ -46,3 +52,11 @@ def test_a_wrong_limit_of_copies_is_named(text: str) -> None:
 
 def test_without_an_address_the_lake_is_a_folder() -> None:
     assert Settings.from_environment({}).lake is None
+
+
+@pytest.mark.parametrize("url", ["minio:9000", "minio.example.org", "ftp://minio", "http://"])
+def test_a_wrong_endpoint_of_the_environment_is_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+    with pytest.raises(InvalidInputError, match=f"AWS_ENDPOINT_URL is '{url}', expected http://HOST:PORT"):
+        Bucket(LakeAddress.of("s3://bucket")).content("object")

@@ -87,7 +87,7 @@ def swept(store: Store, address: LakeAddress) -> tuple[int, int]:
     """Return how many objects are left after a day, and how many count."""
     bucket = Bucket(address)
     sweep(store.catalog, bucket, lists_all=lambda _: True, now_ns=time.time_ns() + DAYS)
-    return sum(key != MARK for key, _ in bucket.listing()), len(store.lake.storage.names())
+    return sum(one.key != MARK for one in bucket.listing()), len(store.lake.storage.names())
 
 
 @pytest.mark.parametrize("place", ["_schema", "part-"])

@@ -70,7 +70,7 @@ def mirror_of(store: Store) -> Mirror:
 
 
 def objects(address: LakeAddress) -> list[str]:
-    return [key for key, _ in Bucket(address).listing() if key != MARK]
+    return [one.key for one in Bucket(address).listing() if one.key != MARK]
 
 
 def test_rows_are_read_wherever_they_were_written(store: Store, another: Callable[[], Store]) -> None:

@@ -10,7 +10,7 @@ from crosswind.cli.text.output import printable, say, say_json
 from crosswind.cli.verbs.capabilities import say_capabilities
 from crosswind.cli.verbs.ingest.preview import Looking, refuse_pipe
 from crosswind.cli.verbs.ingest.progress import ingesting
-from crosswind.client.installed_store import open_store
+from crosswind.client.installed_store import open_checked, open_store
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError
 from crosswind.data.store.capabilities import capabilities, kept_in
 from crosswind.data.store.store import Store
@@ -43,7 +43,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     reader = _reader_of(arguments)
     if arguments.dry_run:
         return _dry_run(Looking(context, reader), arguments, settings)
-    with open_store(settings) as store:
+    with open_checked(settings) as store:
         taking, paths = _Taking(store, context, reader), arguments.paths or [str(settings.spool)]
         with ingesting(paths, taking.loaded):
             for path in paths:
