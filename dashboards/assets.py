@@ -1,5 +1,6 @@
 """The files that pages load: ours, and the builds of Plotly.js and Swagger UI that are kept here."""
 
+import gzip
 import hashlib
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -26,14 +27,16 @@ MEDIA_TYPES = {
     "swagger-ui-bundle.js": JAVASCRIPT,
 }
 BUILDS = ("plotly", "swagger-ui")  # folders of what others made
+ZIPPED = ("plotly-cartesian.min.js",)  # kept as gzip, packed once and for all with more work than a server has time for
 
 
 @dataclass(frozen=True)
 class Asset:
-    """One file."""
+    """One file, with its content as gzip where it is kept so."""
 
     body: bytes
     media_type: str
+    zipped: bytes | None = None
 
     @cached_property
     def version(self) -> str:
@@ -46,7 +49,11 @@ def asset(name: str) -> Asset:
     """A file that pages may load; read once. Raises: NotFoundError."""
     if name not in MEDIA_TYPES:
         raise NotFoundError(f"static file {name[:60]!r}: expected one of {', '.join(MEDIA_TYPES)}")
-    return Asset((_folder(name) / name).read_bytes(), MEDIA_TYPES[name])
+    media_type = MEDIA_TYPES[name]
+    if name not in ZIPPED:
+        return Asset((_folder(name) / name).read_bytes(), media_type)
+    zipped = (_folder(name) / f"{name}.gz").read_bytes()
+    return Asset(gzip.decompress(zipped), media_type, zipped)
 
 
 def _folder(name: str) -> Traversable:

@@ -72,7 +72,7 @@ NEEDS: Mapping[str, Need | None] = {
     **{f"GET /v1/cohorts{path}": READ for path in ("", "/{cohort_id}", "/{cohort_id}/runs", "/{cohort_id}/comparison")},
     **{f"POST /v1/cohorts{path}": TUNE for path in ("", "/{cohort_id}:share", "/{cohort_id}:delete")},
     **{f"GET /v1/nodes/{{node}}{part}": READ for part in ("", "/history")},
-    **{f"GET /v1/models{path}": READ for path in ("", "/{name}", "/{name}/versions/{version}")},
+    **{f"GET /v1/models{path}": READ for path in ("", "/{name}", "/{name}/drift", "/{name}/versions/{version}")},
     **{f"POST /v1/models/{{name}}{act}": ADMIN for act in ("/versions/{version}:promote", ":rollback", ":train")},
     **{f"POST /v1/ingest/{kind}": INGEST for kind in ("batches", "prometheus", "otlp/v1/metrics")},
     **{f"GET /v1/studies{path}": READ for path in ("", ":status", "/{study_id}")},

@@ -50,5 +50,5 @@ def file_answer(file: Asset, request: Request, cache_control: str = "no-cache") 
     coding = coding_of(request.headers.get("accept-encoding", ""))
     if coding == IDENTITY:
         return Response(file.body, headers=headers, media_type=file.media_type)
-    body = packed_file(file.body, coding)
+    body = file.zipped if coding == "gzip" and file.zipped else packed_file(file.body, coding)
     return Response(body, headers={**headers, "Content-Encoding": coding}, media_type=file.media_type)

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response, status
 from pydantic import Field, StringConstraints
 
 from crosswind.api.delivery.validators import UNLESS_CATALOG_IS_UNCHANGED
-from crosswind.api.dependencies import RunnerOf, StoreOf
+from crosswind.api.dependencies import ClientOf, RunnerOf, StoreOf
 from crosswind.api.idempotency import RequestKeyOf
 from crosswind.api.paging import ListQuery, Page
 from crosswind.api.routes.operations import OperationView
@@ -15,8 +15,10 @@ from crosswind.api.tables.listing import Listing
 from crosswind.api.wire import Id, RequestBody, View, refuse_unknown_query
 from crosswind.data.schema.answers.fields import rfc3339
 from crosswind.data.schema.model import ModelRecord, ModelState
+from crosswind.models.registry.drift import FALSE_ALARM
 from crosswind.models.registry.evidence import skill_of
 from crosswind.models.registry.registry import REASON_CHARACTERS_MAX
+from crosswind.models.training.drifting import DriftNow, drift_now
 
 router = APIRouter(prefix="/v1/models", tags=["models"], dependencies=[Depends(refuse_unknown_query)])
 Number = Annotated[int, Path(ge=1, lt=2**31)]
@@ -90,6 +92,28 @@ class VersionView(View):
         return cls.from_record(record, **values, skill=skill_of(evidence))
 
 
+class DriftView(View):
+    """Tests of the version that answers on the runs since its training; null what cannot be tested."""
+
+    name: str
+    version: int
+    rows: Annotated[int, Field(description="runs that began after its data window")]
+    has_drifted: bool
+    coverage_odds: Annotated[float | None, Field(description="evidence against its quantiles")]
+    coverage_limit: Annotated[float, Field(description="odds from which the version is taken back")]
+    worst: Annotated[str, Field(description="the claim of its quantiles that the runs keep worst, in words")]
+    loss: Annotated[float | None, Field(description="mean pinball loss of log seconds on these runs")]
+    expected_loss: Annotated[float | None, Field(description="the same on the newest validated rows")]
+    loss_excess: Annotated[float | None, Field(description="largest CUSUM of the losses, in standard deviations")]
+    loss_limit: Annotated[float | None, Field(description="CUSUM from which the version is taken back")]
+
+    @classmethod
+    def of(cls, name: str, now: DriftNow) -> Self:
+        """Return the drift with its limits."""
+        has_drifted, limit = now.drift.reason is not None, 1 / FALSE_ALARM
+        return cls(name=name, version=now.version, has_drifted=has_drifted, coverage_limit=limit, **vars(now.drift))
+
+
 class ModelView(View):
     """One model: the version that answers, the newest, and how many there are."""
 
@@ -146,6 +170,12 @@ def get_version(name: Id, version: Number, store: StoreOf) -> VersionView:
     """Return one version."""
     with store.catalog.read() as session:
         return VersionView.of(session.models.get(name, version))
+
+
+@router.get("/{name}/drift")
+def get_drift(name: Id, client: ClientOf) -> DriftView:
+    """Return how well the runs since its training fit the version that answers, tested every ten minutes at most."""
+    return DriftView.of(name, client.compute(client.store, drift_now, name))
 
 
 @router.post("/{name}/versions/{version}:promote")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from crosswind.dashboards.figure import Figure
@@ -37,12 +38,12 @@ class Measured:
     logarithmic: frozenset[str] = frozenset()
     points: int = POINTS
 
-    @property
+    @cached_property
     def best(self) -> TrialValue:
         """The best trial, the earliest of equals."""
         return min(self.trials, key=self._rank)
 
-    @property
+    @cached_property
     def ranked(self) -> list[TrialValue]:
         """The trials, the best first, those beyond a limit last."""
         return sorted(self.trials, key=self._rank)
@@ -222,14 +223,18 @@ class ParallelPlot:
 
     def _lines(self, trials: Sequence[TrialValue]) -> list[tuple[float | None, ...]]:
         """Return of each trial its places on the axes."""
-        places = {
-            name: _places([trial.configuration.get(name) for trial in self.measured.trials]) for name in self.parameters
-        }
-        values = _places([trial.value for trial in self.measured.trials])
+        places, values = self._axes
         return [
             (*(places[name].get(trial.configuration.get(name)) for name in self.parameters), values[trial.value])
             for trial in trials
         ]
+
+    @cached_property
+    def _axes(self) -> tuple[Mapping[str, Mapping[Any, float]], Mapping[Any, float]]:
+        """The place of each value of each parameter, and of each of the objective."""
+        trials = self.measured.trials
+        places = {name: _places([trial.configuration.get(name) for trial in trials]) for name in self.parameters}
+        return places, _places([trial.value for trial in trials])
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import ClassVar
 
@@ -44,7 +45,7 @@ class TrialValues:
     values: tuple[TrialValue, ...]
     unmeasured: tuple[int, ...]
 
-    @property
+    @cached_property
     def best_so_far(self) -> list[float]:
         """The best value within the limits up to each complete trial, infinite before the first."""
         better, none = (max, -math.inf) if self.is_maximised else (min, math.inf)
@@ -76,11 +77,11 @@ class TrialValues:
     @property
     def table(self) -> Table:
         """The numbers drawn, the newest last."""
-        rows = zip(self.values, self.best_so_far, strict=True)
+        rows = zip(self.values[-TABLE_ROWS:], self.best_so_far[-TABLE_ROWS:], strict=True)
         cells = [
             (str(trial.number), quantity(trial.value, self.unit), quantity(best, self.unit)) for trial, best in rows
         ]
-        return Table(("trial", self.objective, "best so far"), tuple(cells[-TABLE_ROWS:]))
+        return Table(("trial", self.objective, "best so far"), tuple(cells))
 
     def draw(self) -> Figure:
         """The figure for plotly.js."""

@@ -35,6 +35,19 @@ class Leases:
         query = select(table).where(table.c.study_id == study_id, table.c.state.in_(states)).order_by(table.c.trial_id)
         return [TrialRecord.from_json(dict(row)) for row in self._connection.execute(query).mappings()]
 
+    def newest(self, study_id: str, most: int) -> list[TrialRecord]:
+        """Return the newest of the study's trials, oldest first, so many at most."""
+        table = tables.trials
+        query = select(table).where(table.c.study_id == study_id).order_by(table.c.trial_id.desc()).limit(most)
+        return [TrialRecord.from_json(dict(row)) for row in self._connection.execute(query).mappings()][::-1]
+
+    def states(self, study_id: str) -> dict[TrialState, int]:
+        """Return the number of the study's trials in each state, also 0."""
+        table = tables.trials
+        query = select(table.c.state, func.count()).where(table.c.study_id == study_id).group_by(table.c.state)
+        counts: dict[str, int] = dict(map(tuple, self._connection.execute(query)))
+        return {state: counts.get(state, 0) for state in TrialState}
+
     def part(self, study_id: str, part: Part) -> list[TrialRecord]:
         """Return a part of the study's trials, in the order of any column that holds no object."""
         table = tables.trials

@@ -34,7 +34,7 @@ class Kind(IntEnum):
 
     @property
     def is_device(self) -> bool:
-        """Whether a device does it."""
+        """Return whether a device does it."""
         return self <= Kind.COPY
 
 
@@ -135,6 +135,18 @@ class RankTrace:
     def names_of(self, events: Events) -> list[str]:
         """Return the names of events, in their order."""
         return [self.names[code] for code in events.name]
+
+    def launched_within(self) -> Self:
+        """Return the trace without a device's work that no call in it launched, as what was queued before it began.
+
+        HolisticTraceAnalysis drops such work always. Where calls are not recorded, or a device launches work itself
+        (graphs), this drops work that belongs to the trace; a trace without calls that launch stays whole.
+        """
+        events = self.events
+        is_device = events.kind <= Kind.COPY
+        calls = events.correlation[~is_device & (events.correlation != NONE)]
+        kept = ~is_device | np.isin(events.correlation, calls)
+        return replace(self, events=events.where(kept)) if len(calls) else self
 
     def moved(self, by_ns: int) -> Self:
         """Return the trace on another clock, which is ahead by so much."""

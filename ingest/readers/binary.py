@@ -1,4 +1,4 @@
-"""Bytes of a binary file, plain or gzip, streamed with bounded memory."""
+"""Bytes of a binary file, plain, gzip or zstd, streamed with bounded memory."""
 
 import gzip
 import zlib
@@ -6,11 +6,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+import pyarrow as pa
+
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.ingest.reader.lines import FILE_LIMIT, GZIP_MAGIC, HEAD_BYTES, break_in, head_of
 from crosswind.ingest.reader.reader import Report
 
 BLOCK_BYTES = 1 << 20
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 class Bytes:
@@ -19,8 +22,7 @@ class Bytes:
     def __init__(self, path: Path, report: Report, *, limit: int = FILE_LIMIT) -> None:
         """Open it. Raises: UnavailableError."""
         self._path, self._report, self._limit = path, report, limit
-        packed = head_of(path).startswith(GZIP_MAGIC)
-        self._stream: IO[bytes] = gzip.open(path) if packed else path.open("rb")  # type: ignore[assignment]  # noqa: SIM115  __exit__ closes it
+        self._stream = _stream(path)
         self._waiting, self._taken = b"", 0
         self.place = 0
 
@@ -62,17 +64,41 @@ class Bytes:
             self._report.break_off(break_in(self._path, self._stream, error, self.place + waiting))
             return b""
         except OSError as error:
+            if isinstance(self._stream, pa.NativeFile):  # Arrow's errors of decompression
+                self._report.break_off(f"the zstd data breaks off after {self.place + waiting} bytes: {error}")
+                return b""
             raise UnavailableError(f"{self._path}: after {self.place} bytes: {error.strerror}") from error
         if self.place + waiting + len(block) > self._limit:
             raise MalformedError(f"{self._path}: more than {self._limit} bytes")
         return bytes(block)
 
 
+def _stream(path: Path) -> IO[bytes]:
+    head = head_of(path)
+    if head.startswith(GZIP_MAGIC):
+        return gzip.open(path)  # type: ignore[return-value]
+    return pa.input_stream(str(path), "zstd") if head.startswith(ZSTD_MAGIC) else path.open("rb")
+
+
 def plain_bytes(head: bytes) -> bytes:
-    """Return the beginning of a file, unpacked when it is gzip; empty when it cannot be read."""
+    """Return the beginning of a file, unpacked when it is gzip or zstd; empty when it cannot be read."""
+    if head.startswith(ZSTD_MAGIC):
+        return _plain_zstd(head)
     if not head.startswith(GZIP_MAGIC):
         return head
     try:
         return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
     except zlib.error:
         return b""
+
+
+def _plain_zstd(head: bytes) -> bytes:
+    """Return what unpacks of it; the end of a head is mostly within a block, which Arrow cannot unpack."""
+    blocks: list[bytes] = []
+    with pa.input_stream(pa.BufferReader(head), "zstd", buffer_size=0) as stream:
+        try:
+            while len(blocks) * 4096 < HEAD_BYTES and (block := stream.read1(4096)):
+                blocks.append(block)
+        except OSError:
+            pass
+    return b"".join(blocks)

@@ -3,14 +3,16 @@ from dataclasses import replace
 
 import pytest
 from starlette.testclient import TestClient
-from tests.models.registry.models import LEARNED, poor, train, trained
+from tests.models.registry.models import LEARNED, later_runs, poor, train, trained
 from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.data.store.store import Store
 from crosswind.models.baseline import Ewma
+from crosswind.models.registry.drift import drift_of
 from crosswind.models.registry.registry import Registry
 from crosswind.models.registry.trainer import Trainer
+from crosswind.models.training import drifting
 from crosswind.models.training.operations import Runner
 
 TRAINERS = {"step-time": Trainer(train)}
@@ -57,6 +59,27 @@ def test_models_are_listed_with_the_version_that_answers(client: TestClient, ver
 
 def test_a_model_that_was_never_trained_is_among_those_that_can_be(client: TestClient) -> None:
     assert client.get("/v1/models").json() == {"models": [], "trainable": ["step-time"], "next": None, "next_url": None}
+
+
+def test_the_drift_of_the_version_that_answers_has_its_limits(
+    client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = trained()
+    later = later_runs(shown.model, slower=1.5)
+    monkeypatch.setattr(drifting, "TRAINERS", {"step-time": Trainer(train, lambda *_: later)})
+    Registry(store).register("step-time", shown.model, shown.evidence)
+    refused = client.get("/v1/models/step-time/drift")
+    assert (refused.status_code, refused.json()["detail"]) == (404, "no version of model 'step-time' is promoted")
+    client.post(f"{VERSIONS}/1:promote")
+    answer = client.get("/v1/models/step-time/drift").json()
+    drift = drift_of(shown.evidence, later)
+    assert answer == {"name": "step-time", "version": 1, "has_drifted": True, "coverage_limit": 100.0, **vars(drift)}
+
+
+def test_without_later_runs_no_drift_is_tested(client: TestClient, versions: Store) -> None:
+    client.post(f"{VERSIONS}/1:promote")
+    answer = client.get("/v1/models/step-time/drift").json()
+    assert (answer["rows"], answer["has_drifted"], answer["loss"]) == (0, False, None)
 
 
 def test_promoting_twice_is_answered_the_same(client: TestClient, versions: Store) -> None:

@@ -137,6 +137,7 @@ ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is trie
     "/v1/studies/{study_id}/runs/{run_id}/disturbance": [f"/v1/studies/{STUDY}/runs/WHO-run1/disturbance"],
     "/v1/models": ["/v1/models"],
     "/v1/models/{name}": ["/v1/models/run-seconds"],
+    "/v1/models/{name}/drift": ["/v1/models/run-seconds/drift"],
     "/v1/models/{name}/versions/{version}": ["/v1/models/run-seconds/versions/1"],
     "/v1/operations/{operation_id}": ["/v1/operations/none"],
     **{

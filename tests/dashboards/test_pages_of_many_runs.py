@@ -11,7 +11,7 @@ import pytest
 from tests.models.forecast.stored_weather import store_weather
 from tests.models.interference.stored import neighbourhood
 from tests.models.preflight.stored_checks import store_checks
-from tests.models.registry.models import poor, trained
+from tests.models.registry.models import later_runs, poor, train, trained
 from tests.models.stragglers.made_up_fleet import drawn_nodes, store_fleet
 from tests.serving import own_client
 
@@ -23,13 +23,17 @@ from crosswind.dashboards.pages.causes import counters, interference, regression
 from crosswind.dashboards.pages.fleet import checks, stragglers
 from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.tuning import models
+from crosswind.dashboards.wording import percent
 from crosswind.data.schema.answers.stragglers import PeerKind
-from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.errors import NotFoundError, UnavailableError
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.models.baseline import Ewma
+from crosswind.models.registry.drift import drift_of
 from crosswind.models.registry.registry import Registry
+from crosswind.models.registry.trainer import Trainer
+from crosswind.models.training import drifting
 
 SLOWER_FROM = 100
 
@@ -186,7 +190,8 @@ def test_models_are_compared_with_their_baselines(empty: Store) -> None:
     shown = models.view(client(empty), PageQuery())
     assert shown.sentence.startswith("1 model of 1 answers; step-time errs ")
     assert re.fullmatch(
-        r"Version 1 errs \d+ % less than the best naive baseline; its .+; no drift has taken it back\.", shown.trust
+        r"Version 1 errs \d+ % less than the best naive baseline; its .+; no later run says yet whether it drifts\.",
+        shown.trust,
     )
     assert (shown.selected and shown.selected.version, [row.version for row in shown.versions]) == (1, [3, 2, 1])
     assert [chart.name for chart in shown.charts] == ["leaderboard", "coverage"]
@@ -216,6 +221,37 @@ def test_a_promoted_model_that_was_taken_back_says_why(empty: Store) -> None:
     assert shown.selected is not None
     assert (shown.selected.state, shown.selected.note, shown.models[0].promoted) == ("demoted", "it drifted", 1)
     assert shown.history[0].reason == "it drifted"
+
+
+@pytest.mark.parametrize(("slower", "words"), [(1.0, "no drift is seen"), (1.5, "it drifts")])
+def test_how_later_runs_fit_the_version_that_answers_is_told_with_both_limits(
+    empty: Store, monkeypatch: pytest.MonkeyPatch, slower: float, words: str
+) -> None:
+    shown_model = trained()
+    later = later_runs(shown_model.model, slower=slower)
+    monkeypatch.setattr(drifting, "TRAINERS", {"step-time": Trainer(train, lambda *_: later)})
+    registry = Registry(empty)
+    registry.register("step-time", shown_model.model, shown_model.evidence)
+    registry.promote("step-time", 1)
+    shown = models.view(client(empty), PageQuery())
+    drift = drift_of(shown_model.evidence, later)
+    assert shown.drift == drift
+    assert f"{words}: of 60 later runs {drift.worst} (odds of drift " in shown.trust
+    losses = f"the loss is {percent(drift.loss)}, in validation {percent(drift.expected_loss)}"
+    assert f", limit 100), and {losses} (CUSUM " in shown.trust
+    assert shown.trust in page(empty, "/models")
+
+
+def test_drift_that_cannot_be_computed_now_is_not_known(empty: Store) -> None:
+    registry = Registry(empty)
+    registry.register("step-time", Ewma(), trained().evidence)
+    registry.promote("step-time", 1)
+
+    def busy(*_: object, **__: object) -> object:
+        raise UnavailableError("another page is being computed")
+
+    shown = models.view(Local(empty, compute=busy), PageQuery())
+    assert shown.trust.endswith("; its drift is not known at the moment.")
 
 
 def test_a_period_narrows_what_is_ranked(store: Store) -> None:

@@ -7,6 +7,7 @@ import pytest
 from tests.dashboards.conftest import MS
 from tests.serving import own_client
 
+from crosswind.api.answer_cache import AnswerCache
 from crosswind.api.app import create_app
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.parameters import ImportancePlot
@@ -28,6 +29,7 @@ from crosswind.models.tuner.service.catalog import CatalogStudyService
 from crosswind.models.tuner.service.service import Lease
 
 SPACE = {"batch": {"kind": "ordinal", "values": [8, 16, 32, 64]}}
+WIDE = {"batch": {"kind": "int", "low": 1, "high": 64}}
 STUDY = Study("s1", "ddp", SPACE, "step_p50_seconds", "s", 0, 1_700_000_000_000_000_000, trials_max=4)
 HOSTILE = "<script>alert(1)</script>"
 
@@ -108,6 +110,39 @@ def test_of_several_studies_the_newest_is_shown_unless_one_is_asked_for(store: S
     assert view.sentence == "ddp: nothing is measured yet, no trial is begun yet."
     with pytest.raises(NotFoundError, match="study 'none' is not in the catalog"):
         shown(store, study="none")
+
+
+def test_what_follows_from_the_trials_is_computed_once_a_trial_however_much_else_is_stored(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed = []
+    importances = StudyCharts.importances
+    monkeypatch.setattr(StudyCharts, "importances", lambda self: (computed.append(1), importances(self))[1])
+    service = search(store, replace(STUDY, space=WIDE, trials_max=None), [0.4, 0.2, 0.3, 0.5] * 4)
+    [held] = service.suggest("ddp", 1, Lease("job 8", 60.0))
+    client = Local(store, compute=AnswerCache())
+    first = studies.view(client, PageQuery({}))
+    with store.catalog.write() as session:
+        session.runs.merge(Run("later", "toy", "lab", RunState.COMPLETED, started_ns=1, ended_ns=2))
+    service.release("ddp", held.trial_id, owner="job 8")
+    service.suggest("ddp", 1, Lease("job 9", 60.0))
+    second = studies.view(client, PageQuery({}))
+    assert [one.rows[0].owner for one in (first, second)] == ["job 8", "job 9"]
+    assert (len(computed), second.charts[:-1]) == (1, first.charts[:-1])
+    service.complete("ddp", held.trial_id, 0.1, owner="job 9")
+    assert "100 ms (after 17 trials)" in studies.view(client, PageQuery({})).sentence
+    assert len(computed) == 2
+
+
+def test_of_many_trials_the_newest_are_listed_under_their_numbers(store: Store) -> None:
+    search(store, replace(STUDY, trials_max=None), [0.4, 0.1, *[0.3] * 2])
+    view = shown(store, limit="2")
+    assert ([row.number for row in view.rows], view.trials) == ([4, 3], 4)
+    assert "100 ms" in view.sentence
+    with store.catalog.read() as session:
+        counts, newest = session.leases.states("s1"), session.leases.newest("s1", 2)
+        assert newest == session.leases.records("s1")[-2:]
+    assert counts == {state: 4 * (state is TrialState.DONE) for state in TrialState}
 
 
 def test_what_jobs_tell_stays_text(store: Store) -> None:

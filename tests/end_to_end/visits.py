@@ -19,6 +19,7 @@ from crosswind.data.store.store import Store
 
 PREFIX = "/node/gpu07/8000"
 TOKEN = "0123456789abcdef"  # behind a prefix everybody needs one
+WAIT_MS = 120_000
 HEADERS = {"X-Crosswind-Token": TOKEN}
 DRAWN = """() => !document.querySelector('.pending') &&
  document.querySelectorAll('[data-figure]').length
@@ -37,7 +38,7 @@ class Visit:
         """Wait until every figure is drawn, also those far below, and every part has come."""
         for plot in self.page.query_selector_all(".plot:not(.drawn)"):
             plot.scroll_into_view_if_needed()
-        self.page.wait_for_function(DRAWN, timeout=60_000)
+        self.page.wait_for_function(DRAWN, timeout=WAIT_MS)
 
     def go(self, address: str) -> None:
         """Open an address below the prefix."""
@@ -75,8 +76,11 @@ def visit_in(context: BrowserContext, top: str) -> Visit:
 
 
 def context_in(browser: Browser, *, width: int = 1280, height: int = 4000, **options: Any) -> BrowserContext:
-    """Return a context of its own whose requests have the token."""
-    return browser.new_context(viewport={"width": width, "height": height}, extra_http_headers=HEADERS, **options)
+    """Return a context of its own whose requests have the token, and which waits for a busy machine."""
+    viewport = {"width": width, "height": height}
+    context = browser.new_context(viewport=viewport, extra_http_headers=HEADERS, **options)  # type: ignore[arg-type]
+    context.set_default_timeout(WAIT_MS)
+    return context
 
 
 def json_of(top: str, address: str, body: Mapping[str, object] | None = None) -> Any:

@@ -1,6 +1,7 @@
 """The charts of a study and the importance of its parameters, from its trials."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from crosswind.dashboards.figures.parameters import (
     POINTS,
@@ -53,11 +54,11 @@ class StudyCharts:
 
     def slices(self, parameters: Sequence[str]) -> SlicePlot:
         """Return the values along these parameters, by default all."""
-        return SlicePlot(self._measured(), self._named(parameters))
+        return SlicePlot(self._measured, self._named(parameters))
 
     def parallel(self, parameters: Sequence[str]) -> ParallelPlot:
         """Return the trials as lines through these parameters, by default all."""
-        return ParallelPlot(self._measured(), self._named(parameters))
+        return ParallelPlot(self._measured, self._named(parameters))
 
     def contour(self, parameters: Sequence[str]) -> ContourPlot:
         """Return the objective over two parameters, by default the two most important."""
@@ -70,7 +71,7 @@ class StudyCharts:
         predicted = self._effects().surface(first, second, pairs).reshape(len(up), len(along))
         sign = -1.0 if self._study.is_maximised else 1.0
         surface = tuple(tuple(row) for row in (sign * predicted).tolist())
-        return ContourPlot(self._measured(), (first, second), along, up, surface)
+        return ContourPlot(self._measured, (first, second), along, up, surface)
 
     def _effects(self) -> Effects:
         done = [record for _, record in self._numbered]
@@ -80,6 +81,7 @@ class StudyCharts:
         objectives = [record.trial.objective for record in done if record.trial.objective is not None]
         return Effects.of(self._space, configurations, objectives, seed=self._study.seed)
 
+    @cached_property
     def _measured(self) -> Measured:
         study, values = self._study, complete_trials(self._study, self._records)
         domains = self._space.domains.items()

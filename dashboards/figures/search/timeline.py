@@ -140,9 +140,14 @@ def _described(trial: TrialTime) -> str:
     return f"trial {trial.number}: {trial.state}, {how}"
 
 
-def timeline(records: Sequence[TrialRecord], runs: Mapping[str, Run], now_ns: int) -> Timeline | None:
-    """The figure, or None where no id of a trial says when it was suggested; `runs` are those stored, by id."""
-    numbered = list(enumerate(records, 1))[-DRAWN:]
+def timeline(
+    records: Sequence[TrialRecord], runs: Mapping[str, Run], now_ns: int, *, first: int = 1
+) -> Timeline | None:
+    """The figure, or None where no id of a trial says when it was suggested.
+
+    `runs` are those stored, by id; the first of the records is the study's trial number `first`.
+    """
+    numbered = list(enumerate(records, first))[-DRAWN:]
     trials = [
         TrialTime(
             number,

@@ -1,51 +1,84 @@
-"""Conclusions from a study's trials that take a model: whether more of them would gain, and which parameters matter."""
+"""Conclusions from a study's trials, kept until one begins or ends: the best, the figures, whether more would gain."""
 
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from crosswind.dashboards.figures.chart import Chart
+from crosswind.dashboards.figures.parameters import importance_plot
 from crosswind.dashboards.figures.search.charts import StudyCharts
+from crosswind.dashboards.figures.search.front import front_plot
+from crosswind.dashboards.figures.trials import trial_values
+from crosswind.dashboards.figures.weights import source_weights
 from crosswind.dashboards.wording import count
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.trial import Study, StudyState, TrialState
+from crosswind.data.schema.trial import Study, StudyState, TrialRecord, TrialState
 from crosswind.data.store.store import Store
 from crosswind.models.tuner.evidence.importance import FEWEST
 from crosswind.models.tuner.search.enough import Prospect, measured_min, prospect_of, share_words
 from crosswind.models.tuner.search.growing import settled_study
+from crosswind.models.tuner.service.rules import status_of
 from crosswind.models.tuner.service.service import StudyStatus
 
 Stamp = tuple[tuple[str, int], ...]  # trials by state
+POINTS = 150  # of a figure of parameters: a page is some 30 KB
+PANELS = 6  # parameters that are drawn, the most important first
+KEEP_SECONDS = 3600.0  # whatever else is stored: the stamp tells what changes an insight
 
 
 @dataclass(frozen=True)
 class Insight:
-    """The prospect of more trials, None where it cannot be judged, and the share of each parameter, largest first."""
+    """Conclusions from the trials: the best of them, the figures, and the prospect of more, None if unknown."""
 
+    status: StudyStatus
     prospect: Prospect | None = None
-    importance: tuple[tuple[str, float], ...] = ()
+    charts: tuple[Chart, ...] = ()
+    keep_seconds: float = KEEP_SECONDS
 
 
-NOTHING = Insight()
-
-
-def stamp_of(status: StudyStatus) -> Stamp:
+def stamp_of(counts: Mapping[TrialState, int]) -> Stamp:
     """Return what changes with every trial that begins or ends."""
-    return tuple((str(state), number) for state, number in status.counts.items())
+    return tuple((str(state), number) for state, number in counts.items())
 
 
 def insight(store: Store, study_id: str, stamp: Stamp) -> Insight:
     """Return the conclusions from a study's trials as `stamp` counts them; it tells the cache that there are more."""
-    if dict(stamp).get(TrialState.DONE, 0) < FEWEST:
-        return NOTHING
     with store.catalog.read() as session:
         study, records = session.studies.get(study_id), session.leases.records(study_id)
+    status = status_of(study, records, time.time_ns, looks_ahead=False)
+    if dict(stamp).get(TrialState.DONE, 0) < FEWEST:
+        return Insight(status, None, _charts(study, records, {}))
     try:
-        importance = tuple(StudyCharts(study, records).importances().items())
+        importance = StudyCharts(study, records).importances()
     except InvalidInputError:  # too few trials fit a space that has grown
-        importance = ()
+        importance = {}
+    return Insight(status, _prospect(study, records), _charts(study, records, importance))
+
+
+def unit_of(study: Study) -> str:
+    """Return the unit of the objective in full."""
+    return "seconds" if study.unit == "s" else study.unit
+
+
+def _prospect(study: Study, records: Sequence[TrialRecord]) -> Prospect | None:
     if study.objectives or study.limits:
-        return Insight(None, importance)
-    if study.define_by_run:
-        study, records = settled_study(study, records)
-    return Insight(prospect_of(study, records), importance)
+        return None
+    return prospect_of(*(settled_study(study, records) if study.define_by_run else (study, records)))
+
+
+def _charts(study: Study, records: Sequence[TrialRecord], importance: Mapping[str, float]) -> tuple[Chart, ...]:
+    """Return the front, the progress, what the parameters do, and the sources."""
+    values = trial_values(study, records, unit_of(study))
+    if values is None:
+        return ()
+    charts: list[Chart | None] = [front_plot(study, records), values]
+    if importance:
+        names = tuple(importance)[:PANELS]
+        drawn = StudyCharts(study, records, points=POINTS)
+        charts.append(importance_plot(study.objective, importance, len(values.values)))
+        charts += [drawn.slices(names), drawn.parallel(names)]
+    charts.append(source_weights(records))
+    return tuple(chart for chart in charts if chart)
 
 
 def done_words(study: Study, status: StudyStatus, prospect: Prospect | None) -> str:

@@ -6,13 +6,16 @@ from itertools import groupby
 import pandas as pd
 
 from crosswind.client.local import Local
+from crosswind.dashboards.drift_wording import drift_words
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.coverage import Coverage, CoveragePoint, coverage_plot, leaderboard
 from crosswind.dashboards.pages.page import TUNING, Page, PageQuery, Place
 from crosswind.dashboards.wording import count, percent
-from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.errors import MalformedError, NotFoundError, UnavailableError
 from crosswind.data.schema.model import Change, ModelRecord, ModelState
+from crosswind.models.registry.drift import Drift
 from crosswind.models.registry.evidence import objection, skill_of
+from crosswind.models.training.drifting import drift_now
 from crosswind.models.training.trainers import TRAINERS
 
 MOST_VERSIONS = 50  # the newest of one model
@@ -49,7 +52,10 @@ class ModelRow:
 
 @dataclass(frozen=True)
 class ModelsView:
-    """The page's contents; `selected` is the model and version in detail, of `held` versions the newest are listed."""
+    """The page's contents; `selected` is the model and version in detail, of `held` versions the newest are listed.
+
+    `drift` is that of the version that answers.
+    """
 
     sentence: str
     trust: str
@@ -64,6 +70,7 @@ class ModelsView:
     to_ns: int | None
     history: tuple[Change, ...]
     charts: tuple[Chart, ...]
+    drift: Drift | None = None
     next_place: Place | None = None
 
     title = "Models"
@@ -86,9 +93,10 @@ def view(client: Local, query: PageQuery) -> ModelsView:
     models = tuple(_model(name, records) for name, records in groups.items())
     name = query.word("model") or next((model.name for model in models if model.promoted), models[0].name)
     record = _record(groups, name, query)
+    drift = _drift(client, record)
     return ModelsView(
         sentence=_sentence(models),
-        trust=_trust(record),
+        trust=_trust(record, drift),
         models=models,
         untrained=untrained,
         model=name,
@@ -100,6 +108,7 @@ def view(client: Local, query: PageQuery) -> ModelsView:
         to_ns=record.evidence.learned.to_ns,
         history=record.history[::-1],
         charts=_charts(record),
+        drift=drift,
     )
 
 
@@ -172,7 +181,17 @@ def _sentence(models: tuple[ModelRow, ...]) -> str:
     return f"{count(len(answering), 'model')} of {len(models)} {answer}; {err}."
 
 
-def _trust(record: ModelRecord) -> str:
+def _drift(client: Local, record: ModelRecord) -> Drift | None:
+    """Return the drift of a version that answers; None while it is computed, or if its file cannot be read."""
+    if record.state is not ModelState.PROMOTED:
+        return None
+    try:
+        return client.compute(client.store, drift_now, record.name).drift
+    except (UnavailableError, MalformedError):
+        return None
+
+
+def _trust(record: ModelRecord, drift: Drift | None) -> str:
     """Return skill, calibration and drift of a version in one sentence."""
     coverage, skill = _coverage(record), skill_of(record.evidence)
     compared = "was compared with no baseline"
@@ -183,18 +202,22 @@ def _trust(record: ModelRecord) -> str:
         off = [point for point in coverage.points if point.is_off]
         worst = max(off, key=lambda point: abs(point.share - point.level), default=None)
         calibrated = "its quantiles hold" if worst is None else f"its {_quantile_words(worst)}"
-    return f"Version {record.version} {compared}; {calibrated}; {_drift_words(record)}."
+    return f"Version {record.version} {compared}; {calibrated}; {_drift_words(record, drift)}."
 
 
 def _quantile_words(point: CoveragePoint) -> str:
     return f"P{100 * point.level:g} covers {percent(point.share)} of runs instead of {percent(point.level)}"
 
 
-def _drift_words(record: ModelRecord) -> str:
-    """Return whether the version was taken back because later runs no longer fit it."""
+def _drift_words(record: ModelRecord, drift: Drift | None) -> str:
+    """Return how well later runs fit a version that answers, or whether it was taken back because they did not."""
     if record.state is ModelState.DEMOTED:
         return "it was taken back for drift" if record.note.startswith("drift") else "it was taken back"
-    return "no drift has taken it back" if record.promoted_ns else "drift is judged once it answers"
+    if record.state is not ModelState.PROMOTED:
+        return "no drift has taken it back" if record.promoted_ns else "drift is judged once it answers"
+    if drift is None:
+        return "its drift is not known at the moment"
+    return drift_words(drift)
 
 
 def _coverage(record: ModelRecord) -> Coverage | None:

@@ -1,30 +1,22 @@
 """The Studies page: progress of a search, its trials, and the best configuration."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
-from crosswind.dashboards.figures.parameters import importance_plot
-from crosswind.dashboards.figures.search.charts import StudyCharts
-from crosswind.dashboards.figures.search.front import front_plot
 from crosswind.dashboards.figures.search.timeline import DRAWN, timeline
-from crosswind.dashboards.figures.trials import trial_values
-from crosswind.dashboards.figures.weights import source_weights
 from crosswind.dashboards.pages.page import TUNING, Page, PageQuery, Place
-from crosswind.dashboards.pages.tuning.insight import Insight, done_words, insight, stamp_of
+from crosswind.dashboards.pages.tuning.insight import done_words, insight, stamp_of, unit_of
 from crosswind.dashboards.wording import configuration_words, count, quantity
 from crosswind.data.schema.answers.studies import StudySources
 from crosswind.data.schema.errors import NotFoundError
-from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import Configuration, Study, StudyState, TrialRecord, TrialState
 from crosswind.models.tuner.service.rules import status_of
-from crosswind.models.tuner.service.service import OPEN, StudyStatus
+from crosswind.models.tuner.service.service import HELD, OPEN, StudyStatus
 
 STUDIES, SHOWN, MOST_SHOWN = 100, 20, 500
-POINTS = 150  # of a figure of parameters: a page is some 30 KB
-PANELS = 6  # parameters that are drawn, the most important first
 
 
 @dataclass(frozen=True)
@@ -89,34 +81,37 @@ def view(client: Local, query: PageQuery) -> StudiesView:
     if study is None:
         return EMPTY
     with client.store.catalog.read() as session:
-        records = session.leases.records(study.study_id)
+        counts = session.leases.states(study.study_id)
+        records = session.leases.newest(study.study_id, max(limit, DRAWN))
+        held = session.leases.records(study.study_id, HELD)
         sources = session.studies.sources(study.study_id)
         runs = session.runs.some({record.run_id for record in records[-DRAWN:] if record.run_id})
-    status = status_of(study, records, time.time_ns, sources, looks_ahead=False)
-    judged = client.compute(client.store, insight, study.study_id, stamp_of(status))
+    judged = client.compute(client.store, insight, study.study_id, stamp_of(counts))
+    now = status_of(study, [*held, *records], time.time_ns, sources, looks_ahead=False)
+    status = replace(judged.status, study=study, counts=counts, is_over=now.is_over, sources=now.sources)
     if study.stop and judged.prospect and judged.prospect.is_enough:
         status = replace(status, enough=judged.prospect.sentence)
-    best = status.best
-    running = status.counts.get(TrialState.LEASED, 0)
-    rows = _rows(study, records, best)
+    best, trials = status.best, sum(counts.values())
+    first = trials - len(records) + 1
+    over_time = timeline(records, {run.run_id: run for run in runs}, time.time_ns(), first=first)
     return StudiesView(
-        sentence=_sentence(study, status, rows),
+        sentence=_sentence(study, status),
         done=done_words(study, status, judged.prospect),
         studies=tuple(sorted({recent.name for recent in newest} | {study.name})),
         selected=study.name,
         state=study.state,
         objective=study.objective,
         objectives=study.objectives,
-        unit=_unit(study),
-        trials=len(records),
-        ended=sum(number for state, number in status.counts.items() if state not in OPEN),
-        running=running,
+        unit=unit_of(study),
+        trials=trials,
+        ended=sum(number for state, number in counts.items() if state not in OPEN),
+        running=counts[TrialState.LEASED],
         budget=study.trials_max,
         outside=status.outside,
         created_ns=study.created_ns,
         best=None if best is None else best.trial.configuration,
-        rows=rows[::-1][:limit],
-        charts=_charts(study, records, judged, {run.run_id: run for run in runs}),
+        rows=_rows(study, records, best, first)[::-1][:limit],
+        charts=(*judged.charts, over_time) if over_time else judged.charts,
         sources=status.sources,
         wants_no_sources=study.sources == (),
     )
@@ -135,26 +130,6 @@ PAGE = Page(
 )
 
 
-def _charts(
-    study: Study, records: Sequence[TrialRecord], judged: Insight, runs: Mapping[str, Run]
-) -> tuple[Chart, ...]:
-    """Return the progress, what the parameters do, the front, the sources and the trials over time."""
-    values, over_time = trial_values(study, records, _unit(study)), timeline(records, runs, time.time_ns())
-    if values is None:
-        return (over_time,) if over_time else ()
-    charts: list[Chart | None] = [values]
-    if judged.importance:
-        names = tuple(name for name, _ in judged.importance[:PANELS])
-        drawn = StudyCharts(study, records, points=POINTS)
-        charts += [
-            importance_plot(study.objective, dict(judged.importance), len(values.values)),
-            drawn.slices(names),
-            drawn.parallel(names),
-        ]
-    charts = [front_plot(study, records), *charts, source_weights(records), over_time]
-    return tuple(chart for chart in charts if chart)
-
-
 def _selected(newest: Sequence[Study], wanted: str | None, client: Local) -> Study | None:
     if wanted is None:
         return newest[0] if newest else None
@@ -165,7 +140,8 @@ def _selected(newest: Sequence[Study], wanted: str | None, client: Local) -> Stu
             raise NotFoundError(f"study {wanted[:60]!r} is not in the catalog") from None
 
 
-def _rows(study: Study, records: Sequence[TrialRecord], best: TrialRecord | None) -> tuple[TrialRow, ...]:
+def _rows(study: Study, records: Sequence[TrialRecord], best: TrialRecord | None, first: int) -> tuple[TrialRow, ...]:
+    """Return the records as rows, of which the oldest is the study's trial number `first`."""
     best_id = best.trial.trial_id if best else None
     return tuple(
         TrialRow(
@@ -178,36 +154,29 @@ def _rows(study: Study, records: Sequence[TrialRecord], best: TrialRecord | None
             reason=record.as_json()["reason"],
             is_best=record.trial.trial_id == best_id,
         )
-        for number, record in enumerate(records, 1)
+        for number, record in enumerate(records, first)
     )
 
 
-def _unit(study: Study) -> str:
-    return "seconds" if study.unit == "s" else study.unit
-
-
-def _sentence(study: Study, status: StudyStatus, rows: Sequence[TrialRow]) -> str:
-    best = next((row for row in rows if row.is_best and row.value is not None), None)
-    if best is None:
-        progress = f"{count(len(rows), 'trial')} begun" if rows else "no trial is begun yet"
+def _sentence(study: Study, status: StudyStatus) -> str:
+    trials, best = sum(status.counts.values()), status.best
+    if best is None or best.trial.objective is None:
+        progress = f"{count(trials, 'trial')} begun" if trials else "no trial is begun yet"
         return f"{study.name}: nothing is measured yet, {progress}."
+    words, value = configuration_words(best.trial.configuration), study.signed(best.trial.objective)
     if len(study.objectives) > 1:
-        return _front_sentence(study, status, best)
-    of = f" of {study.trials_max}" if study.trials_max else ""
-    done = f"after {len(rows)}{of} trials" if of else f"after {count(len(rows), 'trial')}"
+        return _front_sentence(study, status, words, value)
+    done = f"after {trials} of {study.trials_max} trials" if study.trials_max else f"after {count(trials, 'trial')}"
     is_spent = status.is_exhausted and not status.is_over
     ended = ", the budget is spent" if is_spent and not status.enough else ""
-    return (
-        f"{study.name}: {configuration_words(best.configuration)} is the best so far, "
-        f"{quantity(best.value, _unit(study))} ({done}{ended})."
-    )
+    return f"{study.name}: {words} is the best so far, {quantity(value, unit_of(study))} ({done}{ended})."
 
 
-def _front_sentence(study: Study, status: StudyStatus, best: TrialRow) -> str:
+def _front_sentence(study: Study, status: StudyStatus, words: str, value: float) -> str:
     """Return the headline of a study with several objectives."""
     size = len(status.front)
     are = f"{size} trials are beaten by no other" if size > 1 else "one trial beats all others"
     return (
         f"{study.name}: {are} in {len(study.objectives)} objectives; the best in {study.objective} is "
-        f"{configuration_words(best.configuration)}, {quantity(best.value, _unit(study))}."
+        f"{words}, {quantity(value, unit_of(study))}."
     )

@@ -6,7 +6,7 @@ Source: "Trace Event Format", the Chromium project's document.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -21,6 +21,7 @@ HEAD_LIMIT = 64 << 20  # of what stands before the events: properties of devices
 EVENT_LIMIT = 64 << 20
 ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 BORDER = re.compile(rb"\}\s*,(?=\s*\{)")
+BROKEN = msgspec.DecodeError, UnicodeDecodeError, RecursionError
 TRIED = 8  # borders of one block
 
 Event = TypeVar("Event")
@@ -34,40 +35,53 @@ class TraceDocument(Generic[Event]):
     blocks: Iterator[list[Event]]
 
 
+@dataclass(frozen=True)
+class EventTypes(Generic[Event]):
+    """The types as which events are read: the usual one, and one that takes odder values, at more cost."""
+
+    usual: type[Event]
+    odd: type[Event]
+    needs_odd: Callable[[bytes], bool]  # whether events must be read as odd ones, by the document's beginning
+
+    def of(self, head: bytes) -> list[type[Event]]:
+        """Return the types to try, in their order."""
+        return [self.odd] if self.needs_odd(head) else [self.usual, self.odd]
+
+
 def document(
-    stream: Bytes, event: type[Event], report: Report, *, block_bytes: int = BLOCK_BYTES
+    stream: Bytes, types: EventTypes[Event], report: Report, *, block_bytes: int = BLOCK_BYTES
 ) -> TraceDocument[Event]:
-    """Return the events of an object with `traceEvents`, or of a lone array.
+    """Return the events of an object with `traceEvents`, or of a lone array; a block's are all of one type.
 
     Raises: MalformedError, UnavailableError.
     """
     head = stream.take(block_bytes)
     if head.lstrip()[:1] == b"[":
-        return TraceDocument({}, _Blocks(stream, event, report, {}).of(head.lstrip()[1:], block_bytes))
+        return TraceDocument({}, _Blocks(stream, types.of(head), report, {}).of(head.lstrip()[1:], block_bytes))
     while not (match := ARRAY.search(head)):
         more = stream.take(block_bytes)
         if not more or len(head) > HEAD_LIMIT:
             raise MalformedError(f"{report.path}: no array traceEvents; expected a trace in Chrome's JSON format")
         head += more
     stated = _stated(head[: match.end()] + b"]}", report)
-    blocks = _Blocks(stream, event, report, stated)
+    blocks = _Blocks(stream, types.of(head), report, stated)
     return TraceDocument(stated, blocks.of(head[match.end() :], block_bytes))
 
 
 def _stated(text: bytes, report: Report) -> dict[str, Any]:
     try:
         members = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except BROKEN as error:
         raise MalformedError(f"{report.path}: {error} before traceEvents") from error
     del members["traceEvents"]
     return dict(members)
 
 
 class _Blocks(Generic[Event]):
-    def __init__(self, stream: Bytes, event: type[Event], report: Report, stated: dict[str, Any]) -> None:
+    def __init__(self, stream: Bytes, types: list[type[Event]], report: Report, stated: dict[str, Any]) -> None:
         self._stream, self._report, self._stated = stream, report, stated
-        self._list = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]
-        self._one = msgspec.json.Decoder(event)
+        self._lists = [msgspec.json.Decoder(list[event]) for event in types]  # type: ignore[valid-type]
+        self._one = msgspec.json.Decoder(types[-1])
         self._raw = msgspec.json.Decoder(list[msgspec.Raw])
 
     def of(self, text: bytes, block_bytes: int) -> Iterator[list[Event]]:
@@ -98,38 +112,40 @@ class _Blocks(Generic[Event]):
         for closing in (b'{"traceEvents":[%b' % text, b'{"traceEvents":[%b]}' % text.rstrip().rstrip(b",")):
             try:
                 members = msgspec.json.decode(closing, type=dict[str, msgspec.Raw])
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except BROKEN:
                 continue
             events = self._decoded(bytes(members.pop("traceEvents"))) or []
             self._stated.update({name: msgspec.json.decode(value) for name, value in members.items()})
             return events
         if text.strip() in (b"]", b""):
             return []
-        if (events := self._decoded(b"[" + text)) is not None:
-            return events
+        if (rest := self._decoded(b"[" + text)) is not None:
+            return rest
         self._report.break_off("the JSON breaks off: what follows is not read (is it cut short, or still written?)")
         cut = self._cut(text)
         return cut[0] if cut else []
 
     def _decoded(self, text: bytes) -> list[Event] | None:
         """Return an array's events, without malformed ones, which are reported; None where it is no JSON."""
-        try:
-            return self._list.decode(text)
-        except msgspec.ValidationError:
-            return self._each(text)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return None
+        for decoder in self._lists:
+            try:
+                return decoder.decode(text)
+            except msgspec.ValidationError:
+                continue
+            except BROKEN:
+                return None
+        return self._each(text)
 
     def _each(self, text: bytes) -> list[Event] | None:
         try:
             raws = self._raw.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except BROKEN:
             return None
         events = []
         for raw in raws:
             try:
                 events.append(self._one.decode(raw))
-            except (msgspec.ValidationError, UnicodeDecodeError) as error:
+            except BROKEN as error:  # of its form, or deep
                 self._report.skip(0, bytes(raw)[:200].decode(errors="replace"), str(error))
         return events
 

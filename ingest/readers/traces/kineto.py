@@ -4,27 +4,37 @@ Source: pytorch/kineto, libkineto/src/output_json.cpp; torch/csrc/profiler/kinet
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.traces.columns import Codes, EventColumns
 from crosswind.data.traces.naming import kinds_of_kernels
-from crosswind.data.traces.trace import NONE, Events, Group, Kind, Place, RankTrace
+from crosswind.data.traces.trace import NONE, Events, Flags, Group, Kind, Place, RankTrace
 from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.binary import Bytes, plain_bytes
-from crosswind.ingest.readers.traces.json_events import document
+from crosswind.ingest.readers.traces.json_events import EventTypes, document
+from crosswind.ingest.readers.traces.kineto_events import (
+    MICROSECOND_NS,
+    NO_ARGUMENTS,
+    Arguments,
+    Event,
+    ExactEvent,
+    integers,
+    nanoseconds,
+    needs_exact,
+    whole,
+)
 from crosswind.ingest.readers.traces.reader import LIMIT
+from crosswind.ingest.readers.traces.xla_lines import kind_of_line
 
-MICROSECOND_NS = 1000
-EXACT_BELOW = 2.0**43  # microseconds: up to here a double holds whole nanoseconds
-FINE = re.compile(rb'"ts"\s*:\s*(\d+)\.\d*[1-9]')
+EVENTS_LIMIT = 1 << 26  # of one rank: 67 million, 5 GB of columns
 STEP = re.compile(r"ProfilerStep\s*#?\s*(\d+)")
 HOST_MESSAGE = ("gloo:", "mpi:", "ucc:")
 WAITS = re.compile(r"Synchronize|StreamWaitEvent|EventQuery|hipDeviceSync", re.IGNORECASE)
@@ -41,6 +51,7 @@ KINDS = {  # by category; older Kineto wrote Kernel, Memcpy, Memset, Runtime, Op
     "hip_runtime": Kind.CALL,
     "mtia_runtime": Kind.CALL,
     "mtia_ccp_events": Kind.KERNEL,
+    "hpu_op": Kind.KERNEL,
     "privateuse1_runtime": Kind.CALL,
     "privateuse1_driver": Kind.CALL,
     "xpu_runtime": Kind.CALL,
@@ -52,44 +63,10 @@ KINDS = {  # by category; older Kineto wrote Kernel, Memcpy, Memset, Runtime, Op
 }
 LEFT_OUT = {"gpu_user_annotation", "Trace", "cpu_instant_event", "overhead"}  # ranges that repeat others, or no work
 KIND_CODES = {name: int(kind) for name, kind in KINDS.items()} | {name.title(): int(k) for name, k in KINDS.items()}
+TYPES: EventTypes[Any] = EventTypes(Event, ExactEvent, needs_exact)
+AnyEvent: TypeAlias = Event | ExactEvent
+Thread: TypeAlias = tuple[object, object]  # pid and tid
 BYTES_OF = {"float": 4, "int": 4, "half": 2, "bfloat16": 2, "double": 8, "long": 8, "byte": 1, "char": 1, "bool": 1}
-
-
-class Arguments(msgspec.Struct, gc=False):
-    """What an event says of itself; of any type, as producers differ."""
-
-    correlation: Any = NONE
-    external: Any = msgspec.field(default=NONE, name="External id")
-    stream: Any = None
-    device: Any = NONE
-    bytes: Any = NONE
-    flops: Any = None
-    collective: Any = msgspec.field(default=None, name="Collective name")
-    elements_in: Any = msgspec.field(default=NONE, name="In msg nelems")
-    elements_out: Any = msgspec.field(default=NONE, name="Out msg nelems")
-    dtype: Any = None
-    group_size: Any = msgspec.field(default=0, name="Group size")
-    group: Any = msgspec.field(default=None, name="Process Group Name")
-    ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
-    sequence: Any = msgspec.field(default=NONE, name="Seq")
-    communicator: Any = msgspec.field(default=None, name="Comms Id")
-    name: Any = None  # of a thread or process
-
-
-class Event(msgspec.Struct, gc=False):
-    """An entry of traceEvents."""
-
-    ph: str
-    name: str = ""
-    cat: str = ""
-    pid: int | str | None = None
-    tid: int | str | None = None
-    ts: float = 0.0
-    dur: float = 0.0
-    args: Arguments | None = None
-
-
-NO_ARGUMENTS = Arguments()
 
 
 @dataclass(frozen=True)
@@ -97,6 +74,8 @@ class KinetoReader:
     """One file is one rank; the rank stands in distributedInfo, or in the file's name."""
 
     name: ClassVar[str] = "kineto"
+    version: ClassVar[int] = 1
+    companions: ClassVar[tuple[str, ...]] = ()
     description: ClassVar[str] = "torch.profiler's trace (Kineto JSON, also .gz), or another in Chrome's format"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the content says it
@@ -108,7 +87,7 @@ class KinetoReader:
     def read(self, path: Path, report: Report) -> Iterator[RankTrace]:
         """Yield the file's only rank. Raises: MalformedError, UnavailableError."""
         with Bytes(path, report, limit=LIMIT) as stream:
-            document_ = document(stream, Event, report)
+            document_ = document(stream, TYPES, report)
             collected = _Collected(report)
             for block in document_.blocks:
                 collected.add(block)
@@ -122,39 +101,82 @@ class _Collected:
     report: Report
     columns: EventColumns = field(default_factory=EventColumns)
     names: Codes[str] = field(default_factory=Codes)
-    places: Codes[tuple[object, object]] = field(default_factory=Codes)
+    places: Codes[Thread] = field(default_factory=Codes)
     groups: Codes[str] = field(default_factory=Codes)
-    threads: dict[tuple[object, object], str] = field(default_factory=dict)
+    threads: dict[Thread, str] = field(default_factory=dict)
+    processes: dict[object, str] = field(default_factory=dict)
     group_facts: dict[object, Group] = field(default_factory=dict)
-    unknown: dict[str, int] = field(default_factory=dict)
+    begun: dict[Thread, list[AnyEvent]] = field(default_factory=dict)  # ranges that wait for their end
+    ignored: Counter[str] = field(default_factory=Counter)
+    is_kineto: bool | None = None  # or another tool's, whose categories mean nothing to us
 
-    def add(self, block: Sequence[Event]) -> None:
-        """Add a block of entries: those with a duration are events, and others name threads."""
+    def add(self, block: Sequence[AnyEvent]) -> None:
+        """Add a block of entries. Raises: MalformedError when there are too many."""
+        self._decide(block)
         kinds = KIND_CODES
+        if self.is_kineto:
+            events = [entry for entry in block if entry.ph == "X" and entry.cat in kinds]
+        else:
+            events = [entry for entry in block if entry.ph == "X"]
+        if len(events) < len(block):
+            self._add_others(block)
+        if events:
+            self._add(events, [event.dur for event in events])
+        if self.report.read > EVENTS_LIMIT:
+            raise MalformedError(f"{self.report.path}: more than {EVENTS_LIMIT} events; expected the trace of one rank")
+
+    def _decide(self, block: Sequence[AnyEvent]) -> None:
+        """Settle whether the categories are Kineto's, by the first block that has some."""
+        if self.is_kineto is None:
+            categories = {entry.cat for entry in block if entry.ph in ("X", "B")} - LEFT_OUT
+            self.is_kineto = bool(categories & KIND_CODES.keys()) if categories else None
+
+    def _add_others(self, block: Sequence[AnyEvent]) -> None:
+        """Add what is not one entry with a duration: names of threads, and ranges whose begin and end stand apart."""
+        pairs = []
         for entry in block:
             if entry.ph == "M":
                 self._label(entry)
-        events = [entry for entry in block if entry.ph == "X" and entry.cat in kinds]
-        self._count_unknown(block)
-        if events:
-            self.report.read += len(events)
-            self._add(events)
+            elif entry.ph == "B":
+                self.begun.setdefault((entry.pid, entry.tid), []).append(entry)
+            elif entry.ph == "E" and (stack := self.begun.get((entry.pid, entry.tid))):
+                pairs.append((stack.pop(), entry))
+            else:
+                self._ignore(entry)
+        if pairs:
+            self._add([begin for begin, _ in pairs], None, [end.ts for _, end in pairs])
 
-    def _label(self, entry: Event) -> None:
+    def _ignore(self, entry: AnyEvent) -> None:
+        if entry.ph == "X":
+            if self.is_kineto and entry.cat not in KIND_CODES and entry.cat not in LEFT_OUT:
+                self.ignored[f"events of category {entry.cat!r} are not analysed"] += 1
+        elif entry.ph in ("E", "b", "e"):
+            self.ignored["ends of ranges without a begin, or asynchronous ranges, are not analysed"] += 1
+
+    def _label(self, entry: AnyEvent) -> None:
         if entry.name == "thread_name" and entry.args:
             self.threads[entry.pid, entry.tid] = str(entry.args.name)[:200]
+        elif entry.name == "process_name" and entry.args:
+            self.processes[entry.pid] = str(entry.args.name)[:200]
 
-    def _count_unknown(self, block: Sequence[Event]) -> None:
-        for entry in block:
-            if entry.ph == "X" and entry.cat not in KIND_CODES and entry.cat not in LEFT_OUT:
-                self.unknown[entry.cat] = self.unknown.get(entry.cat, 0) + 1
-
-    def _add(self, events: list[Event]) -> None:
+    def _add(self, events: list[AnyEvent], durations: list[Any] | None, ends: list[Any] | None = None) -> None:
+        begin_ns, is_good = nanoseconds([event.ts for event in events])
+        if ends is None:
+            duration_ns, fits = nanoseconds(durations or [])
+        else:
+            end_ns, fits = nanoseconds(ends)
+            duration_ns = end_ns - begin_ns
+        is_good &= fits & (duration_ns >= 0)
+        if not is_good.all():
+            events = self._without_bad(events, is_good)
+            begin_ns, duration_ns = begin_ns[is_good], duration_ns[is_good]
+        self.report.read += len(events)
         arguments = [event.args or NO_ARGUMENTS for event in events]
+        annotation = int(Kind.ANNOTATION)
         columns: dict[str, Any] = {
-            "begin_ns": nanoseconds([event.ts for event in events]),
-            "duration_ns": nanoseconds([event.dur for event in events]),
-            "kind": [KIND_CODES[event.cat] for event in events],
+            "begin_ns": begin_ns,
+            "duration_ns": duration_ns,
+            "kind": [KIND_CODES.get(event.cat, annotation) for event in events],
             "name": self.names.of([event.name for event in events]),
             "place": self.places.of([(event.pid, event.tid) for event in events]),
             "correlation": integers([one.correlation for one in arguments]),
@@ -164,9 +186,18 @@ class _Collected:
         self._add_collectives(arguments, columns)
         self.columns.add(len(events), columns)
 
+    def _without_bad(self, events: list[AnyEvent], is_good: Flags) -> list[AnyEvent]:
+        for row in np.flatnonzero(~is_good):
+            self.report.skip(0, str(events[row])[:200], "no time of an event: expected ts and dur >= 0, microseconds")
+        return [event for event, good in zip(events, is_good, strict=True) if good]
+
     def _add_collectives(self, arguments: list[Arguments], columns: dict[str, Any]) -> None:
         """Fill in what few events have: sizes, communicators and sequence numbers of collectives, and FLOPs."""
-        rows = [row for row, one in enumerate(arguments) if one.group is not None or one.flops is not None]
+        rows = [
+            row
+            for row, one in enumerate(arguments)
+            if one.group is not None or one.flops is not None or one.communicator is not None
+        ]
         if not rows:
             return
         count = len(arguments)
@@ -175,7 +206,7 @@ class _Collected:
         for row in rows:
             one = arguments[row]
             flops[row] = one.flops if isinstance(one.flops, int | float) else np.nan
-            if one.group is None:
+            if one.group is None and one.communicator is None:
                 continue
             [group[row]] = self.groups.of([self._group(one)])
             sequence[row] = whole(one.sequence)
@@ -183,7 +214,7 @@ class _Collected:
         columns |= {"group": group, "sequence": sequence, "flops": flops}
 
     def _group(self, one: Arguments) -> str:
-        name = str(one.group)[:200]
+        name = str(one.communicator if one.group is None else one.group)[:200]
         if name not in self.group_facts:
             self.group_facts[name] = Group(name, _ranks(one.ranks), max(0, whole(one.group_size)))
         return name
@@ -194,12 +225,15 @@ class _Collected:
         if not len(events):
             raise MalformedError(f"{path}: no event with a duration; expected a trace of torch.profiler")
         names = tuple(self.names.number_of)
+        self.ignored["ranges never end"] += sum(map(len, self.begun.values()))
+        resolution_ns = 1 if np.any(events.begin_ns % MICROSECOND_NS) else MICROSECOND_NS
+        events = self._classified_by_line(_after(events, stated), names)
         distributed = stated.get("distributedInfo") or {}
         distributed = distributed if isinstance(distributed, dict) else {}
         return RankTrace(
             _classified(events, names),
             names,
-            tuple(self._place(key, events) for key in self.places.number_of),
+            self._places(events),
             tuple(self.group_facts[name] for name in self.groups.number_of),
             rank=_number_or_none(distributed.get("rank")),
             world_size=_number_or_none(distributed.get("world_size")),
@@ -207,43 +241,38 @@ class _Collected:
             run=str(stated.get("job_name") or stated.get("job_id") or "")[:200],
             source=str(path),
             format="kineto",
-            resolution_ns=1 if np.any(events.begin_ns % MICROSECOND_NS) else MICROSECOND_NS,
-            notes=tuple(f"{count} events of category {cat!r} are not analysed" for cat, count in self.unknown.items()),
+            resolution_ns=resolution_ns,
+            notes=tuple(f"{count} {text}" for text, count in self.ignored.items() if count),
         )
 
-    def _place(self, key: tuple[object, object], events: Events) -> Place:
+    def _places(self, events: Events) -> tuple[Place, ...]:
+        of_device = set(np.unique(events.place[events.kind <= Kind.COPY]).tolist())
+        return tuple(self._place(key, code in of_device) for key, code in self.places.number_of.items())
+
+    def _place(self, key: Thread, is_device: bool) -> Place:
         pid, tid = key
-        code = self.places.number_of[key]
-        is_device = bool(np.any(events.kind[events.place == code] <= Kind.COPY))
-        label = self.threads.get((pid, tid), f"stream {tid}" if is_device else f"thread {tid}")
+        label = self.threads.get(key, f"stream {tid}" if is_device else f"thread {tid}")
         return Place(label, whole(pid) if is_device else NONE, whole(tid))
 
-
-def nanoseconds(microseconds: list[float]) -> NDArray[np.int64]:
-    """Return times in whole nanoseconds; the parts before and after the point apart, as their product is not exact."""
-    times = np.array(microseconds)
-    units = np.floor(times)
-    fractions = np.rint((times - units) * MICROSECOND_NS)
-    return np.asarray(units.astype(np.int64) * MICROSECOND_NS + fractions.astype(np.int64))
-
-
-def integers(values: list[Any]) -> NDArray[np.int64]:
-    """Return whole numbers; NONE for anything else."""
-    try:
-        array = np.array(values)
-    except (ValueError, OverflowError):
-        array = np.empty(0, object)
-    if array.dtype == np.int64:
-        return array
-    return np.array([whole(value) for value in values], np.int64)
+    def _classified_by_line(self, events: Events, names: tuple[str, ...]) -> Events:
+        """Return events whose kind is that of their thread, where XLA's profiler names processes "/device:..."."""
+        kind = events.kind.copy()
+        by_name = kinds_of_kernels(names)
+        for (pid, tid), code in self.places.number_of.items():
+            process = self.processes.get(pid, "")
+            if not self.is_kineto and process.startswith("/"):
+                is_here = events.place == code
+                line = kind_of_line(process, self.threads.get((pid, tid), ""))
+                kind[is_here] = by_name[events.name[is_here]] if line == Kind.KERNEL else line
+        return Events(**(events.columns | {"kind": kind}))
 
 
-def whole(value: object) -> int:
-    """Return a whole number from 0, also one written as text; NONE for anything else."""
-    if isinstance(value, str) and value.isdecimal() and len(value) < 19:
-        return int(value)
-    is_number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
-    return value if is_number else NONE  # type: ignore[return-value]
+def _after(events: Events, stated: Mapping[str, Any]) -> Events:
+    """Return events on the clock that begins where their base does: that of the file's ranks is the same."""
+    base_ns = whole(stated.get("baseTimeNanoseconds", 0))
+    if not 0 < base_ns < 1 << 61 or not 0 <= int(events.begin_ns.min()) <= int(events.begin_ns.max()) < 1 << 61:
+        return events
+    return Events(**(events.columns | {"begin_ns": events.begin_ns + base_ns}))
 
 
 def _number_or_none(value: object) -> int | None:

@@ -166,6 +166,7 @@ GET /v1/checks
 GET /v1/operations/{operation_id}
 GET /v1/models
 GET /v1/models/{name}
+GET /v1/models/{name}/drift
 GET /v1/models/{name}/versions/{version}
 GET /v1/studies
 GET /v1/studies:status
