@@ -1,1 +1,1 @@
-"""Captures: which ranks and steps of a run are profiled, decided beside the run from the steps that its ranks record."""
+"""Captures: the ranks and steps of a run that are profiled, decided beside it from the steps that its ranks record."""

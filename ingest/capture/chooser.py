@@ -1,7 +1,7 @@
-"""Which ranks of a run to trace, and when: a pure function of the steps that its ranks have recorded.
+"""The ranks of a run to trace, and when: a pure function of the steps that its ranks have recorded.
 
-A capture costs time and bytes, so it has a reason: an early baseline, a rank that the others wait for, or a run that has
-become slower. Its ranks are those that the others wait for, the rank that waits most, and an ordinary one.
+A capture costs time and bytes, so it has a reason: an early baseline, a rank that the others wait for, or a run that
+has become slower. Its ranks are those that the others wait for, the rank that waits most, and an ordinary one.
 """
 
 from collections import deque
@@ -38,7 +38,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Choice:
-    """The ranks to trace now, each with its role, and the reason; `newest` is the last step of which anything is known."""
+    """The ranks to trace now, each with its role, and the reason; `newest` is the last step of which a row is there."""
 
     reason: Reason
     ranks: Mapping[int, Role]
@@ -58,7 +58,7 @@ class Chooser:
     _pending: set[int] = field(default_factory=set)
 
     def observe(self, rows: Iterable[RankStep], *, left_out: Container[int] = ()) -> Choice | None:
-        """Take rows of any number of steps. Return what to trace now, if anything; steps `left_out` count for nothing."""
+        """Take rows of any number of steps. Return what to trace now, if anything; steps `left_out` do not count."""
         for row in rows:
             self.table.add(row)
         for step, of_ranks in self.table.complete():

@@ -1,7 +1,7 @@
 """The lag of each rank behind its peers, summed up until it is no chance any more.
 
-The rule is that of `crosswind stragglers` (Page 1954), in plain Python: what runs beside a job loads no numpy. A lag is a
-rank's own time less the median of all ranks, in usual steps; a rank that lags is one for which the others wait.
+The rule is that of `crosswind stragglers` (Page 1954), in plain Python: what runs beside a job loads no numpy. A lag is
+a rank's own time less the median of all ranks, in usual steps; a rank that lags is one for which the others wait.
 """
 
 from collections.abc import Mapping

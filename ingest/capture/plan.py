@@ -1,4 +1,4 @@
-"""The plan of one capture: a small file that the run's wrapper writes and its ranks read; nothing else passes between them."""
+"""The plan of one capture: a small file that the run's wrapper writes and its ranks read."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -16,7 +16,7 @@ MAX_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class Plan:
-    """Ranks of a run that profile the steps `first` to `last`; `size_bytes` is the most that one rank's file may hold."""
+    """Ranks of a run that profile the steps `first` to `last`; `size_bytes` is the most that one file may hold."""
 
     run_id: str
     ranks: tuple[int, ...]

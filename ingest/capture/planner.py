@@ -1,4 +1,4 @@
-"""The planner of a run's captures: a thread of its wrapper that reads steps, chooses, and writes plans for the ranks."""
+"""The planner of a run's captures: a thread of its wrapper that reads steps, chooses, and writes plans for ranks."""
 
 import logging
 import math

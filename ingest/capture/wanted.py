@@ -1,4 +1,4 @@
-"""What the user allows and asks for: `--trace auto`, or ranks and steps by hand, and the budget."""
+"""Captures as the user asks for them: `--trace auto`, or ranks and steps by hand, and the budget."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What `--trace` and its budget take."""
+"""Texts that `--trace` and its budget take."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Captures in a rank: planned steps are traced by PyTorch's profiler, and nothing that goes wrong reaches the training."""
+"""Captures in a rank: planned steps are traced by PyTorch's profiler, and no failure of it reaches the training."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -60,7 +60,8 @@ def test_the_planned_steps_are_traced_and_their_reader_finds_them(tmp_path: Path
     [trace] = KinetoReader().read(path, Report(str(path), "kineto"))
     assert len(steps(trace)) == 3
     recorded = rows(tmp_path, "step").set_index("step")
-    assert set(recorded.index[recorded["other_seconds"] > 100_000]) == {3, 6}  # where it began and was written
+    others = set(recorded.index[recorded["other_seconds"] > 0])
+    assert others == {3, 4, 5, 6}  # begun, marked twice, and written
     assert len(recorded) == STEPS
 
 
