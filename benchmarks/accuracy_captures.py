@@ -1,4 +1,4 @@
-"""The share of faults whose disturbed rank is among the 2 that are traced, replayed on the fault lab's samples with 3 or 4 ranks.
+"""The share of faults whose rank is among the 2 that are traced, replayed on the lab's samples with 3 or 4 ranks.
 
 Counted are faults during which the run's steps took 10 % longer than those of its undisturbed cohort. A capture for
 another reason than the baseline, after the fault had begun, is right if the rank is in it. Faults of one rank come

@@ -125,6 +125,7 @@ def test_a_profiler_with_a_schedule_of_the_program_s_own_ends_all_captures(tmp_p
         activities=[ProfilerActivity.CPU],
         schedule=schedule(wait=1, warmup=2, active=1),
         on_trace_ready=lambda theirs: traces.append(len(theirs.key_averages())),
+        acc_events=True,  # without, PyTorch warns, and a warning is an error here
     ) as theirs:
 
         def stepped(step: int) -> None:
