@@ -48,7 +48,7 @@ def train(tmp_path: Path, body: Body = work, count: int = STEPS) -> list[int]:
 
 
 def left(folder: Path) -> dict[str, str]:
-    """What is left of a capture: traces, and reasons why there is none."""
+    """Return the rest of a capture: traces, and reasons why there is none."""
     paths = sorted(path for path in folder.iterdir() if path.name != "plan.json")
     return {path.name: path.read_text() if path.suffix == ".refused" else "" for path in paths}
 
