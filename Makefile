@@ -7,13 +7,17 @@ NAME ?=
 # The tests start thousands of processes; where nothing is cached, each would compile every module that it loads.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all soak ready compiled phases check bench accuracy serve debian node frameworks peers clean
+.PHONY: demo test test-all soak ready compiled phases check bench accuracy serve cluster debian node frameworks peers clean
 
 demo: $(INSTALLED)  ## measure, explain, predict, tune, serve: the whole loop on this machine
 	$(BIN)/crosswind demo $(DEMO)
 
 serve: $(INSTALLED)  ## the pages and the API of the store
 	$(BIN)/crosswind serve
+
+cluster: $(INSTALLED)  ## PostgreSQL, S3, two servers behind a proxy and Dask on this machine, until Ctrl-C: docs/scale.md
+	@$(MAKE) --no-print-directory debian PACKAGES='postgresql haproxy'
+	@exec $(BIN)/python -m benchmarks.cluster $(CLUSTER)
 
 check: $(INSTALLED)  ## what CI checks before it runs the tests
 	$(BIN)/ruff check .
@@ -69,9 +73,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 	  || $(BIN)/pip install --quiet --constraint constraints.txt --editable '.[all,dev]'
 	touch $@
 
-# Real programs for the tests: a browser, PostgreSQL, Slurm, Prometheus.
+# Real programs for the tests: a browser, PostgreSQL, Slurm, Prometheus, HAProxy.
 PACKAGES := openmpi-bin libopenmpi-dev chromium fonts-dejavu-core postgresql slurm-wlm slurmctld slurmd slurmdbd slurm-client munge mariadb-server iproute2 \
-  prometheus prometheus-node-exporter nftables
+  prometheus prometheus-node-exporter nftables haproxy
 debian:
 	@missing=$$(for p in $(PACKAGES); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
 	if [ -z "$$missing" ]; then exit 0; fi; \

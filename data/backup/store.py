@@ -19,6 +19,7 @@ from crosswind.data.schema.errors import ConflictError, MalformedError, Unavaila
 from crosswind.data.schema.lake_address import LakeAddress
 from crosswind.data.schema.topology import FILE as TOPOLOGY
 from crosswind.data.store.lakes import COPIES
+from crosswind.data.store.model_files import ModelFiles
 from crosswind.data.store.store import Store
 
 PATIENCE_SECONDS = 60.0
@@ -61,7 +62,14 @@ def back_up(store: Store, target: Path) -> None:
 
 def _write(store: Store, writer: Writer, catalog: Path) -> None:
     storage = store.lake.storage
-    of_lake, names = snapshot(store.catalog.engine, catalog, lambda: (storage.names(), list(_listed(store.home))))
+    models = ModelFiles(store.home, store.address)
+    models.bring_all(store.catalog)  # before writers wait
+
+    def listed() -> tuple[list[str], list[str]]:
+        models.bring_all(store.catalog)
+        return storage.names(), list(_listed(store.home))
+
+    of_lake, names = snapshot(store.catalog.engine, catalog, listed)
     forget_objects(catalog)
     writer.add(catalog, CATALOG)
     for name in of_lake:
@@ -151,11 +159,12 @@ def _upload(staged: Path, home: Path, address: LakeAddress) -> None:
     engine = open_database(sqlite_url(staged / CATALOG))
     try:
         Mirror(home / COPIES, Catalog(engine), Bucket(address)).take_over(staged / LAKE)
+        ModelFiles(staged).share_all(Catalog(engine), address)
     finally:
         engine.dispose()
     with closing(sqlite3.connect(staged / CATALOG)) as catalog:
         catalog.execute("pragma journal_mode = delete")  # all in one file
-    shutil.rmtree(staged / LAKE)
+    shutil.rmtree(staged / LAKE, ignore_errors=True)  # a store without rows has none
 
 
 def _fill(path: Path, database: str) -> None:

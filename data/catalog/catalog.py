@@ -1,5 +1,6 @@
 """The catalog's door: sessions that read, and sessions that write in one transaction."""
 
+import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ from crosswind.data.catalog.version import CatalogVersion
 from crosswind.data.schema.access import ALL_ROWS, RowRule
 from crosswind.data.schema.landing import Landing
 
+SLOTS = 64  # rows of totals, so that sessions seldom wait for each other
 # a machine that vanished has gone for PostgreSQL after a minute, and not after two hours
 SOON_MISSED = "tcp_keepalives_idle = 30", "tcp_keepalives_interval = 10", "tcp_keepalives_count = 3"
 
@@ -74,6 +76,7 @@ class Session:
     ) -> None:
         self._connection = connection
         self._notes = notes = notes or Notes()
+        self._noted: list[dict[str, Any]] = []  # batches
         self.runs = Runs(connection, rule, notes)
         self.verdicts = Verdicts(connection, notes)
         self.judged_runs = JudgedRuns(connection, rule)
@@ -131,13 +134,24 @@ class Session:
             self._notes.gap(batch.origin, batch.skipped)
         noted = [{**asdict(batch), "received_ns": time.time_ns()} for batch in batches]
         self._connection.execute(insert(tables.ingest_batches), noted)
+        self._noted += noted
+
+    def settle_totals(self) -> None:
+        """Add the batches of this session to the totals, at its very end: other sessions may wait for the same slot."""
+        if not self._noted:
+            return
+        table, new = tables.ingest_totals, {"batches": len(self._noted)}
+        new |= {name: sum(one[name] for one in self._noted) for name in ("rows", "skipped")}
+        more = {name: table.c[name] + number for name, number in new.items()}
+        statement = rows.upsert_with(self._connection, table, ("slot", *new), more)
+        self._connection.execute(statement, {"slot": secrets.randbelow(SLOTS), **new})
+        self._noted = []
 
     def ingested(self) -> Ingested:
-        """Totals over every batch that is stored."""
-        table = tables.ingest_batches
-        sums = (func.coalesce(func.sum(column), 0) for column in (table.c.rows, table.c.skipped))
-        batches, rows_in, skipped = self._connection.execute(select(func.count(), *sums).select_from(table)).one()
-        return Ingested(int(batches), int(rows_in), int(skipped))
+        """Totals over every batch that is stored by sessions that have ended."""
+        table = tables.ingest_totals
+        sums = (func.coalesce(func.sum(column), 0) for column in (table.c.batches, table.c.rows, table.c.skipped))
+        return Ingested(*map(int, self._connection.execute(select(*sums)).one()))
 
     def last_batch_ns(self) -> int | None:
         """Return when the newest batch came, ns UTC; None without one."""
@@ -190,8 +204,10 @@ class Catalog:
         notes = Notes(self._pace)
         with self._engine.begin() as connection:
             check_revision(connection)
-            yield Session(connection, self.rule, notes, self.clock)
+            session = Session(connection, self.rule, notes, self.clock)
+            yield session
             notes.store(connection)
+            session.settle_totals()
 
     def seen_by(self, rule: RowRule) -> "Catalog":
         """Return the same catalog, for somebody else."""

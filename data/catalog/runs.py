@@ -355,6 +355,14 @@ class Runs:
         query = self._all_seen(filtered(select(func.count()).select_from(tables.runs), wanted))
         return int(self._connection.execute(query).scalar_one())
 
+    def every(self, count: int, wanted: RunFilter = ANY_RUN) -> list[int]:
+        """Return the start, ns UTC, of the first of every `count` runs that match, in the order of time."""
+        began = tables.runs.c.listed_ns
+        place = func.row_number().over(order_by=began).label("place")
+        placed = self._all_seen(filtered(select(began, place), wanted)).subquery()
+        query = select(placed.c.listed_ns).where(placed.c.place % count == 1 % count).order_by(placed.c.listed_ns)
+        return list(self._connection.execute(query).scalars())
+
     def workloads(self, wanted: RunFilter = ANY_RUN) -> set[str]:
         """Return the workloads of the runs that match."""
         query = self._all_seen(_filtered(wanted)).with_only_columns(tables.runs.c.workload).distinct()

@@ -257,6 +257,16 @@ ingest_batches = Table(
     Column("received_ns", BigInteger, nullable=False),
     Column("rows", BigInteger, nullable=False),
     Column("skipped", BigInteger, nullable=False),
+    Index(None, "received_ns"),
+)
+
+ingest_totals = Table(  # the sums of all slots are those over all batches
+    "ingest_totals",
+    metadata,
+    Column("slot", Integer, primary_key=True, autoincrement=False),
+    Column("batches", BigInteger, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("skipped", BigInteger, nullable=False),
 )
 
 read_files = Table(

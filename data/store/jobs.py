@@ -130,7 +130,7 @@ class Jobs:
         """The jobs of these ids, by id and system."""
         by_id: dict[str, list[Job]] = {}
         if job_ids:
-            for job in self._newest("list_contains(?, job_id)", [sorted(job_ids)], "order by system"):
+            for job in self._newest(_AMONG, [sorted(job_ids)], "order by system"):
                 by_id.setdefault(job.job_id, []).append(job)
         return by_id
 

@@ -19,17 +19,20 @@ from {name} where ts_ns >= ? and ts_ns < ? and name is not null {whole} group by
 """
 
 
-def facts_of_runs(store: Store, runs: Sequence[Run]) -> list[Facts]:
+def facts_of_runs(
+    store: Store, runs: Sequence[Run], *, sampled_in: Run | None = None, jobs_max: int = JOBS_MAX
+) -> list[Facts]:
     """Return the facts of each run: those stated with it, then its job's, then those sampled on its nodes.
 
-    The samples are those of the newest run that states no accelerator; they hold for others on the same nodes.
+    The samples are those taken during `sampled_in`, else during the newest of the runs that states no accelerator; they
+    hold for others on the same nodes. The accounts of the newest `jobs_max` runs are looked up.
     """
-    wanting = [run for run in runs if run.facts.accelerator is None and run.facts.accelerators_per_node != 0]
+    wanting = wanting_facts(runs)
     if not wanting:
         return [run.facts for run in runs]
-    jobs, lacks = _of_jobs(store, wanting), {run.run_id for run in wanting}
+    jobs, lacks = _of_jobs(store, wanting[-jobs_max:]), {run.run_id for run in wanting}
     try:
-        nodes = _sampled(store, wanting)
+        nodes = _sampled(store, wanting if sampled_in is None else [sampled_in])
     except MalformedError:  # a damaged file of samples, which the energy of the answer complains about
         nodes = {}
     return [
@@ -40,9 +43,14 @@ def facts_of_runs(store: Store, runs: Sequence[Run]) -> list[Facts]:
     ]
 
 
+def wanting_facts(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs that state no accelerator, and not that there is none."""
+    return [run for run in runs if run.facts.accelerator is None and run.facts.accelerators_per_node != 0]
+
+
 def _of_jobs(store: Store, runs: Sequence[Run]) -> dict[tuple[str, str], Facts]:
     """Facts by system and job."""
-    job_ids = {run.job_id for run in runs[-JOBS_MAX:] if run.job_id}
+    job_ids = {run.job_id for run in runs if run.job_id}
     named = store.jobs.all_named(job_ids) if job_ids else {}
     return {(job.system, job.job_id): job.facts for jobs in named.values() for job in jobs}
 

@@ -40,17 +40,27 @@ def cases(store: Store, outcome: Outcome, *, workload: str | None = None, limit:
     """
     if outcome is Outcome.JOB:
         return _of_jobs(store, workload, limit)
-    runs = [
-        run
-        for run in all_runs(store, RunFilter(workload=workload, state=RunState.COMPLETED), limit=limit)
-        if run.world_size is not None and run.started_ns is not None
-    ]
-    seconds = (
-        summaries(store, runs)[outcome].astype("float64") if outcome is Outcome.STEP else [run.seconds for run in runs]
-    )
-    facts = facts_of_runs(store, runs)
+    runs = comparable_runs(store, RunFilter(workload=workload, state=RunState.COMPLETED), limit=limit)
+    rows = of_runs(runs, facts_of_runs(store, runs), outcomes_of(store, outcome, runs))
+    return valid(rows.assign(**_powers(store, runs)))
+
+
+def comparable_runs(store: Store, wanted: RunFilter, *, limit: int) -> list[Run]:
+    """Return the newest runs that match and whose ranks and start are recorded, oldest first."""
+    runs = all_runs(store, wanted, limit=limit)
+    return [run for run in runs if run.world_size is not None and run.started_ns is not None]
+
+
+def outcomes_of(store: Store, outcome: Outcome, runs: Sequence[Run]) -> "pd.Series[float]":
+    """Return the seconds of each run, or of its usual step; NaN where it has none."""
+    seconds = summaries(store, runs)[outcome] if outcome is Outcome.STEP else [run.seconds for run in runs]
+    return pd.Series(seconds, dtype="float64")
+
+
+def of_runs(runs: Sequence[Run], facts: Sequence[Facts], seconds: "pd.Series[float]") -> pd.DataFrame:
+    """Return one row a run, columns COLUMNS."""
     rows = pd.DataFrame(map(_case, runs, facts), columns=list(COLUMNS[:-1]))
-    return _valid(rows.assign(seconds=pd.Series(seconds, dtype="float64"), **_powers(store, runs)))
+    return rows.assign(seconds=seconds)
 
 
 def _powers(store: Store, runs: Sequence[Run]) -> dict[str, list[Any]]:
@@ -74,7 +84,7 @@ def _powers(store: Store, runs: Sequence[Run]) -> dict[str, list[Any]]:
 def together(some: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     """The cases of both, each once, in the order of time."""
     every = pd.concat([some, others], ignore_index=True)
-    return _valid(every.drop_duplicates(["system", "run_id"], ignore_index=True))  # two systems may count jobs alike
+    return valid(every.drop_duplicates(["system", "run_id"], ignore_index=True))  # two systems may count jobs alike
 
 
 def conditions_of(store: Store, outcome: Outcome, rows: pd.DataFrame) -> pd.DataFrame | None:
@@ -128,7 +138,7 @@ def _case(run: Run, facts: Facts) -> tuple[object, ...]:
 def _of_jobs(store: Store, workload: str | None, limit: int) -> pd.DataFrame:
     jobs = [job for job in _jobs(store, workload, limit) if job.state == "COMPLETED" and job.node_count]
     rows = pd.DataFrame([_job_case(job) for job in jobs], columns=list(COLUMNS[:-1]))
-    return _valid(rows.assign(seconds=pd.Series([job.seconds for job in jobs], dtype="float64")))
+    return valid(rows.assign(seconds=pd.Series([job.seconds for job in jobs], dtype="float64")))
 
 
 def _jobs(store: Store, workload: str | None, limit: int) -> Sequence[Job]:
@@ -141,7 +151,7 @@ def _job_case(job: Job) -> tuple[object, ...]:
     return (*identity, {}, job.facts, job.started_ns, job.ended_ns)
 
 
-def _valid(rows: pd.DataFrame) -> pd.DataFrame:
+def valid(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows with a positive outcome, in the order of time."""
     kept = rows[(rows["seconds"] > 0) & rows["started_ns"].notna()]
     order = kept["started_ns"].astype("int64").sort_values(kind="stable").index

@@ -36,8 +36,16 @@ def fact_columns(questions: Sequence[Question], wanted: Container[str] | None = 
     The device is also there where all have one, so that another one is seen to be new.
     DATE is in years, to the month, and a column where it spans YEARS_MIN: what changes within a month is weather.
     """
+    columns = all_fact_columns(questions)
+    if wanted is None:
+        return {name: values for name, values in columns.items() if _tells(name, values)}
+    return {name: values for name, values in columns.items() if name in wanted}
+
+
+def all_fact_columns(questions: Sequence[Question]) -> dict[str, Any]:
+    """Columns of all facts and of devices' figures, shape (n_questions,) each."""
     names = [device_of(question) for question in questions]
-    columns: dict[str, Any] = {
+    return {
         MODEL: _texts(names),
         f"{FACT}interconnect": _texts([network_named(one.facts.interconnect or "") for one in questions]),
         f"{FACT}framework": _texts([(one.facts.framework or "").lower() for one in questions]),
@@ -45,9 +53,6 @@ def fact_columns(questions: Sequence[Question], wanted: Container[str] | None = 
         DATE: _numbers([_years(one.started_ns) for one in questions]),
         **_figures(names),
     }
-    if wanted is None:
-        return {name: values for name, values in columns.items() if _tells(name, values)}
-    return {name: values for name, values in columns.items() if name in wanted}
 
 
 def _figures(names: Sequence[str]) -> dict[str, Floats]:

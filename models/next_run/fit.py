@@ -1,7 +1,7 @@
 """Fitting of the next-run model, and its validation on runs later than those it learned from."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from crosswind.models.baseline import BASELINES, AlwaysMedian, Baseline, distrib
 from crosswind.models.next_run.cases import cases, conditions_of
 from crosswind.models.next_run.cohort_store import ended_runs, questions_of
 from crosswind.models.next_run.model import NextRunModel
+from crosswind.models.next_run.run_trees import RunTrees
 from crosswind.models.registry.drift import LaterRuns
 from crosswind.models.registry.evidence import evidence_of
 from crosswind.models.registry.trainer import Trained
@@ -51,8 +52,12 @@ def fitted(store: Store, outcome: Outcome, rows: pd.DataFrame) -> NextRunModel:
     return model
 
 
-def train(store: Store, outcome: Outcome) -> Trained:
-    """The model of all runs with this outcome. Raises: InvalidInputError when there are too few to validate it."""
+def train(store: Store, outcome: Outcome, trees_of: Callable[[int | None], RunTrees | None] | None = None) -> Trained:
+    """The model of all runs with this outcome. Raises: InvalidInputError when there are too few to validate it.
+
+    `trees_of` learns trees of all runs that ended by a time, or of all; they answer for new cohorts where they are
+    better than the cohorts on the later runs.
+    """
     rows = cases(store, outcome)
     conditions = conditions_of(store, outcome, rows)
     validation = validate(outcome, rows, conditions)
@@ -61,13 +66,30 @@ def train(store: Store, outcome: Outcome) -> Trained:
             f"{len(rows)} runs with {outcome}, too few to learn from some and to validate on later ones"
         )
     model = NextRunModel(str(outcome)).fit(rows, conditions)
+    sources = {"outcome": str(outcome)}
+    if trees_of is not None:
+        by_trees = validate(outcome, rows, conditions, trees_of(_first_validated(rows)))
+        if by_trees is not None and _log_loss(by_trees) < _log_loss(validation):
+            validation, trees = by_trees, trees_of(None)
+            model.with_trees(trees)
+            sources["trees"] = f"{trees.rows if trees else 0} runs"
     model.track_records |= track_records(validation)
-    window = (int(rows["started_ns"].iloc[0]), int(_ends_of(rows).max()))
-    learned = Learned(len(rows), *window, features=model.features, sources={"outcome": str(outcome)})
+    window = (int(rows["started_ns"].iloc[0]), int(ends_of(rows).max()))
+    learned = Learned(len(rows), *window, features=model.features, sources=sources)
     return Trained(model, evidence_of(learned, validation.predicted, validation.seconds, validation.naive))
 
 
-def validate(outcome: Outcome, rows: pd.DataFrame, conditions: pd.DataFrame | None) -> Validation | None:
+def _first_validated(rows: pd.DataFrame) -> int:
+    return int(rows["started_ns"].iloc[int(LEARNED_SHARE * len(rows))])
+
+
+def _log_loss(validation: Validation) -> float:
+    return _loss(validation.predicted, validation.seconds)
+
+
+def validate(
+    outcome: Outcome, rows: pd.DataFrame, conditions: pd.DataFrame | None, trees: RunTrees | None = None
+) -> Validation | None:
     """Validate a model of the older runs on later ones; None where there are too few of either.
 
     Before a run is predicted, the runs that ended before its start are added to their cohorts; what was learned from
@@ -76,11 +98,12 @@ def validate(outcome: Outcome, rows: pd.DataFrame, conditions: pd.DataFrame | No
     count = int(LEARNED_SHARE * len(rows))
     if len(rows) - count < VALIDATED_MIN:
         return None
-    began, ended = rows["started_ns"].to_numpy(np.int64), _ends_of(rows)
+    began, ended = rows["started_ns"].to_numpy(np.int64), ends_of(rows)
     learned = ended <= began[count]
     if not learned.any():
         return None
     model = NextRunModel(str(outcome)).fit(rows[learned], None if conditions is None else conditions[learned])
+    model.with_trees(trees)
     pooled = {baseline.name: _pooled_errors(baseline, model) for baseline in BASELINES}
     answers: list[tuple[float, QuestionKind, Floats, dict[str, Floats]]] = []
     chosen = set(np.linspace(count, len(rows) - 1, VALIDATED_MAX).astype(np.int64).tolist())
@@ -105,7 +128,7 @@ def _row(conditions: pd.DataFrame | None, place: int) -> pd.DataFrame | None:
     return None if conditions is None else conditions[place : place + 1]
 
 
-def _ends_of(rows: pd.DataFrame) -> NDArray[np.int64]:
+def ends_of(rows: pd.DataFrame) -> NDArray[np.int64]:
     """Return the time from which each run is known, ns UTC (n_runs,): its end, or its seconds after its start."""
     began = rows["started_ns"].to_numpy(np.int64)
     recorded = pd.to_numeric(rows["ended_ns"]).astype("Int64")

@@ -10,9 +10,10 @@ import pandas as pd
 from crosswind.data.lake.publish import hidden_name, publish
 from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.errors import InvalidInputError, MalformedError
+from crosswind.data.store.model_files import BYTES_MAX
 from crosswind.models.next_run.cohort_store import ended_runs, key_of, questions_of
 from crosswind.models.next_run.model import NextRunModel
-from crosswind.models.registry.archive import BYTES_MAX, read_model, write_model
+from crosswind.models.registry.archive import read_model, write_model
 
 FOLDER = "models"  # below the store's home, as the registry's
 KEPT = "fitted"  # in it: no model of the registry has this name

@@ -33,6 +33,7 @@ from crosswind.models.next_run.neighbours import Neighbours
 from crosswind.models.next_run.new_cohort_model import NewCohortModel
 from crosswind.models.next_run.pauses import Pauses, has_paused
 from crosswind.models.next_run.quantiles import quantiles
+from crosswind.models.next_run.run_trees import RunTrees
 from crosswind.models.next_run.unknown import NothingKnownError, device_warnings, novelties
 from crosswind.models.surrogate import LEVELS
 
@@ -78,6 +79,7 @@ class NextRunModel:
     _cohort_model: CohortModel = field(default_factory=CohortModel, init=False, repr=False)
     _pauses: Pauses = field(default_factory=Pauses, init=False, repr=False)
     _on_devices: DeviceTransfers = field(default_factory=DeviceTransfers, init=False, repr=False)
+    _run_trees: RunTrees | None = field(default=None, init=False, repr=False)  # in place of the stack, where better
     _formulas: CorrectedPrior | None = field(default=None, init=False, repr=False)  # calibrated by measured steps
 
     def fit(self, cases: pd.DataFrame, conditions: pd.DataFrame | None = None) -> Self:
@@ -97,6 +99,11 @@ class NextRunModel:
         self._cohort_model = CohortModel().fit(keys, seconds, conditions)
         self._pauses = Pauses().fit(self._cohorts.cohorts.values())
         self._on_devices = DeviceTransfers(self.seed).learn(self._cohorts)
+
+    def with_trees(self, trees: RunTrees | None) -> Self:
+        """Answer for cohorts that never ran by trees of all runs; None: by what was learned from the cohorts."""
+        self._run_trees = trees
+        return self
 
     def fit_formulas(self, cases: pd.DataFrame) -> Self:
         """Calibrates the formulas alone, for workloads that never ran."""
@@ -299,7 +306,10 @@ class NextRunModel:
         places, distances = self._neighbours.nearest(table, count)
         medians = {place: self._near(place).median for place in set(places[:, 0].tolist())}
         nearest = np.array([medians[place] for place in places[:, 0].tolist()])
-        prediction = self._new_cohorts.predict(table, nearest=nearest, distances=distances[:, 0])
+        if self._run_trees is None:
+            prediction = self._new_cohorts.predict(table, nearest=nearest, distances=distances[:, 0])
+        else:
+            prediction = self._run_trees.predict(questions)
         return self._transferred(prediction, questions), places, distances
 
     def _transferred(self, prediction: Prediction, questions: Sequence[Question]) -> Prediction:

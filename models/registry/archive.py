@@ -12,12 +12,12 @@ import zipfile
 from typing import Any
 
 from crosswind.data.schema.errors import MalformedError
+from crosswind.data.store.model_files import BYTES_MAX
 from crosswind.models.registry.values import Decoder, Encoder, Members
 
 FORMAT = 1
 MODEL, DIGEST = "model.json", "digest"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time in a zip file
-BYTES_MAX = 1 << 30
 
 
 def write_model(model: object) -> bytes:

@@ -7,25 +7,22 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version as version_of
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from crosswind.data.catalog.catalog import Session
-from crosswind.data.lake.publish import hidden_name, publish
 from crosswind.data.schema.errors import (
     ConflictError,
     InvalidInputError,
     MalformedError,
     NotFoundError,
-    UnavailableError,
 )
 from crosswind.data.schema.model import Evidence, ModelRecord, ModelState
+from crosswind.data.store.model_files import ModelFiles
 from crosswind.data.store.store import Store
-from crosswind.models.registry.archive import BYTES_MAX, read_model, write_model
+from crosswind.models.registry.archive import read_model, write_model
 from crosswind.models.registry.evidence import objection
 
-FOLDER = "models"  # below the store's home
 NAMES = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 REASON_CHARACTERS_MAX = 1000
 HELD_MAX = 8  # models in memory; each is some megabytes
@@ -44,6 +41,7 @@ class Registry:
 
     def __init__(self, store: Store, *, clock: Callable[[], int] = time.time_ns) -> None:
         self._store = store
+        self._files = ModelFiles(store.home, store.address)
         self._clock = clock
         self._lock = Lock()
         self._held: OrderedDict[tuple[str, int, str], Any] = OrderedDict()
@@ -69,7 +67,7 @@ class Registry:
             digest=hashlib.sha256(content).hexdigest(),
         )
         # Before its row: a file without a row is overwritten by the next version, a row without a file would be damage.
-        self._write(self._path(record), content)
+        self._files.write(record, content)
         session.models.add(record)
         return record
 
@@ -135,33 +133,12 @@ class Registry:
         with self._store.catalog.write() as session:
             return session.models.demote(name, version, at_ns=self._clock(), reason=_reason(reason))
 
-    def _path(self, record: ModelRecord) -> Path:
-        return self._store.home / FOLDER / record.name / f"{record.version}.cwm"
-
-    def _write(self, path: Path, content: bytes) -> None:
-        try:
-            hidden = hidden_name(self._store.home / FOLDER, path)
-            try:
-                hidden.write_bytes(content)
-                publish(hidden, path)
-            finally:
-                hidden.unlink(missing_ok=True)
-        except OSError as error:
-            raise UnavailableError(f"{path} cannot be written: {error.strerror}") from error
-
     def _read(self, record: ModelRecord) -> Any:
-        path = self._path(record)
-        try:
-            with path.open("rb") as file:
-                content = file.read(BYTES_MAX + 1)
-        except OSError as error:
-            raise UnavailableError(f"{path} cannot be read: {error.strerror}") from error
-        if hashlib.sha256(content).hexdigest() != record.digest:
-            raise MalformedError(f"{path} is not the file that was registered: its digest differs")
+        content = self._files.read(record)
         try:
             return read_model(content)
         except MalformedError as error:
-            raise MalformedError(f"{path}: {error}") from error
+            raise MalformedError(f"{self._files.path(record)}: {error}") from error
 
 
 def pack(name: str, model: object) -> bytes:

@@ -23,9 +23,11 @@ class Trainer:
 
     `train` raises InvalidInputError when there is too little to learn from. `later_runs` predicts the runs after a
     version's data window with its model, for the drift tests, and is None where there are none. The model is trained
-    again every `every_seconds`, if that is given, and whenever it drifted.
+    again every `every_seconds`, if that is given, and whenever it drifted. `progress` is the share of a
+    training in progress that is done, where that is reported.
     """
 
     train: Callable[[Store], Trained]
     later_runs: Callable[[Store, ModelRecord, Any], LaterRuns | None] | None = None
     every_seconds: float | None = None
+    progress: Callable[[], float] | None = None

@@ -5,6 +5,7 @@ name. None of it needs a common clock: the last rank to arrive waits least, so t
 transfer, and what a rank has over it is its wait.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,12 @@ from typing import TypeAlias
 import numpy as np
 
 from crosswind.data.traces.naming import UNKNOWN, operation_of
-from crosswind.data.traces.trace import NONE, Events, Flags, Integers, Kind, RankTrace
+from crosswind.data.traces.trace import NONE, Events, Flags, Group, Integers, Kind, RankTrace
 from crosswind.models.traces.ranks import absent_notes, ranks_of, text_of
 
 Key: TypeAlias = tuple[Hashable, ...]
-BETWEEN_TWO = ("send_receive", UNKNOWN)  # on a host without a communicator: who takes part is not known
+BETWEEN_TWO = ("send_receive", UNKNOWN)  # on a host without a communicator
+DIRECTED = re.compile(r"(?<![a-z])i?(send|recv)(?![a-z])", re.IGNORECASE)
 SHOWN = 5  # of a kind, in notes
 
 
@@ -88,16 +90,22 @@ def _keys(trace: RankTrace, kind: Kind, skipped: Counter[str]) -> dict[Key, int]
     for event, name, group, sequence in zip(positions.tolist(), *(one.tolist() for one in columns), strict=True):
         facts = trace.groups[group] if group != NONE else None
         communicator = (facts.name, facts.ranks) if facts else None
-        if facts is None and kind == Kind.MESSAGE and operations[name] in BETWEEN_TWO:
+        if _is_between_two(trace.names[name], operations[name], facts, kind):
             skipped[trace.names[name]] += 1
             continue
-        key: Key = (communicator, operations[name], sequence) if facts and sequence != NONE else ()
-        if not key or key in keys:
-            series = (communicator,) if facts else (None, trace.names[name])
-            key = (*series, "k-th", order[series])
-            order[series] += 1
-        keys[key] = event
+        series: Key = (communicator, "k-th") if facts else (None, "k-th", trace.names[name])
+        if facts and sequence != NONE:
+            series = (communicator, operations[name], sequence)
+        keys[*series, order[series]] = event  # numbers may begin again, as in each step of a table
+        order[series] += 1
     return keys
+
+
+def _is_between_two(name: str, operation: str, group: Group | None, kind: Kind) -> bool:
+    """Return whether it may be of two ranks alone, and not said of which."""
+    if group is None:
+        return kind == Kind.MESSAGE and operation in BETWEEN_TWO
+    return DIRECTED.search(name) is not None and 2 not in (group.size, len(group.ranks))
 
 
 def _matched(
@@ -164,5 +172,5 @@ def _notes(operation: Sequence[str], missing: Sequence[tuple[int, ...]], skipped
     notes += [f"{count} collectives without {text_of(one)}" for one, count in lacks.most_common(SHOWN)]
     if skipped:
         names = ", ".join(name for name, _ in skipped.most_common(SHOWN))
-        notes.append(f"{skipped.total()} calls on hosts whose partners are not stated are not matched ({names})")
+        notes.append(f"{skipped.total()} messages whose partners are not stated are not matched ({names})")
     return notes

@@ -80,7 +80,7 @@ class Runner:
             return None
         self._current = begun.operation_id
         try:
-            with self._beating(begun.operation_id):
+            with self._beating(begun):
                 return self._done(begun)
         except ConflictError as error:  # it took longer than its lease, and another process has it now
             _log.warning("%s", error)
@@ -190,9 +190,9 @@ class Runner:
         return self.ask(name, f"every {trainer.every_seconds:g} s")
 
     @contextmanager
-    def _beating(self, operation_id: str) -> Iterator[None]:
+    def _beating(self, begun: Operation) -> Iterator[None]:
         ending = threading.Event()
-        thread = threading.Thread(target=self._beat, args=(operation_id, ending), name="lease", daemon=True)
+        thread = threading.Thread(target=self._beat, args=(begun, ending), name="lease", daemon=True)
         thread.start()
         try:
             yield
@@ -200,11 +200,15 @@ class Runner:
             ending.set()
             thread.join()
 
-    def _beat(self, operation_id: str, ending: threading.Event) -> None:
+    def _beat(self, begun: Operation, ending: threading.Event) -> None:
+        operation_id, progress = begun.operation_id, self._trainer(begun.arguments["name"]).progress
         while not ending.wait(self._lease_seconds / BEATS):
             try:
                 with self._store.catalog.write() as session:
-                    session.operations.beat(operation_id, self._owner, lease_until_ns=self._lease_end_ns())
+                    done = TRAINED * progress() if progress else None
+                    session.operations.beat(
+                        operation_id, self._owner, lease_until_ns=self._lease_end_ns(), progress=done
+                    )
             except ProjectError as error:
                 _log.warning("%s", error)
                 return

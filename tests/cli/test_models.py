@@ -1,4 +1,5 @@
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -99,6 +100,20 @@ def test_a_training_that_fails_is_reported_with_exit_code_1(home: Path, capsys: 
     assert capsys.readouterr().out == "step-time was not trained: 3 rows, expected at least 20\n"
 
 
+def test_a_cluster_without_dask_says_what_to_install(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("crosswind.models.training.cluster.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    code, said, complaint = ask("models", "train", "run_seconds", "--cluster", "local")
+    assert (code, said) == (75, "")
+    assert "--cluster needs Dask: pip install 'crosswind[dask]'" in complaint
+
+
+def test_jobs_are_not_trained_on_a_cluster(ask: Ask) -> None:
+    code, said, _ = ask("models", "train", "job_seconds", "--cluster", "local")
+    assert (code, said.split(": ")[1]) == (1, "--cluster with job_seconds")
+
+
 def test_a_training_that_another_process_does_is_try_later(home: Path) -> None:
     with Store.open(home) as store:
         trainers = {"step-time": Trainer(train)}
@@ -122,6 +137,10 @@ def test_a_training_that_another_process_does_is_try_later(home: Path) -> None:
         (("rollback", "step-time", "--because", "x"), "no version that was promoted before"),
         (("train", "nobody"), "model 'nobody' has no trainer"),
         (("fly", "step-time"), "models fly step-time: expected"),
+        (("train", "run_seconds", "--cluster", "node1:8786"), "'node1:8786': expected local, slurm, or the address of"),
+        (("train", "nobody", "--cluster", "local"), "model 'nobody' has no trainer"),
+        (("promote", "step-time", "1", "--cluster", "local"), "--cluster 'local': expected with train NAME alone"),
+        (("train", "run_seconds", "--leave-out-damaged"), "--leave-out-damaged: expected with --cluster alone"),
     ],
 )
 def test_wrong_words_are_exit_code_2_and_change_nothing(

@@ -6,10 +6,10 @@ from itertools import groupby
 import pandas as pd
 
 from crosswind.client.local import Local
+from crosswind.dashboards.drift_wording import drift_words
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.coverage import Coverage, CoveragePoint, coverage_plot, leaderboard
 from crosswind.dashboards.pages.page import TUNING, Page, PageQuery, Place
-from crosswind.dashboards.prediction_wording import drift_words
 from crosswind.dashboards.wording import count, percent
 from crosswind.data.schema.errors import MalformedError, NotFoundError, UnavailableError
 from crosswind.data.schema.model import Change, ModelRecord, ModelState

@@ -10,6 +10,7 @@ GRACE_NS = 3_600_000_000_000  # for readers who learned of it before it was repl
 ORPHAN_NS = 24 * GRACE_NS
 DAY_SECONDS = 86_400.0
 MARK = ".lake"  # the object that says whose the objects beside it are
+MODELS = "models/"  # objects that the registry of models names
 AT_ONCE = 500
 
 
@@ -24,11 +25,15 @@ def sweep(catalog: Catalog, bucket: Bucket, *, lists_all: Callable[[float], bool
         with catalog.write() as session:
             session.lake_files.forget(keys)
     if lists_all(DAY_SECONDS):
-        old = (one.key for one in bucket.listing() if one.written_ns < now - ORPHAN_NS and one.key != MARK)
+        old = (one.key for one in bucket.listing() if one.written_ns < now - ORPHAN_NS and _is_ours(one.key))
         for keys in _chunks(old):
             with catalog.read() as session:
                 named = session.lake_files.named_among(keys)
             bucket.remove(key for key in keys if key not in named)
+
+
+def _is_ours(key: str) -> bool:
+    return key != MARK and not key.startswith(MODELS)
 
 
 def _retired(catalog: Catalog, moment_ns: int) -> list[str]:

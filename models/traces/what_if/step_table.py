@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from crosswind.data.traces.naming import operation_of
 from crosswind.data.traces.trace import NONE, Events, Kind, RankTrace
+from crosswind.models.stragglers.operations import meetings_of
 from crosswind.models.stragglers.replay import OperationReplay
-from crosswind.models.traces.pipeline import stages_of
+from crosswind.models.traces.pipeline import TRANSFER, stages_of
 from crosswind.models.traces.ranks import ranks_of
 from crosswind.models.traces.steps import turns
 from crosswind.models.traces.what_if.what_if import WhatIf
@@ -18,7 +20,8 @@ from crosswind.models.traces.what_if.what_if import WhatIf
 NANOSECONDS = 1e9
 RANKS = 16  # replayed one by one: those whose operations take longest
 KEYS = ["step", "rank", "operation"]
-OPERATIONS = (Kind.OPERATOR, Kind.USEFUL, Kind.MESSAGE)
+OPERATIONS = (Kind.KERNEL, Kind.COLLECTIVE, Kind.OPERATOR, Kind.USEFUL, Kind.MESSAGE)
+MEETINGS = (Kind.COLLECTIVE, Kind.MESSAGE)
 
 
 def table_what_ifs(operations: pd.DataFrame) -> tuple[WhatIf, ...]:
@@ -41,32 +44,49 @@ def table_what_ifs(operations: pd.DataFrame) -> tuple[WhatIf, ...]:
 
 
 def operations_of(traces: Sequence[RankTrace], stages: Mapping[int, int] | None = None) -> pd.DataFrame:
-    """Return the operations and messages of traces with the columns of `replay.COLUMNS`.
+    """Return the operations of traces with the columns of `replay.COLUMNS`, and `replica` and `chunk`.
 
-    Messages of one communicator and sequence number meet. Raises: InvalidInputError as `ranks_of`.
+    Operations meet as their names say in StragglerAnalysis' tables, else by communicator and sequence number. Stages
+    are given, or read off communicators. Raises: InvalidInputError as `ranks_of`.
     """
     of = stages_of(traces) if stages is None else stages
     frames = [_frame(trace, rank, of.get(rank, 0)) for rank, trace in zip(ranks_of(traces), traces, strict=True)]
-    return pd.concat(frames, ignore_index=True)
+    rows = pd.concat(frames, ignore_index=True)
+    by_name = meetings_of(rows)
+    return rows.assign(meeting=by_name.where(by_name.notna(), rows["meeting"]))
 
 
 def _frame(trace: RankTrace, rank: int, stage: int) -> pd.DataFrame:
     events: Events = trace.events.of(*OPERATIONS)
-    step = np.searchsorted(turns(trace).begin_ns, events.begin_ns, side="right")
+    steps = turns(trace)
     groups = np.array([group.name for group in trace.groups] or [""], object)[events.group]
-    meeting = groups + " " + events.sequence.astype(str).astype(object)
+    meets = np.isin(events.kind, MEETINGS) & (events.group != NONE) & (events.sequence != NONE)
     frame = pd.DataFrame(
         {
-            "step": step,
+            "step": np.searchsorted(steps.begin_ns, events.begin_ns, side="right"),
             "rank": rank,
             "stage": stage,
+            "replica": _replica(trace, rank),
+            "chunk": 0,
             "operation": np.array(trace.names_of(events), object),
-            "meeting": np.where((events.group == NONE) | (events.sequence == NONE), None, meeting),
+            "meeting": np.where(meets, groups + " " + events.sequence.astype(str).astype(object), None),
             "start": (events.begin_ns - trace.span[0]) / NANOSECONDS,
             "duration": events.duration_ns / NANOSECONDS,
         }
     )
-    return frame.assign(number=frame.groupby(KEYS).cumcount())
+    counted = frame.groupby(KEYS).cumcount()
+    return frame.assign(number=np.where(events.sequence == NONE, counted, events.sequence))
+
+
+def _replica(trace: RankTrace, rank: int) -> int:
+    """Return the first rank of its pipeline: of the communicator in which it transfers; 0 if none is stated."""
+    communication = trace.events.of(*MEETINGS)
+    for code in np.unique(communication.group[communication.group != NONE]).tolist():
+        ranks = trace.groups[code].ranks
+        names = np.unique(communication.name[communication.group == code]).tolist()
+        if rank in ranks and all(operation_of(trace.names[name]) == TRANSFER for name in names):
+            return int(min(ranks))
+    return 0
 
 
 def _equal_lengths(replay: OperationReplay) -> np.ndarray:

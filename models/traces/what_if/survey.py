@@ -1,10 +1,12 @@
 """A run replayed without each of its likely causes, those that would save most first."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from crosswind.data.traces.trace import RankTrace
 from crosswind.models.traces.critical_path import path_of
+from crosswind.models.traces.graph.build import graph as graph_of
 from crosswind.models.traces.graph.graph import Graph
 from crosswind.models.traces.what_if.causes import (
     communication_free,
@@ -13,9 +15,21 @@ from crosswind.models.traces.what_if.causes import (
     sequences_equal,
     stage_balanced,
 )
+from crosswind.models.traces.what_if.step_table import operations_of, table_what_ifs
 from crosswind.models.traces.what_if.what_if import Cause, WhatIf, what_if
 
+TABLE = "step_table"
 RANKS = 8  # replayed one by one: those longest on the critical path
+
+
+def what_ifs_of(traces: Sequence[RankTrace], stages: Mapping[int, int] | None = None) -> tuple[WhatIf, ...]:
+    """Return the replays of traces; of a table of operations those of the table, whose transfers a graph cannot join.
+
+    Raises: InvalidInputError as `what_ifs` and `ranks_of`.
+    """
+    if traces and all(trace.format == TABLE for trace in traces):
+        return table_what_ifs(operations_of(traces, stages))
+    return what_ifs(graph_of(traces), stages)
 
 
 def what_ifs(graph: Graph, stages: Mapping[int, int] | None = None) -> tuple[WhatIf, ...]:

@@ -192,6 +192,16 @@ def test_while_a_training_lasts_its_lease_is_renewed(store: Store) -> None:
     assert done.state is OperationState.DONE
 
 
+def test_a_training_that_reports_shows_how_far_it_is(store: Store) -> None:
+    def slow(opened: Store) -> Trained:
+        until(lambda: _all(opened)[0].progress == pytest.approx(0.5 * TRAINED))
+        return train(opened)
+
+    runner = runner_of(store, Trainer(slow, progress=lambda: 0.5), lease_seconds=0.5)
+    runner.ask(NAME)
+    assert runner.run_next() is not None
+
+
 def test_what_is_given_back_is_begun_at_once_by_another(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     going_on = threading.Event()
 

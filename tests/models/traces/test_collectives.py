@@ -87,7 +87,23 @@ def test_messages_between_two_hosts_are_not_taken_for_collectives() -> None:
     rows: list[Row] = [(Kind.MESSAGE, "MPI_Sendrecv", THREAD, 0, 5), (Kind.MESSAGE, "MPI_Allreduce", THREAD, 9, 5)]
     matched = collectives([made(rows, 0), made(rows, 1)])
     assert matched.operation == ("all_reduce",)
-    assert matched.notes == ("2 calls on hosts whose partners are not stated are not matched (MPI_Sendrecv)",)
+    assert matched.notes == ("2 messages whose partners are not stated are not matched (MPI_Sendrecv)",)
+
+
+def test_transfers_in_a_pipelines_communicator_are_not_taken_for_collectives() -> None:
+    rows: list[Row] = [(Kind.COLLECTIVE, "forward-send", STREAM, 0, 5), (Kind.COLLECTIVE, "all-reduce", STREAM, 9, 5)]
+    wide, narrow = (tuple(Group("p", tuple(range(size)), size) for _ in range(1)) for size in (4, 2))
+    for groups, count in ((wide, 1), (narrow, 2)):
+        traces = [made(rows, rank, groups, group=[0, 0], sequence=[1, 1]) for rank in range(2)]
+        assert len(collectives(traces)) == count
+
+
+def test_numbers_that_begin_again_in_each_step_do_not_mix_steps() -> None:
+    groups = (Group("data", (0, 1), 2),)
+    first = made(reduces((0, 10), (20, 30)), 0, groups, group=[0, 0], sequence=[0, 0])
+    matched = collectives([first, made(reduces((1, 10), (21, 30)), 1, groups, group=[0, 0], sequence=[0, 0])])
+    assert matched.begin_ns.tolist() == [[0, 1], [20, 21]]
+    assert set(matched.basis) == {"sequence"}
 
 
 def test_one_rank_and_none_with_collectives() -> None:

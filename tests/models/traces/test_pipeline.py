@@ -1,17 +1,17 @@
 """A long stage is named as such and its ranks are not called slow; replays of a published table of steps."""
 
-import numpy as np
-import pandas as pd
 import pytest
 from tests.models.stragglers.pipeline_trace import TRACE, operations
 from tests.models.traces.made_traces import STREAM, THREAD, Row, made
 from tests.needs import needs_data
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.traces.columns import EventColumns
-from crosswind.data.traces.trace import NONE, Group, Kind, Place, RankTrace
+from crosswind.data.traces.trace import NONE, Group, Kind, RankTrace
+from crosswind.ingest.reader.reader import Report
+from crosswind.ingest.readers.traces.step_table import StepTableReader
 from crosswind.models.traces.pipeline import expected_bubble_share, pipeline, stages_of
 from crosswind.models.traces.what_if.step_table import operations_of, table_what_ifs
+from crosswind.models.traces.what_if.survey import what_ifs_of
 
 STAGE_OF = {rank: rank // 2 for rank in range(8)}
 
@@ -61,39 +61,6 @@ def test_the_bubble_of_a_schedule() -> None:
         expected_bubble_share(4, 0)
 
 
-def traces_of(table: pd.DataFrame) -> list[RankTrace]:
-    """The table's ranks as traces: computation in operators, messages by what they meet."""
-    return [_trace(int(rank), rows.sort_values("start")) for rank, rows in table.groupby("rank")]
-
-
-def _trace(rank: int, rows: pd.DataFrame) -> RankTrace:
-    meeting = rows["meeting"].astype(object)
-    meets = meeting.notna().to_numpy()
-    meetings, names = sorted(set(meeting.dropna())), sorted(set(rows["operation"].astype(str)))
-    begins = (rows["step"] * 100 + rows["start"]).to_numpy() * 1e9
-    columns = EventColumns()
-    fields = {
-        "begin_ns": np.rint(begins),
-        "duration_ns": np.rint(rows["duration"].to_numpy(float) * 1e9),
-        "kind": np.where(meets, Kind.MESSAGE, Kind.OPERATOR),
-        "name": [names.index(str(one)) for one in rows["operation"]],
-        "place": np.zeros(len(rows)),
-        "group": [meetings.index(one) if is_met else NONE for one, is_met in zip(meeting, meets, strict=True)],
-        "sequence": np.where(meets, rows["step"], NONE),
-    }
-    columns.add(len(rows), fields)
-    steps = np.unique(rows["step"].to_numpy())
-    marks = {
-        "begin_ns": steps * 100_000_000_000 - 1,
-        "duration_ns": np.full(len(steps), 10),
-        "name": [len(names)] * len(steps),
-    }
-    columns.add(len(steps), marks | {"kind": np.full(len(steps), Kind.STEP), "place": np.zeros(len(steps))})
-    return RankTrace(
-        columns.events(), (*names, "step"), (Place("thread 0"),), tuple(Group(one) for one in meetings), rank=rank
-    )
-
-
 @needs_data(TRACE)
 def test_a_published_table_is_as_much_slower_as_published() -> None:
     table = operations(TRACE)
@@ -106,11 +73,12 @@ def test_a_published_table_is_as_much_slower_as_published() -> None:
 
 @needs_data(TRACE)
 def test_a_published_table_as_traces() -> None:
-    traces = traces_of(operations(TRACE))
-    whole, first, *_ = table_what_ifs(operations_of(traces, STAGE_OF))
+    traces = list(StepTableReader().read(TRACE, Report(str(TRACE), "step_table")))
+    assert stages_of(traces) == STAGE_OF
+    whole, first, *_ = what_ifs_of(traces)
     assert whole.slowdown == pytest.approx(1.179, abs=0.03)
-    assert first.cause == "stage 3 unlike the others"
-    result = pipeline(traces, STAGE_OF)
+    assert (first.cause, first.steps) == ("stage 3 unlike the others", 32)
+    result = pipeline(traces)
     assert (result.longest_stage, result.slow_ranks) == (3, ())
 
 

@@ -18,6 +18,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--because", metavar="REASON", help="why: needed by rollback, and to promote what does not beat the baselines"
     )
+    parser.add_argument(
+        "--cluster", metavar="WHERE", help="train: learn from every run on a Dask cluster: its address, local or slurm"
+    )
+    parser.add_argument(
+        "--leave-out-damaged", action="store_true", help="with --cluster: learn without the runs that cannot be read"
+    )
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:

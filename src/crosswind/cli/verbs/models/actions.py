@@ -1,13 +1,17 @@
 """Actions of `crosswind models`: lists of models and their versions, promotion, rollback, training."""
 
 import argparse
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 
 from crosswind.cli.progress import Progress, stopwatch
 from crosswind.cli.text.output import say, say_json, table
 from crosswind.cli.verbs.models import USAGE
 from crosswind.client.installed_store import open_store
 from crosswind.dashboards.wording import NONE, percent, utc
+from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.model import ModelRecord, ModelState
 from crosswind.data.schema.operation import Operation, OperationState
@@ -25,6 +29,7 @@ FAILED = 1
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Lists models, or changes one."""
+    _check_cluster(arguments)
     with open_store(settings) as store:
         match arguments.words:
             case []:
@@ -37,6 +42,8 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
             case ["rollback", name]:
                 back = Registry(store).rollback(name, arguments.because or "")
                 _print(back, "answers again", as_json=arguments.json)
+            case ["train", name] if arguments.cluster is not None:
+                return train_on_cluster(store, name, arguments)
             case ["train", name]:
                 return train(store, name, as_json=arguments.json)
             case words:
@@ -44,14 +51,52 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def train(store: Store, name: str, trainers: Mapping[str, Trainer] = TRAINERS, *, as_json: bool = False) -> int:
+def _check_cluster(arguments: argparse.Namespace) -> None:
+    if arguments.cluster is not None and arguments.words[:1] != ["train"]:
+        raise InvalidInputError(f"--cluster {arguments.cluster!r:.100}: expected with train NAME alone")
+    if arguments.leave_out_damaged and arguments.cluster is None:
+        raise InvalidInputError("--leave-out-damaged: expected with --cluster alone")
+
+
+def train_on_cluster(store: Store, name: str, arguments: argparse.Namespace) -> int:
+    """Train a new version on a Dask cluster; return the process's exit code. Raises: UnavailableError without Dask."""
+    try:
+        from crosswind.models.training.cluster.train import ClusterTraining  # noqa: PLC0415 - heavy, and an extra
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("dask", "distributed"):
+            raise
+        raise UnavailableError("--cluster needs Dask: pip install 'crosswind[dask]'") from error
+    from crosswind.models.training.cluster.connect import ClusterOptions, check_place  # noqa: PLC0415 - as above
+
+    check_place(arguments.cluster)
+    options = ClusterOptions.from_environment()
+    training = ClusterTraining(arguments.cluster, options, arguments.leave_out_damaged)
+    trainers = {
+        own: replace(trainer, train=partial(training, outcome=Outcome(own)), progress=lambda: training.report.share)
+        for own, trainer in TRAINERS.items()
+    }
+    code = train(store, name, trainers, as_json=arguments.json, look=training.report.look)
+    for one in training.report.left_out:
+        sys.stderr.write(f"left out: {one}\n")
+    return code
+
+
+def train(
+    store: Store,
+    name: str,
+    trainers: Mapping[str, Trainer] = TRAINERS,
+    *,
+    as_json: bool = False,
+    look: Callable[[], tuple[float, str]] | None = None,
+) -> int:
     """Train a new version now; return the process's exit code. Raises: UnavailableError while another process does.
 
     If this process is killed, a server or the next such command continues it.
     """
     runner = Runner(store, trainers)
     operation = runner.ask(name)
-    with Progress(f"training {name}", _usual_seconds(store, name), unit="s", look=stopwatch()):
+    shown = (100.0, "%", look) if look else (_usual_seconds(store, name), "s", stopwatch())
+    with Progress(f"training {name}", shown[0], unit=shown[1], look=shown[2]):
         done = runner.run_next(operation.operation_id)
     if done is None:
         raise UnavailableError(f"operation {operation.operation_id} trains {name} in another process: wait for it")
