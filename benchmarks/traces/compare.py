@@ -39,7 +39,8 @@ def _of_ranks(folder: Path) -> dict[str, object]:
     files = sorted((folder / "ranks").glob("*.json"))
     largest = max(path.stat().st_size for path in files) / 1e6
     figures: dict[str, object] = {"ranks": len(files), "raw_megabytes_a_rank": round(largest, 1)}
-    of_counts = {count: _middle(_some(folder, files, count)) for count in sorted({1, 2, len(files)})}
+    of_counts = {count: measured(_some(folder, files, count)) for count in (1, 2)}
+    of_counts[len(files)] = _middle(_some(folder, files, len(files)))
     for count, one in of_counts.items():
         figures |= {
             f"peak_megabytes_{count}_ranks": round(one["peak_megabytes"]),

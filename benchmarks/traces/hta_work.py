@@ -10,7 +10,7 @@ from benchmarks.traces.usage import report
 
 def analyse(folder: str) -> dict[str, Any]:
     """Return temporal breakdown and overlap of a folder's ranks, in as many processes as it starts."""
-    analysis = TraceAnalysis(trace_dir=folder)
+    analysis = TraceAnalysis(trace_dir=folder, include_last_profiler_step=True)
     times = analysis.get_temporal_breakdown(visualize=False).sort_values("rank")
     overlap = analysis.get_comm_comp_overlap(visualize=False).sort_values("rank")
     return {

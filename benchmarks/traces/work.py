@@ -16,9 +16,12 @@ FOR_POP = Kind.KERNEL, Kind.COLLECTIVE, Kind.COPY, Kind.STEP  # all that it read
 
 
 def analyse(path: Path) -> dict[str, Any]:
-    """Return breakdown, overlap and POP of a folder's ranks, one rank whole in memory at a time."""
+    """Return breakdown, overlap and POP of a folder's ranks, one rank whole in memory at a time.
+
+    As the peer does, it leaves out what was launched before the trace began.
+    """
     breakdowns, kept = [], []
-    for trace in stream_traces([path]):
+    for trace in (trace.launched_within() for trace in stream_traces([path])):
         breakdowns.append(breakdown(trace))
         kept.append(replace(trace, events=trace.events.of(*FOR_POP)))
     pop = pop_of_devices(kept)
