@@ -17,6 +17,7 @@ SPEED = (
     "lake",
     "series",
     "readers",
+    "traces",
     "predict",
     "explain",
     "stragglers",
