@@ -69,6 +69,7 @@ from crosswind.api.routes import (
     weather,
     webhooks,
 )
+from crosswind.api.routes import traces as run_traces
 from crosswind.api.routes.fleet import cohorts, node_history, systems
 from crosswind.api.routes.fleet import series as metric_series
 from crosswind.api.security_headers import FailureHandler, SecurityHeaders
@@ -92,7 +93,7 @@ ROUTERS = (  # matched one after the other: the most frequent requests first
     *(predictions, batches, trials, parameters, health),
     *(runs, run_outcomes, victims, remaining, shares, weather, jobs, nodes, advice, models, operations, own_rows),
     *(counters, interference, metric_series, systems, node_history, cohorts, sql),
-    *(stragglers, studies, disturbances, series, checks, tokens, problems, login, oidc, status),
+    *(stragglers, run_traces, studies, disturbances, series, checks, tokens, problems, login, oidc, status),
     *(events, webhooks, docs),
 )
 LOOPBACK = ServerSettings()

@@ -1,20 +1,27 @@
-"""Housekeeping of a server: it stores what runs leave in its folder, and compacts many files into few now and then."""
+"""Housekeeping of a server: it stores what runs leave in its folder, and compacts many files into few now and then.
+
+Once an hour it also rolls up and retires what the policy of the installation says, right after a compaction.
+"""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 
 from crosswind.api.freed_memory import give_back_memory
 from crosswind.api.thread_beside import Ending, WarnOnce, thread_beside
 from crosswind.data.lake.compaction import compact
 from crosswind.data.schema.access import AUDIT_KEPT_DAYS
 from crosswind.data.schema.errors import ConflictError, ProjectError
+from crosswind.data.schema.keeping import EVERYTHING, KeepPolicy
 from crosswind.data.store.run_owners import settle_owners
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.incoming import take_incoming
 
 PAUSE_SECONDS = 120.0
+RETENTION_SECONDS = 3600.0
 LOOK_SECONDS = 2.0  # between looks at what runs have left
 END_SECONDS = 2.0
 
@@ -28,14 +35,17 @@ def housekeeping(
     pause_seconds: float = PAUSE_SECONDS,
     *,
     audit_days: int = AUDIT_KEPT_DAYS,
+    kept: KeepPolicy = EVERYTHING,
 ) -> AbstractContextManager[Ending]:
     """Take in, compact and note uses within the context; at its end a compaction stops after the day in progress."""
 
     def work(ending: Ending) -> None:
+        retention = _Retention(store, kept)
         chores = (
             (note_uses, "noting uses of tokens failed"),
             (lambda: _settle(store, audit_days), "settling owners failed"),
             (lambda: _tidy(store, ending), "compaction failed"),
+            (lambda: retention.apply(ending), "roll-ups failed"),
         )
         _keep(store, chores, pause_seconds, ending)
 
@@ -69,6 +79,25 @@ def _settle(store: Store, audit_days: int) -> list[str]:
 def _tidy(store: Store, ending: Ending) -> list[str]:
     store.lake.storage.tidy()
     return compact(store.lake, is_over=ending.is_set).problems
+
+
+@dataclass
+class _Retention:
+    """A policy, applied once in RETENTION_SECONDS: it is about days."""
+
+    store: Store
+    policy: KeepPolicy
+    due: float = -math.inf  # by the monotonic clock
+
+    def apply(self, ending: Ending) -> list[str]:
+        """Roll up and retire what is due, and return problems."""
+        if self.policy == EVERYTHING or time.monotonic() < self.due:
+            return []
+        from crosswind.data.lake.retention.upkeep import upkeep  # noqa: PLC0415 - few servers have a policy
+
+        problems = upkeep(self.store.lake, self.policy, is_over=ending.is_set).problems
+        self.due = time.monotonic() + RETENTION_SECONDS
+        return problems
 
 
 def _problems(work: Callable[[], list[str]], failure: str) -> list[str]:

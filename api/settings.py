@@ -11,6 +11,7 @@ from crosswind.api.oidc_settings import OidcSettings
 from crosswind.data.schema.access import AUDIT_KEPT_DAYS
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.keeping import EVERYTHING, KeepPolicy
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 TOKEN_CHARACTERS = 16  # fewer could be guessed; `openssl rand -hex 32` gives 64
@@ -44,6 +45,7 @@ class ServerSettings:
     rejected_bytes: int = 256 * 1024 * 1024  # of segments kept in quarantine because they were understood only in part
     intensity: CarbonIntensity | None = None
     audit_days: int = AUDIT_KEPT_DAYS  # after which entries of the audit trail are forgotten
+    kept: KeepPolicy = EVERYTHING  # of samples of nodes
     quota_bytes: int | None = None  # that the tokens of one user may send in a day; None for no limit
     oidc: OidcSettings | None = None
     limits: Limits = field(default_factory=Limits)

@@ -6,6 +6,7 @@ TAGS: Mapping[str, str] = {
     "runs": "Runs, their steps and how long one in progress will still take.",
     "explain": "Causes of slow runs: counters, neighbours, and ranks that wait for each other.",
     "stragglers": "Nodes, devices and ranks slower than their peers, and workloads that became slower for good.",
+    "traces": "Traces of runs' ranks: where their time goes, and which rank the others wait for.",
     "predictions": "How long future runs will take, as quantiles. Nothing is stored.",
     "advice": "Time limits, numbers of nodes, and shares of a batch. Nothing is stored.",
     "weather": "How slow a system is now and in the next hours.",

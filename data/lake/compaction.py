@@ -19,7 +19,7 @@ from crosswind.data.lake.lake import Lake, arrow_schema
 from crosswind.data.lake.merged import stage_merged
 from crosswind.data.lake.mounts import MOUNTS
 from crosswind.data.lake.parquet import times_in
-from crosswind.data.lake.parts import DAY_NS, Manifest, Span, compacted_span, digest_of_columns, held
+from crosswind.data.lake.parts import DAY_NS, Manifest, Span, compacted_span, digest_of_columns, held, is_last_rows
 from crosswind.data.lake.removal import remove_drafts, remove_replaced
 from crosswind.data.lake.steps_summary import summarise
 from crosswind.data.lake.storage import Filed
@@ -95,7 +95,7 @@ def compact(
 
 def days_of(lake: Lake) -> int:
     """Return how many days of sets a compaction looks at, one after another."""
-    return sum(len(lake.storage.dates_to_compact(name)) for name in lake.sets())
+    return sum(len(lake.storage.dates_to_compact(name)) for name in lake.storage.sets())
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,9 @@ class _Day:
         self.lake.storage.tidy_day(self.folder)
         day = self.lake.storage.day(self.folder)
         self.done.files_before += len(day.live)
+        if any(is_last_rows(part.path.name) for part in day.live):
+            self.done.files_after += len(day.live)
+            return list(day.replaced)  # what came later is rolled up by itself
         oldest_ns = time.time_ns() - int(settle_seconds * 1e9)
         settled = [part for part in day.live if compacted_span(part.path.name) or part.appeared_ns <= oldest_ns]
         merged = [self._merge(due) for due in self._due(list(self._read(settled)))]
@@ -192,7 +195,7 @@ class _Day:
 
 
 def _days(lake: Lake, now_ns: int, done: Compacted) -> Iterator[_Day]:
-    for name in lake.sets():
+    for name in lake.storage.sets():
         folder = lake.root / f"set={name}"
         with passing_over(done.problems, folder):
             columns = lake.columns(name)

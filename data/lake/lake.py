@@ -32,8 +32,9 @@ from crosswind.data.lake.parquet import by_date, sorted_rows, write_parquet
 from crosswind.data.lake.parts import ALWAYS, COMPACTED, Span
 from crosswind.data.lake.publish import Staged, drop, hidden_name
 from crosswind.data.lake.skipped import Skipped, is_gone
-from crosswind.data.lake.storage import LocalStorage, Published, Storage
+from crosswind.data.lake.storage import Filed, LocalStorage, Published, Storage
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, NotFoundError
+from crosswind.data.schema.keeping import ROLLUP
 from crosswind.data.schema.metric import Column, Kind, MetricSet, Scalar
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.steps import LOOP_SETS
@@ -182,11 +183,20 @@ class Lake:
             raise InvalidInputError(f"part {part!r:.120}: expected letters, digits, - and _")
         self.check(metric_set)
         folder = self._folder(metric_set.name)
+        yield from self._staged_definitions(metric_set)
+        for date, rows in by_date(table):
+            yield self._hidden(folder / f"date={date}" / f"part-{part}.parquet", sorted_rows(rows), metric_set)
+
+    def _staged_definitions(self, metric_set: MetricSet) -> Iterator[Staged]:
         for declared, definition in self._undefined(metric_set):
             make_lock(self.root)
             yield self._hidden(definition, arrow_schema(declared).empty_table(), declared)
-        for date, rows in by_date(table):
-            yield self._hidden(folder / f"date={date}" / f"part-{part}.parquet", sorted_rows(rows), metric_set)
+
+    def define(self, metric_set: MetricSet) -> Path:
+        """Store what the columns of a set are, unless that is stored, and return its folder. Raises: OSError."""
+        if staged := list(self._staged_definitions(metric_set)):
+            self.storage.note(self.publish(staged))
+        return self._folder(metric_set.name)
 
     def _undefined(self, metric_set: MetricSet) -> Iterator[tuple[MetricSet, Path]]:
         """Definitions of a set, and of ours of its name, that are not stored yet, and where they shall be."""
@@ -220,6 +230,8 @@ class Lake:
         `others` are sets about to be stored with it.
         Raises: MalformedError naming the column that became something else.
         """
+        if ROLLUP.fullmatch(metric_set.name):
+            raise MalformedError(f"metric set {metric_set.name}: expected another name, roll-ups have such names")
         if "ts_ns" not in {column.name for column in metric_set.columns} or metric_set["ts_ns"].dtype != "int64":
             raise MalformedError(f"metric set {metric_set.name}: expected an int64 column ts_ns")
         others = [other for other in others if other.name == metric_set.name and other is not metric_set]
@@ -270,8 +282,8 @@ class Lake:
         return self.root / f"set={name}"
 
     def sets(self) -> list[str]:
-        """Names of the sets that hold rows."""
-        return self.storage.sets()
+        """Names of the sets that hold rows, without roll-ups."""
+        return [name for name in self.storage.sets() if not ROLLUP.fullmatch(name)]
 
     def frame(self, sql: str, parameters: Sequence[object] = (), *, within: Span = ALWAYS) -> "pd.DataFrame":
         """The answer to a query in which every set is a view of its name, converted to base units.
@@ -333,7 +345,7 @@ class Lake:
     def _has_skipped_more(self) -> bool:
         """Return whether damaged files were found that nobody passed over before."""
         return self.skipped is not None and self.skipped.look_into(
-            path for name in self.sets() for path in self.parts(name)
+            path for name in self.storage.sets() for path in self.parts(name)
         )
 
     def counters(
@@ -351,12 +363,7 @@ class Lake:
         Raises: NotFoundError when nothing of the set or no such column is stored; MalformedError naming the file that
         is damaged.
         """
-        columns = self.columns(name) if name in self.sets() else {}
-        missing = [column for column in wanted if column not in columns]
-        if missing or not columns:
-            raise NotFoundError(f"lake {self.root} holds no {name}.{missing[0] if missing else '*'}")
-        needed = {*wanted, *(columns[column].range_from for column in wanted), "mono_ns"}
-        kept = [column for column in columns.values() if column.name in needed or column.kind in (Kind.KEY, Kind.EPOCH)]
+        kept = self.needed(name, wanted).values()
         names = ", ".join(f'"{column.name}"' for column in kept)
 
         def ask(connection: duckdb.DuckDBPyConnection) -> pa.Table:
@@ -365,6 +372,19 @@ class Lake:
             return table.cast(arrow_schema(MetricSet(name, "", tuple(kept))))
 
         return self.answer(ask)
+
+    def needed(self, name: str, wanted: Sequence[str]) -> dict[str, Column]:
+        """Return the columns of a set that the differences of some need. Raises: NotFoundError for one not stored."""
+        columns = self.columns(name) if name in self.sets() else {}
+        missing = [column for column in wanted if column not in columns]
+        if missing or not columns:
+            raise NotFoundError(f"lake {self.root} holds no {name}.{missing[0] if missing else '*'}")
+        needed = {*wanted, *(columns[column].range_from for column in wanted), "mono_ns"}
+        return {
+            column.name: column
+            for column in columns.values()
+            if column.name in needed or column.kind in (Kind.KEY, Kind.EPOCH)
+        }
 
     def connect(self, names: Collection[str] | None = None, *, within: Span = ALWAYS) -> duckdb.DuckDBPyConnection:
         """A DuckDB connection with one view a set, of these names or of all: raw values x scale, null where missing.
@@ -394,6 +414,14 @@ class Lake:
         """The set's files as SQL reads them, raw: those that may hold rows of that time; and rows that may be seen."""
         files = self.source(name, self.parts(name, within)) or sql_files(self.parts(name)[-1:])
         return self._cut(self, name, files) if self._cut else files
+
+    def files_among(self, name: str, files: Sequence[Filed]) -> str:
+        """Return these parts of a set as `files` does."""
+        self.storage.fetch(files)
+        paths = [file.path for file in files]
+        whole = paths if self.skipped is None else self.skipped.whole(paths)
+        source = self.source(name, whole) or sql_files(self.parts(name)[-1:])
+        return self._cut(self, name, source) if self._cut else source
 
     def parts(self, name: str, within: Span = ALWAYS, run_ids: Collection[str] | None = None) -> list[Path]:
         """The parts that may hold rows of that time and of one of those runs. Raises: MalformedError."""

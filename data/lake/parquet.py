@@ -1,6 +1,7 @@
 """Tables written as Parquet: parts of minutes quickly, large ones small."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -71,6 +72,17 @@ def write_parquet(table: pa.Table, path: Path, metric_set: MetricSet) -> None:
     )
     with open(path, "wb", opener=private) as file:
         file.write(sink.getvalue())
+
+
+@contextmanager
+def chunk_writer(path: Path, schema: pa.Schema, metric_set: MetricSet) -> Iterator[pq.ParquetWriter]:
+    """Yield a writer of tables of the set, one after another, which are not in memory at once. Raises: OSError."""
+    options = vars(_options(metric_set))
+    with (
+        open(path, "wb", opener=private) as file,
+        pq.ParquetWriter(file, schema, **options, compression="zstd", write_page_checksum=True) as writer,
+    ):
+        yield writer
 
 
 def times_in(file: pq.ParquetFile) -> Span | None:

@@ -2,7 +2,8 @@
 
 Compaction writes several parts as one file, `part-c<first>_<last>_<digest>.parquet`, with the nanoseconds of its first
 and last row in its name. Beside it, and before it, appears `_held-….json`, which names what it was made of: those
-parts count no more, whether they are still there or come again. So one rename replaces all of them at once.
+parts count no more, whether they are still there or come again. So one rename replaces all of them at once. Of a day
+that was retired (`retention`) there is `part-c….-last.parquet`, with the last row of each series.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ from typing import Any, Self
 
 from crosswind.data.schema.errors import MalformedError
 
-COMPACTED = re.compile(r"part-c(-?[0-9]{1,19})_(-?[0-9]{1,19})_[0-9a-f]{16}\.parquet")
+COMPACTED = re.compile(r"part-c(-?[0-9]{1,19})_(-?[0-9]{1,19})_([0-9a-f]{16})(-last)?\.parquet")
 DEFINITION = re.compile(r"_schema-.*\.parquet")
 DAY_NS = 86_400_000_000_000
 DIGEST_BYTES = 12
@@ -63,7 +64,7 @@ class Manifest:
     @property
     def digest(self) -> str:
         """The digest that the compacted file is named by: of the same parts always the same file is made."""
-        return hashlib.sha256("\n".join(sorted(self.made_of)).encode()).hexdigest()[:16]
+        return digest_of_names(self.made_of)
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,11 @@ def compacted_span(name: str) -> Span | None:
     """The times of a compacted file's first and last row; None for any other part."""
     match = COMPACTED.fullmatch(name)
     return (int(match[1]), int(match[2])) if match else None
+
+
+def is_last_rows(name: str) -> bool:
+    """Return whether a file holds the last rows of a day that was retired."""
+    return name.endswith("-last.parquet")
 
 
 def live_parts(folder: Path, within: Span = ALWAYS, run_ids: Collection[str] | None = None) -> list[Path]:
@@ -172,6 +178,11 @@ def _held_if_there(compacted: Path) -> Held | None:
         if compacted.exists():
             raise
         return None
+
+
+def digest_of_names(names: Iterable[str]) -> str:
+    """Return what a file is named by that is made of files of these names."""
+    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:16]
 
 
 def digest_of_columns(names: Iterable[str]) -> str:

@@ -10,13 +10,15 @@ from typing import Protocol
 from crosswind.data.files import sync
 from crosswind.data.lake.locks import COMPACTING, alone, make_lock
 from crosswind.data.lake.mounts import MOUNTS
-from crosswind.data.lake.parts import ALWAYS, DEFINITION, Span, days, live_parts, part_names, superseded_in
+from crosswind.data.lake.parts import ALWAYS, DEFINITION, Held, Span, days, held, live_parts, part_names, superseded_in
 from crosswind.data.lake.publish import WRITING, Staged, drop, land, publish
 from crosswind.data.lake.publish_merged import Merged, landing, publish_merged, why_unlocked
-from crosswind.data.lake.removal import remove_abandoned, remove_lone_manifests
+from crosswind.data.lake.removal import remove_abandoned, remove_lone_manifests, remove_replaced
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.lake_file import LakeFile
 from crosswind.data.schema.metric import is_name
+
+PATIENCE_SECONDS = 1.0  # for a moment at which nobody reads
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,16 @@ class Filed:
 
     path: Path
     noted: LakeFile | None = None
+
+    @property
+    def date(self) -> str:
+        """Return the date of its day."""
+        return self.path.parent.name.removeprefix("date=") if self.noted is None else self.noted.date
+
+    @property
+    def bytes(self) -> int:
+        """Return its size. Raises: OSError."""
+        return self.path.stat().st_size if self.noted is None else self.noted.bytes
 
     @property
     def appeared_ns(self) -> int:
@@ -93,6 +105,18 @@ class Storage(Protocol):
         """Return the parts that may hold rows of that time and of one of those runs. Raises: MalformedError."""
         ...
 
+    def listed(self, name: str, within: Span = ALWAYS) -> list[Filed]:
+        """Return the same parts, none of which need be here. Raises: MalformedError."""
+        ...
+
+    def fetch(self, files: Iterable[Filed]) -> None:
+        """Make sure that parts can be opened. Raises: UnavailableError."""
+        ...
+
+    def made_of(self, file: Filed) -> Held:
+        """Return what a compacted part was made of. Raises: MalformedError, UnavailableError, OSError."""
+        ...
+
     def dates(self, name: str) -> list[str]:
         """Return the dates of which a set has files, in order."""
         ...
@@ -131,6 +155,10 @@ class Storage(Protocol):
 
     def rewrite(self, part: Path, hidden: Path | None) -> None:
         """Let a file be found in place of a part, or nothing. Raises: ConflictError, OSError."""
+        ...
+
+    def discard(self, day: Path) -> bool:
+        """Return whether the files of a day went, within `changing`: not while they are read. Raises: OSError."""
         ...
 
     def remove(self, parts: Iterable[str]) -> None:
@@ -207,6 +235,17 @@ class LocalStorage:
         """Return the parts that count and may hold such rows."""
         return live_parts(self._folder(name), within, run_ids)
 
+    def listed(self, name: str, within: Span = ALWAYS) -> list[Filed]:
+        """Return them."""
+        return [Filed(path) for path in live_parts(self._folder(name), within)]
+
+    def fetch(self, files: Iterable[Filed]) -> None:
+        """Nothing: they are there."""
+
+    def made_of(self, file: Filed) -> Held:
+        """Return its manifest."""
+        return held(file.path)
+
     def dates(self, name: str) -> list[str]:
         """Return the dates of the folders of a set."""
         return [day.name.removeprefix("date=") for day in days(self._folder(name))]
@@ -256,6 +295,10 @@ class LocalStorage:
             part.unlink(missing_ok=True)
         else:
             publish(hidden, part)
+
+    def discard(self, day: Path) -> bool:
+        """Remove them and their manifests at a moment at which nobody reads."""
+        return not remove_replaced(self.root, [day / name for name in part_names(day)], PATIENCE_SECONDS)
 
     def remove(self, parts: Iterable[str]) -> None:
         """Remove the parts' files."""

@@ -60,7 +60,7 @@ def survey(lake: Lake) -> LakeSurvey:
     """
     answer = LakeSurvey(inventory=lake.storage.inventory())
     answer.problems += answer.inventory.problems if answer.inventory else []
-    for name in lake.sets():
+    for name in lake.storage.sets():
         answer.sets.append(_set(name, list(_files(lake, name, answer.problems))))
     return answer
 

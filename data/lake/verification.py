@@ -31,7 +31,7 @@ def verify(lake: Lake, *, after_day: Callable[[], object] = lambda: None) -> Ver
     was copied. Raises: OSError for a full disk, UnavailableError.
     """
     done = Verified(inventory=lake.storage.inventory())
-    for name in lake.sets():
+    for name in lake.storage.sets():
         with passing_over(done.problems, f"set {name}"):
             _read_definitions(lake, name)
         for day in lake.days(name):

@@ -13,6 +13,7 @@ from crosswind.data.schema.trial import Configuration
 
 RANKED_RUNS = 20_000  # the newest, unless more are requested
 REGRESSION_RUNS = 5000  # the same of completed runs
+TRACED_NAMES = 10  # kernels and operators of traces, unless more are asked for
 HOURS_MAX = 24  # that can be looked ahead
 HOUR_SECONDS = 3600
 RANKS_MAX = 10_000_000

@@ -47,7 +47,7 @@ def operations_per_step(store: Store, run: Run) -> pd.Series:
 def operations_of(store: Store, run: Run, first_step: int) -> pd.DataFrame:
     """Operations from a step on, with the columns of `replay.COLUMNS` and more; seconds. Raises: MalformedError."""
     rows = store.lake.frame(_ROWS, [run.run_id, first_step], within=window_of(run).within)
-    return rows.assign(meeting=rows["meeting"].astype(object).where(rows["meeting"].notna(), _meetings(rows)))
+    return rows.assign(meeting=rows["meeting"].astype(object).where(rows["meeting"].notna(), meetings_of(rows)))
 
 
 def has_chunks(operations: pd.DataFrame) -> bool:
@@ -83,7 +83,7 @@ def _varies(times: pd.DataFrame) -> bool:
     return len(times) >= PAIRS_MIN and bool((times.std() > 0).all())
 
 
-def _meetings(rows: pd.DataFrame) -> pd.Series:
+def meetings_of(rows: pd.DataFrame) -> pd.Series:
     """Name what each operation meets, by its kind; null for the rank's own and transfers between its parts."""
     kind, number, replica = rows["operation"], rows["number"].astype(str), rows["replica"].astype(str)
     stage = rows["stage"].astype(np.int64)

@@ -80,6 +80,10 @@ class OperationReplay:
         """The mean seconds of a step if one rank or stage is as the others."""
         return _seconds(self.graph, np.where(self.rows[column].to_numpy() == value, self.equal, self.own))
 
+    def replayed_seconds(self, durations: Floats) -> float:
+        """The mean seconds of a step if the operations took these, (n,) seconds after all of a meeting had arrived."""
+        return _seconds(self.graph, durations)
+
     def slowest_ranks(self) -> list[int]:
         """The ranks by how much longer their operations take than with equal ranks, the slowest first."""
         excess = pd.Series(self.own - self.equal).groupby(self.rows["rank"].to_numpy()).sum()

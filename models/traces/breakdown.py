@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from crosswind.data.traces.trace import NONE, Events, Integers, Kind, RankTrace
+from crosswind.data.traces.trace import NONE, Events, Kind, RankTrace
+from crosswind.models.traces.launches import launches
 from crosswind.models.traces.occupancy import Intervals, Occupancy, occupancy
 
 
@@ -43,23 +44,25 @@ class Breakdown:
 
 def breakdown(trace: RankTrace) -> Breakdown:
     """Return the breakdown of one rank."""
-    device = trace.events.on_device()
-    return _of_device(trace, device) if len(device) else _of_host(trace)
+    return _of_device(trace) if np.any(trace.events.kind <= Kind.COPY) else _of_host(trace)
 
 
-def pieces_of_device(trace: RankTrace, device: Events) -> Occupancy:
+def pieces_of_device(trace: RankTrace) -> Occupancy:
     """Return the span's pieces by what the device does, and whether launched work waits."""
-    classes = {
-        "compute": intervals(device.of(Kind.KERNEL)),
-        "communication": intervals(device.of(Kind.COLLECTIVE)),
-        "memory": intervals(device.of(Kind.COPY)),
-        "launched": launched(trace.events),
+    return occupancy(trace.span, device_classes(trace.events) | {"launched": launched(trace.events)})
+
+
+def device_classes(events: Events) -> dict[str, Intervals]:
+    """Return when a device computes, communicates and copies."""
+    return {
+        "compute": intervals(events, Kind.KERNEL),
+        "communication": intervals(events, Kind.COLLECTIVE),
+        "memory": intervals(events, Kind.COPY),
     }
-    return occupancy(trace.span, classes)
 
 
-def _of_device(trace: RankTrace, device: Events) -> Breakdown:
-    pieces = pieces_of_device(trace, device)
+def _of_device(trace: RankTrace) -> Breakdown:
+    pieces = pieces_of_device(trace)
     compute, communication = pieces.busy["compute"], pieces.busy["communication"]
     memory, waiting = pieces.busy["memory"], pieces.busy["launched"]
     is_busy = compute | communication | memory
@@ -80,9 +83,9 @@ def _of_host(trace: RankTrace) -> Breakdown:
     """Return the breakdown of a host without a device: operators and useful states compute, messages communicate."""
     events = trace.events
     classes = {
-        "compute": intervals(events.of(Kind.OPERATOR, Kind.USEFUL)),
-        "communication": intervals(events.of(Kind.MESSAGE)),
-        "memory": intervals(events.of(Kind.IO)),
+        "compute": intervals(events, Kind.OPERATOR, Kind.USEFUL),
+        "communication": intervals(events, Kind.MESSAGE),
+        "memory": intervals(events, Kind.IO),
     }
     pieces = occupancy(trace.span, classes)
     compute, communication, memory = (pieces.busy[name] for name in classes)
@@ -99,20 +102,21 @@ def _of_host(trace: RankTrace) -> Breakdown:
     )
 
 
-def intervals(events: Events) -> Intervals:
-    """Return begins and ends of events."""
-    return events.begin_ns, events.end_ns
+def intervals(events: Events, *kinds: Kind) -> Intervals:
+    """Return begins and ends of events of these kinds, of all without any."""
+    if not kinds:
+        return events.begin_ns, events.end_ns
+    is_chosen = np.zeros(len(Kind), bool)
+    is_chosen[list(kinds)] = True
+    chosen = np.flatnonzero(is_chosen[events.kind])
+    begins = events.begin_ns[chosen]
+    return begins, begins + events.duration_ns[chosen]
 
 
 def launched(events: Events) -> Intervals:
     """Return, for work of the device whose launch is in the trace, the times between its launch's end and its begin."""
-    device, calls = events.on_device(), events.of(Kind.CALL, Kind.SYNC)
-    device, calls = device.where(device.correlation != NONE), calls.where(calls.correlation != NONE)
-    if not len(device) or not len(calls):
-        nothing: Integers = np.empty(0, np.int64)
-        return nothing, nothing
-    calls = calls.where(np.argsort(calls.correlation, kind="stable"))
-    place = np.minimum(np.searchsorted(calls.correlation, device.correlation), len(calls) - 1)
-    is_launched = calls.correlation[place] == device.correlation
-    begins, ends = calls.end_ns[place][is_launched], device.begin_ns[is_launched]
-    return np.minimum(begins, ends), ends
+    pairs = launches(events)
+    is_launched = pairs.call != NONE
+    device, call = pairs.device[is_launched], pairs.call[is_launched]
+    ends = events.begin_ns[device]
+    return np.minimum(events.begin_ns[call] + events.duration_ns[call], ends), ends

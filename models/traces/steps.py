@@ -6,10 +6,22 @@ import numpy as np
 
 from crosswind.data.traces.trace import NONE, Events, Flags, Integers, Kind, RankTrace
 
+OPTIMIZER = "Optimizer.step#"  # as torch.profiler names a step of any optimizer
+
 
 def steps(trace: RankTrace) -> Events:
     """Return the marked turns in time's order, one event each; none where the trace marks none."""
     return trace.events.of(Kind.STEP)
+
+
+def turns(trace: RankTrace) -> Events:
+    """Return the marked steps, or the optimizer's where none are marked; empty without both."""
+    marked = steps(trace)
+    if len(marked):
+        return marked
+    is_optimizer = np.array([name.startswith(OPTIMIZER) for name in trace.names], bool)
+    named = trace.events.of(Kind.ANNOTATION, Kind.OPERATOR)
+    return named.where(is_optimizer[named.name])
 
 
 def without_last_step(trace: RankTrace) -> RankTrace:

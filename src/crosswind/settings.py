@@ -10,6 +10,7 @@ from typing import Self
 from crosswind.data.schema.access import AUDIT_KEPT_DAYS
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.keeping import KEEP, KeepPolicy
 from crosswind.data.schema.lake_address import CACHE, LAKE, LakeAddress
 from crosswind.data.schema.paths import spool_directory, store_home
 from crosswind.ingest.probe.place import system_name
@@ -33,12 +34,13 @@ class Settings:
     audit_days: str = ""
     lake_address: str = field(default="", repr=False)  # it may hold a secret
     lake_cache: str = ""
+    keep: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """CROSSWIND_HOME, CROSSWIND_SPOOL, CROSSWIND_SYSTEM, CROSSWIND_DATABASE, CROSSWIND_TOKEN,
         CROSSWIND_CARBON_GRAMS_PER_KWH, CROSSWIND_PUE, CROSSWIND_QUOTA_BYTES, CROSSWIND_AUDIT_DAYS, CROSSWIND_LAKE,
-        CROSSWIND_LAKE_CACHE.
+        CROSSWIND_LAKE_CACHE, CROSSWIND_KEEP.
         """
         return cls(
             home=store_home(environment),
@@ -52,12 +54,18 @@ class Settings:
             audit_days=environment.get(AUDIT, ""),
             lake_address=environment.get(LAKE, ""),
             lake_cache=environment.get(CACHE, ""),
+            keep=environment.get(KEEP, ""),
         )
 
     @property
     def lake(self) -> LakeAddress | None:
         """The lake's address in an object store; None for a folder below the home. Raises: InvalidInputError."""
         return LakeAddress.of(self.lake_address, self.lake_cache) if self.lake_address else None
+
+    @property
+    def kept(self) -> KeepPolicy:
+        """The policy of what is kept of samples of nodes; without it, everything. Raises: InvalidInputError."""
+        return KeepPolicy.of(self.keep)
 
     @property
     def quota_bytes(self) -> int | None:

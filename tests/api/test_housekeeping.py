@@ -7,6 +7,8 @@ import pytest
 from crosswind.api.housekeeping import housekeeping
 from crosswind.data.lake.lake import to_table
 from crosswind.data.lake.locks import COMPACTING, alone
+from crosswind.data.schema.keeping import KeepPolicy
+from crosswind.data.schema.metric import Column, MetricSet, with_node_keys
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
 
@@ -53,3 +55,15 @@ def test_that_another_server_does_it_is_nothing_to_log(tmp_path: Path, caplog: p
             time.sleep(0.3)
         assert len(store.lake.parts("step")) == 4
     assert caplog.messages == []
+
+
+def test_old_samples_are_retired_where_a_policy_says_so(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        heat = with_node_keys(MetricSet("heat", "h", (Column("heat_celsius", "h"),)))
+        store.lake.append("p", to_table(heat, {"ts_ns": [1, 2], "node": ["n", "n"], "heat_celsius": [1, 3]}))
+        with housekeeping(store, pause_seconds=0.01, kept=KeepPolicy.of("raw:1d,1h:forever")):
+            deadline = time.monotonic() + 30
+            while not store.lake.parts("heat")[0].name.endswith("-last.parquet") and time.monotonic() < deadline:
+                time.sleep(0.01)
+        assert store.lake.frame("select count(*) as rows from heat")["rows"].tolist() == [1]
+        assert store.lake.storage.sets() == ["heat", "rollup_3600s_heat"]

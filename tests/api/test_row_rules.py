@@ -22,7 +22,7 @@ from crosswind.data.store.store import Store
 NOBODY = "zoe"  # whose things are nowhere: bob's must look the same
 RUN, JOB, STUDY, TRIAL = "WHO-run23", "WHO-job23", "WHO-study", "WHO-trial0"
 COMPARED = ("", f"?a={RUN}", f"?a=ann-run0&b={RUN}", "?a=ann-run0", "?run=ann-run0&run=ann-run1")
-OF_RUN = ("report", "steps", "explanation", "waits", "remaining", "batch-shares", "stragglers", "replay")
+OF_RUN = ("report", "steps", "explanation", "waits", "remaining", "batch-shares", "stragglers", "replay", "trace")
 QUESTION: Mapping[str, Any] = {"workload": "gpt", "system": "lab", "configuration": COHORT, "world_size": RANKS}
 DIGEST = cohort_digest(Run("any", "gpt", "lab", RunState.COMPLETED, RANKS, COHORT))
 STRANGE: Mapping[str, Any] = {**QUESTION, "configuration": {"batch": 3, "flag": 1}}
@@ -107,6 +107,9 @@ ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is trie
     ],
     "/v1/runs": ["/v1/runs"],
     "/v1/runs/{run_id}": [f"/v1/runs/{RUN}"],
+    "/v1/runs/{run_id}/trace/events": [f"/v1/runs/{RUN}/trace/events", f"/v1/runs/{RUN}/trace/events?format=csv"],
+    "/v1/runs/{run_id}/trace/perfetto": [f"/v1/runs/{RUN}/trace/perfetto"],
+    "/v1/traces": ["/v1/traces", "/v1/traces?format=csv"],
     "/v1/runs/{run_id}/remaining": [f"/v1/runs/{RUN}/remaining?total_steps=20"],
     "/v1/runs/{run_id}/batch-shares": [f"/v1/runs/{RUN}/batch-shares?batch=64"],
     "/v1/runs/{run_id}/comparison": [f"/v1/runs/ann-run0/comparison?with={RUN}"],

@@ -8,6 +8,7 @@ from dataclasses import replace
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 from tests.api.access.issuing import bearer, issued, stranger
+from tests.traced_run import store_traces
 
 from crosswind.api.app import LOOPBACK, create_app
 from crosswind.api.peer import PEER, Peer
@@ -92,6 +93,7 @@ def _fill(store: Store, user: str, start_ns: int) -> None:
     with store.catalog.seen_by(user_of(user).row_rule).write() as session:
         session.cohorts.add(cohort)
     store.lake.append(f"steps-{user}", to_table(STEP, step_columns(user, start_ns)))
+    store_traces(store, f"{user}-run{RUNS - 1}", mark=user)
     _sample(store, user)
     _study(store, user, start_ns)
 

@@ -10,6 +10,7 @@ from crosswind.data.lake.compaction import compact
 from crosswind.data.lake.lake import Lake, to_table
 from crosswind.data.lake.parts import manifest_of
 from crosswind.data.lake.verification import verify
+from crosswind.data.schema.metric import Column, MetricSet, with_node_keys
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
 
@@ -44,7 +45,7 @@ def test_the_status_has_sizes_times_and_holes(lake: Lake, capsys: pytest.Capture
         "holes": [[1, 3 * HOUR], [3 * HOUR, 30 * HOUR]],
     }
     assert main(["lake", "status"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].split()[:5] == ["step", "2", "4", "3", "4"]
+    assert capsys.readouterr().out.splitlines()[-2].split()[:5] == ["step", "2", "4", "3", "4"]
 
 
 def test_the_status_of_an_empty_lake_says_so(
@@ -120,3 +121,54 @@ def test_an_unknown_action_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
         main(["lake", "shrink"])
     assert refused.value.code == 2
     assert "invalid choice: 'shrink'" in capsys.readouterr().err
+
+
+DAY = 24 * HOUR
+HEAT = with_node_keys(MetricSet("heat", "h", (Column("heat_celsius", "h", unit="Cel"),)))
+
+
+@pytest.fixture
+def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    """Two days of samples of a node, long ago."""
+    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path))
+    with Store.open(tmp_path) as store:
+        for day in range(2):
+            times = [day * DAY + minute * HOUR // 60 for minute in range(100)]
+            columns = {"ts_ns": times, "node": ["n1"] * 100, "heat_celsius": list(range(100))}
+            store.lake.append(f"p{day}", to_table(HEAT, columns))
+        return store.lake
+
+
+def test_old_samples_are_retired_by_policy_and_the_status_says_what_would_be(
+    old: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lake", "status"]) == 0
+    assert capsys.readouterr().out.endswith("Kept for ever: CROSSWIND_KEEP is not set.\n")
+    assert main(["lake", "retire", "--dry-run", "--keep", "raw:7d,1h:forever"]) == 0
+    said = "roll-ups of 2 days of sets; 2 days retired, with 0.0 MB of raw rows; 0 roll-ups removed.\n"
+    assert capsys.readouterr().out == f"To be done: {said}"
+    monkeypatch.setenv("CROSSWIND_KEEP", "raw:7d,1h:forever")
+    assert main(["lake", "status", "--json"]) == 0
+    due = json.loads(capsys.readouterr().out)["due"]
+    assert (due.pop("retired_bytes") > 1000, due.pop("problems")) == (True, [])
+    assert due == {"days": 2, "rolled_up": 2, "retired": 2, "removed": 0}
+    assert main(["lake", "retire"]) == 0
+    assert capsys.readouterr().out == f"Done: {said}"
+    assert main(["lake", "status"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:5] for line in lines[-3:-1]] == [
+        ["heat", "2", "2", "0", "2"],
+        ["rollup_3600s_heat", "2", "2", "0", "4"],
+    ]
+    assert lines[-1].startswith("Due by policy: roll-ups of 0 days of sets; 0 days retired")
+
+
+def test_without_a_policy_or_with_a_wrong_one_nothing_is_retired(
+    old: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lake", "retire"]) == 2
+    assert "CROSSWIND_KEEP is not set: expected a policy such as raw:30d,1m:1y,1h:forever" in capsys.readouterr().err
+    monkeypatch.setenv("CROSSWIND_KEEP", "raw:30d")
+    assert main(["lake", "retire"]) == 2
+    assert "CROSSWIND_KEEP: 'raw:30d', expected a roll-up that is kept longer than raw" in capsys.readouterr().err
+    assert len(list(old.root.glob("set=heat/date=*/part-p*"))) == 2

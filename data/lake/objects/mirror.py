@@ -22,7 +22,7 @@ from crosswind.data.lake.objects.copies import Copies
 from crosswind.data.lake.objects.described import described, name_of
 from crosswind.data.lake.objects.inventory import take_inventory
 from crosswind.data.lake.objects.sweep import MARK, sweep
-from crosswind.data.lake.parts import ALWAYS, Span, dates_of, held, manifest_of
+from crosswind.data.lake.parts import ALWAYS, Held, Span, dates_of, held, manifest_of
 from crosswind.data.lake.publish import Staged, drop, hidden_name
 from crosswind.data.lake.publish_merged import Merged, drop_merged
 from crosswind.data.lake.removal import remove_abandoned
@@ -90,6 +90,28 @@ class Mirror:
     def _may_hold(self, file: LakeFile, run_ids: Collection[str]) -> bool:
         is_merged = file.kind in (LakeFileKind.COMPACTED, LakeFileKind.LANDING)
         return not is_merged or any(map(held(self._copies.path(file.key)).may_hold, run_ids))
+
+    def listed(self, name: str, within: Span = ALWAYS) -> list[Filed]:
+        """Return the same parts, wherever they are."""
+        with self._catalog.read() as session:
+            files = session.lake_files.between(name, *dates_of(within))
+        return [
+            Filed(self._copies.path(file.key), file)
+            for file in files
+            if file.kind in WITH_ROWS and _overlaps(file, within)
+        ]
+
+    def fetch(self, files: Iterable[Filed]) -> None:
+        """Copy them."""
+        self._copies.bring([file.noted for file in files if file.noted is not None])
+
+    def made_of(self, file: Filed) -> Held:
+        """Copy its manifest, and return it."""
+        if file.noted is not None:
+            with self._catalog.read() as session:
+                files = session.lake_files.between(file.noted.set_name, file.noted.date, file.noted.date)
+            self._brought(_manifests(files, [file.noted]))
+        return held(file.path)
 
     def dates(self, name: str) -> list[str]:
         """Return the dates of which a set has files."""
@@ -213,6 +235,14 @@ class Mirror:
             drop(staged)
         with self._catalog.write() as session:
             session.lake_files.replace(keys, published.files)
+
+    def discard(self, day: Path) -> bool:
+        """Let them count no more; who reads them has copies."""
+        self.day(day)
+        keys = [file.key for files in self._noted.values() for file in files]
+        with self._catalog.write() as session:
+            session.lake_files.replace(keys, ())
+        return True
 
     def remove(self, parts: Iterable[str]) -> None:
         """Nothing: what no batch was noted with does not count."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         stragglers,
         studies,
         systems,
+        traces,
         weather,
     )
 
@@ -42,6 +43,7 @@ __all__ = [
     "stragglers",
     "studies",
     "systems",
+    "traces",
     "weather",
 ]
 

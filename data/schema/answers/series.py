@@ -32,6 +32,16 @@ class MetricSeries:
 
 
 @dataclass(frozen=True)
+class RolledTime:
+    """A time whose values are made of roll-ups, which have one row for the samples of so many seconds."""
+
+    metric_set: str
+    from_ns: int
+    to_ns: int
+    resolution_seconds: int
+
+
+@dataclass(frozen=True)
 class SeriesAnswer:
     """Series over one time, all with the same steps: value i is of the `step_seconds` from `from_ns` + i steps on."""
 
@@ -41,6 +51,9 @@ class SeriesAnswer:
     series: tuple[MetricSeries, ...]
     left_out: int = field(metadata=about("series beyond the limit, the last by name"))
     aggregation: str = field(metadata=about("a sentence: how values were made of samples"))
+    rolled: tuple[RolledTime, ...] = field(
+        default=(), metadata=about("times of which there are roll-ups in place of samples: no percentiles then")
+    )
     from_at: str | None = field(default=None, metadata=text_of("from_ns"))
     to_at: str | None = field(default=None, metadata=text_of("to_ns"))
 

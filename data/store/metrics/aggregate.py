@@ -9,10 +9,11 @@ import duckdb
 import pyarrow as pa
 
 from crosswind.data.lake.instance import new_connection
+from crosswind.data.lake.retention.rolled_set import TIME
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.series_question import Statistic
 from crosswind.data.store.metrics.steps import Steps
-from crosswind.data.store.metrics.stored import TIME, Metric
+from crosswind.data.store.metrics.stored import Metric
 
 OF_SAMPLES: Mapping[Statistic, str] = {
     Statistic.MEAN: "avg(value)",
@@ -22,15 +23,22 @@ OF_SAMPLES: Mapping[Statistic, str] = {
     Statistic.P95: "quantile_cont(value, 0.95)",
     Statistic.P99: "quantile_cont(value, 0.99)",
 }
+OF_ROLLED: Mapping[Statistic, str] = {
+    **OF_SAMPLES,  # percentiles are of samples, and missing where there are none
+    Statistic.MEAN: "sum(total) / sum(n)",
+    Statistic.MIN: "min(least)",
+    Statistic.MAX: "max(most)",
+}
+PERCENTILES = frozenset({Statistic.P50, Statistic.P95, Statistic.P99})
 OF_GAUGES: Mapping[Statistic, str] = {Statistic.SUM: "sum(mean)"}  # of what each device shows
 OF_COUNTERS: Mapping[Statistic, str] = {Statistic.SUM: "sum(growth)", Statistic.RATE: "sum(growth / seconds)"}
 # A sample without a value is none; the number of a step is kept small, so that groups are hashed quickly.
-_STEPPED = "select *, (({time} - {begin}) // {width})::integer as step from {samples} where value is not null"
+_STEPPED = "select *, (({time} - {begin}) // {width})::integer as step from {samples} where {where}"
 _PLAIN = "select step, {by}{statistics} from ({stepped}) group by all"
 _DEVICES = "select step, {keys}{sums} from ({stepped}) group by all"
 _SUMMED = "select step, {by}{statistics} from ({devices}) group by all"
 GROWTH = "sum(growth) as growth, sum(seconds) as seconds"
-MEAN = "avg(value) as mean"
+MEAN, MEAN_OF_ROLLED = "avg(value) as mean", "sum(total) / sum(n) as mean"
 
 
 @dataclass(frozen=True)
@@ -55,10 +63,11 @@ Groups = dict[tuple[str, ...], Values]
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples in SQL, and its parameters."""
+    """Samples in SQL, and its parameters; with `is_rolled` their number and what they add up to, for several each."""
 
     sql: str
     parameters: tuple[object, ...] = ()
+    is_rolled: bool = False
 
 
 def default_statistics(metric: Metric, asked: Sequence[Statistic]) -> tuple[Statistic, ...]:
@@ -72,20 +81,21 @@ def _others() -> str:
     return ", ".join(one for one in Statistic if one is not Statistic.RATE)
 
 
-def statistics_sql(wanted: Wanted, samples: str) -> list[tuple[str, tuple[Statistic, ...]]]:
+def statistics_sql(wanted: Wanted, samples: Samples) -> list[tuple[str, tuple[Statistic, ...]]]:
     """Return queries of samples (in SQL), of the columns step, `by`, and one a statistic, whose names follow."""
-    steps = wanted.steps
-    stepped = _STEPPED.format(time=TIME, begin=steps.begin_ns, width=steps.width_ns, samples=samples)
+    steps, of_samples = wanted.steps, OF_ROLLED if samples.is_rolled else OF_SAMPLES
+    where, mean = ("n > 0", MEAN_OF_ROLLED) if samples.is_rolled else ("value is not null", MEAN)
+    stepped = _STEPPED.format(time=TIME, begin=steps.begin_ns, width=steps.width_ns, samples=samples.sql, where=where)
     summed = OF_COUNTERS if wanted.metric.is_counter else OF_GAUGES
     by, keys = _listed(wanted.by), _listed(wanted.metric.keys)
     plain = tuple(one for one in wanted.statistics if one not in summed)
     sums = tuple(one for one in wanted.statistics if one in summed)
     queries = []
     if plain:
-        sql = _PLAIN.format(by=by, statistics=", ".join(OF_SAMPLES[one] for one in plain), stepped=stepped)
+        sql = _PLAIN.format(by=by, statistics=", ".join(of_samples[one] for one in plain), stepped=stepped)
         queries.append((sql, plain))
     if sums:
-        devices = _DEVICES.format(keys=keys, sums=GROWTH if wanted.metric.is_counter else MEAN, stepped=stepped)
+        devices = _DEVICES.format(keys=keys, sums=GROWTH if wanted.metric.is_counter else mean, stepped=stepped)
         sql = _SUMMED.format(by=by, statistics=", ".join(summed[one] for one in sums), devices=devices)
         queries.append((sql, sums))
     return queries
@@ -101,7 +111,7 @@ def read_groups(
     """Return the values of the first `limit` groups by name, and how many groups there are."""
     groups: dict[tuple[str, ...], dict[Statistic, dict[int, float]]] = {}
     count = 0
-    for sql, statistics in statistics_sql(wanted, samples.sql):
+    for sql, statistics in statistics_sql(wanted, samples):
         connection.execute(f"create or replace temp table grouped as {sql}", list(samples.parameters))
         for row in _first(connection, wanted.by, limit):
             _add(groups, row, len(wanted.by), statistics)
@@ -148,7 +158,8 @@ class Grouped:
         """
         with new_connection() as connection:
             connection.register("samples", table)
-            part, count = read_groups(connection, wanted, Samples("samples"), limit)
+            samples = Samples("samples", is_rolled="n" in table.column_names)
+            part, count = read_groups(connection, wanted, samples, limit)
         is_apart = self.groups.keys().isdisjoint(part)
         self.count = self.count + count if is_apart else max(self.count, count)
         for key, values in part.items():

@@ -1,4 +1,4 @@
-"""Samples of one metric as DuckDB reads them: keys, time and value; of counters, the growth since the sample before.
+"""Samples of a set counted, and the growth of its counters since the sample before.
 
 Files of other times are not opened, of the others the groups of rows of other nodes are passed over, and counters of
 many nodes are read some nodes at a time.
@@ -15,75 +15,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crosswind.data.lake.delta import differences
-from crosswind.data.lake.lake import Lake, converted
-from crosswind.data.lake.parts import Span
+from crosswind.data.lake.instance import new_connection
+from crosswind.data.lake.parts import DAY_NS
+from crosswind.data.lake.retention.reading import Reading
+from crosswind.data.lake.retention.rolled_set import NODE, RUN, TIME
+from crosswind.data.lake.retention.rolling import Nodes, read_rows
 from crosswind.data.lake.series import Ints, Series, in_order
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.store.metrics.rows import rows_of
 from crosswind.data.store.metrics.selection import Selection
-from crosswind.data.store.metrics.stored import NODE, RUN, TIME, Metric
+from crosswind.data.store.metrics.sources import LOOK_BACK_NS, ONE_EACH, Source
+from crosswind.data.store.metrics.stored import Metric
 from crosswind.data.store.node_intervals import NodeInterval
 
 ROWS_MAX = 20_000_000  # of one metric; more would hold up others
 CELLS_AT_ONCE = 6_000_000  # rows x columns of counters, which are held in memory
-LOOK_BACK_NS = (
-    300_000_000_000  # before the time that is asked for: the growth of its first samples needs the ones before
-)
-INTERVAL, DEVICE = "interval", "device"
-WITHIN = """exists (
-    select 1 from (select unnest(?) as at_node, unnest(?::bigint[]) as from_ns, unnest(?::bigint[]) as until_ns)
-    where at_node = node and ts_ns >= from_ns and ts_ns < until_ns
-)"""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a metric's set: SQL that selects them, its parameters, and the time of the files to open."""
-
-    where: str
-    parameters: tuple[object, ...]
-    span: Span
-
-
-def rows_of(selection: Selection, metric: Metric) -> Rows:
-    """Return the rows that a selection means, of a metric of runs or of nodes."""
-    begin_ns, end_ns = selection.span
-    span = (begin_ns, end_ns - 1)
-    if metric.is_of_runs:
-        if not selection.run_ids:
-            raise InvalidInputError(f"run None: {metric.name} is of runs: name some, or a job")
-        return Rows(f"{TIME} between ? and ? and {_among(RUN, selection.run_ids)}", (*span, *selection.run_ids), span)
-    rows = _at_any_time(span) if selection.intervals is None else _on_nodes(selection.intervals, span)
-    if not selection.devices or DEVICE not in metric.keys:
-        return rows
-    where = f"{rows.where} and {_among(DEVICE, selection.devices)}"
-    return replace(rows, where=where, parameters=(*rows.parameters, *selection.devices))
-
-
-def _at_any_time(span: Span) -> Rows:
-    return Rows(f"{TIME} between ? and ?", span, span)
-
-
-def _on_nodes(intervals: Sequence[NodeInterval], span: Span) -> Rows:
-    nodes = sorted({interval.node for interval in intervals})
-    if not nodes:
-        return Rows("false", (), span)
-    where = f"{TIME} between ? and ? and {_among(NODE, nodes)}"  # what whole groups of rows are passed over by
-    if all((one.begin_ns, one.end_ns - 1) == span for one in intervals):
-        return Rows(where, (*span, *nodes), span)
-    columns = [
-        list(column) for column in zip(*((one.node, one.begin_ns, one.end_ns) for one in intervals), strict=True)
-    ]
-    return Rows(f"{where} and {WITHIN}", (*span, *nodes, *columns), span)
-
-
-def _among(column: str, values: Sequence[str]) -> str:
-    return f"{column} in ({', '.join('?' * len(values))})"
-
+INTERVAL = "interval"
+SECOND_NS = 1_000_000_000
 
 _COUNTS = """
 with devices as (
     select {key}, count(*) as samples, (max(ts_ns) - min(ts_ns)) / nullif(count(*) - 1, 0) as apart_ns
-    from {files} where {where} group by {keys}
+    from ({times}) group by {keys}
 )
 select {key}, sum(samples)::bigint, median(apart_ns) from devices group by {key} order by {key}
 """
@@ -97,52 +50,77 @@ class Counts:
     apart_ns: int
 
 
-def checked_counts(connection: duckdb.DuckDBPyConnection, lake: Lake, metric: Metric, selection: Selection) -> Counts:
+def checked_counts(connection: duckdb.DuckDBPyConnection, source: Source, metric: Metric) -> Counts:
     """Return how many samples a metric has. Raises: InvalidInputError for too many."""
-    rows = rows_of(selection, metric)
+    times = source.times(metric)
     key, keys = RUN if metric.is_of_runs else NODE, ", ".join(f'"{key}"' for key in metric.keys)
-    sql = _COUNTS.format(key=key, keys=keys, files=_files(lake, metric, rows), where=rows.where)
-    counted = connection.execute(sql, list(rows.parameters)).fetchall()
+    sql = _COUNTS.format(key=key, keys=keys, times=times.sql)
+    counted = connection.execute(sql, list(times.parameters)).fetchall()
     if (total := sum(count for _, count, _ in counted)) > ROWS_MAX:
         raise InvalidInputError(
             f"{metric.name}: {total} samples, expected {ROWS_MAX} at most: name nodes, or a shorter time"
         )
     apart = [float(apart_ns) for *_, apart_ns in counted if apart_ns is not None]
-    return Counts({str(name): count for name, count, _ in counted}, round(statistics.median(apart)) if apart else 0)
-
-
-def gauge_sql(lake: Lake, metric: Metric, rows: Rows) -> str:
-    """Return the samples of a gauge in base units, in SQL with the parameters of the rows."""
-    keys = ", ".join(f'"{key}"' for key in metric.keys)
-    value = converted(metric.column).removesuffix(f' as "{metric.column.name}"')
-    files = _files(lake, metric, rows)
-    return f"select {keys}, {TIME}, {value}::double as value from {files} where {rows.where}"  # noqa: S608 - identifiers
-
-
-def _files(lake: Lake, metric: Metric, rows: Rows) -> str:
-    if not metric.is_of_runs:
-        return lake.files(metric.set_name, rows.span)
-    run_ids = [str(one) for one in rows.parameters[2:]]
-    parts = lake.parts(metric.set_name, rows.span, run_ids)
-    return lake.source(metric.set_name, parts or lake.parts(metric.set_name)[-1:])
+    apart_ns = max(round(statistics.median(apart)) if apart else 0, source.resolution * SECOND_NS)
+    return Counts({str(name): count for name, count, _ in counted}, apart_ns)
 
 
 def growth_of(
-    lake: Lake, metrics: Sequence[Metric], selection: Selection, counts: Mapping[str, int]
+    source: Source, metrics: Sequence[Metric], counts: Mapping[str, int]
 ) -> Iterator[Mapping[Metric, pa.Table]]:
     """Yield keys, time, growth (base units), seconds, and value (growth a second) of counters of one set.
 
     They come some nodes at a time. What grew from one interval of a selection to the next is left out: somebody else
-    was on the node meanwhile.
+    was on the node meanwhile. Where roll-ups are read, there is also what their samples add up to.
     """
-    first = metrics[0]
+    first, selection = metrics[0], source.selection
     for names in _together(counts, CELLS_AT_ONCE // (len(metrics) + len(first.keys))):
         part = replace(selection, run_ids=names) if first.is_of_runs else _earlier(selection, names)
-        rows, columns = rows_of(part, first), [metric.column.name for metric in metrics]
-        table = lake.counters(first.set_name, columns, where=rows.where, parameters=rows.parameters, within=rows.span)
-        if len(table):
-            ordered = in_order(table.append_column(INTERVAL, pa.array(_interval_of(table, part))), apart=(INTERVAL,))
-            yield {metric: _grown(ordered, metric, selection.span[0]) for metric in metrics}
+        table = _raw(source, metrics, part)
+        tables = {} if table is None else dict(_all_grown(table, metrics, part, source))
+        if source.resolution:
+            of_names = tuple(NodeInterval(name, *selection.span) for name in names)
+            own = part.intervals if selection.is_cut else of_names
+            tables = {
+                one: _with_rolled(tables.get(one), one, source, replace(selection, intervals=own)) for one in metrics
+            }
+        if tables:
+            yield tables
+
+
+def _raw(source: Source, metrics: Sequence[Metric], part: Selection) -> pa.Table | None:
+    first, reading = metrics[0], source.reading
+    rows, cuts = rows_of(part, first), reading.cuts if reading else []
+    files = source.lake.files_among(first.set_name, reading.growth) if reading else source.files(first)[0]
+    where = "".join(f" and not ({TIME} >= {begin_ns} and {TIME} < {end_ns})" for begin_ns, end_ns in cuts)
+    needed = source.lake.needed(first.set_name, [metric.column.name for metric in metrics])
+    with new_connection() as connection:
+        table = read_rows(connection, files, Nodes(rows.where + where, rows.parameters), needed)
+    return table if len(table) else None
+
+
+def _all_grown(
+    table: pa.Table, metrics: Sequence[Metric], part: Selection, source: Source
+) -> Iterator[tuple[Metric, pa.Table]]:
+    ordered = in_order(table.append_column(INTERVAL, pa.array(_interval_of(table, part))), apart=(INTERVAL,))
+    for metric in metrics:
+        grown = _grown(ordered, metric, source.selection.span[0])
+        yield metric, grown if not source.resolution else _on_days(grown, source.reading)
+
+
+def _on_days(grown: pa.Table, reading: Reading | None) -> pa.Table:
+    days = pa.array(reading.raw if reading else [], pa.int64())
+    return grown.filter(pc.is_in(pc.divide(grown[TIME], DAY_NS), value_set=days))
+
+
+def _with_rolled(grown: pa.Table | None, metric: Metric, source: Source, selection: Selection) -> pa.Table:
+    added_up = source.added_up(metric, selection)
+    with new_connection() as connection:
+        sql = added_up.sql
+        if grown is not None:
+            connection.register("grown", grown)
+            sql = f"select *, {ONE_EACH} from grown where value is not null union all {sql}"  # noqa: S608 - identifiers
+        return connection.sql(sql, params=list(added_up.parameters)).to_arrow_table()
 
 
 def _together(counts: Mapping[str, int], rows_at_once: int) -> Iterator[tuple[str, ...]]:

@@ -6,15 +6,23 @@ from dataclasses import dataclass
 
 import duckdb
 
-from crosswind.data.lake.lake import Lake
-from crosswind.data.schema.answers.series import MetricSeries, SeriesAnswer
+from crosswind.data.lake.retention.rolled_set import RUN
+from crosswind.data.schema.answers.series import MetricSeries, RolledTime, SeriesAnswer
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.series_question import SeriesQuestion, Statistic
-from crosswind.data.store.metrics.aggregate import Grouped, Groups, Samples, Wanted, default_statistics, read_groups
-from crosswind.data.store.metrics.samples import checked_counts, gauge_sql, growth_of, rows_of
-from crosswind.data.store.metrics.selection import Selection, select
-from crosswind.data.store.metrics.steps import Steps, steps_of
-from crosswind.data.store.metrics.stored import RUN, Metric, metric_named
+from crosswind.data.store.metrics.aggregate import (
+    PERCENTILES,
+    Grouped,
+    Groups,
+    Wanted,
+    default_statistics,
+    read_groups,
+)
+from crosswind.data.store.metrics.samples import checked_counts, growth_of
+from crosswind.data.store.metrics.selection import select
+from crosswind.data.store.metrics.sources import Source, source_of
+from crosswind.data.store.metrics.steps import Steps, coarse_seconds, steps_of
+from crosswind.data.store.metrics.stored import Metric, metric_named
 from crosswind.data.store.store import Store
 
 VALUES_MAX = 50_000  # of an answer; series beyond are left out
@@ -32,22 +40,20 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Look:
-    """One look at the samples that a question means; at most `limit` series of a metric are kept."""
+    """One look at the samples that a question means, by set; at most `limit` series of a metric are kept."""
 
-    lake: Lake
-    selection: Selection
+    sources: Mapping[str, Source]
     limit: int
 
     def gauge(self, connection: duckdb.DuckDBPyConnection, wanted: Wanted) -> Grouped:
         """Return the groups of a gauge."""
-        rows = rows_of(self.selection, wanted.metric)
-        samples = Samples(f"({gauge_sql(self.lake, wanted.metric, rows)})", rows.parameters)
+        samples = self.sources[wanted.metric.set_name].gauge(wanted.metric)
         return Grouped(*read_groups(connection, wanted, samples, self.limit))
 
-    def counters(self, wanted: Sequence[Wanted], samples: Mapping[str, int]) -> dict[Metric, Grouped]:
+    def counters(self, name: str, wanted: Sequence[Wanted], samples: Mapping[str, int]) -> dict[Metric, Grouped]:
         """Return the groups of counters of one set, which has so many samples by node or run."""
         grouped = {one.metric: Grouped() for one in wanted}
-        for tables in growth_of(self.lake, list(grouped), self.selection, samples) if grouped else ():
+        for tables in growth_of(self.sources[name], list(grouped), samples) if grouped else ():
             for one in wanted:
                 grouped[one.metric].add(one, tables[one.metric], self.limit)
         return grouped
@@ -61,29 +67,41 @@ def series(store: Store, question: SeriesQuestion, now_ns: int | None = None) ->
     metrics = [metric_named(store.lake, name) for name in dict.fromkeys(question.metrics)]
     asked = [_Asked(one, default_statistics(one, question.statistics), _by(one, question.by)) for one in metrics]
     selection = select(store, question, time.time_ns() if now_ns is None else now_ns)
+    is_of_samples = any(PERCENTILES.intersection(one.statistics) for one in asked)
+    coarse = None if is_of_samples else coarse_seconds(question, selection.span)
 
     def ask(connection: duckdb.DuckDBPyConnection) -> SeriesAnswer:
         sets = {one.metric.set_name: one.metric for one in asked}
-        counts = {name: checked_counts(connection, store.lake, one, selection) for name, one in sets.items()}
+        sources = {name: source_of(store.lake, one, selection, coarse) for name, one in sets.items()}
+        counts = {name: checked_counts(connection, sources[name], one) for name, one in sets.items()}
         steps = steps_of(question, selection.span, max(one.apart_ns for one in counts.values()))
         wanted = [Wanted(**vars(one), steps=steps) for one in asked]
-        look = _Look(store.lake, selection, min(question.limit, max(1, VALUES_MAX // steps.count)))
+        look = _Look(sources, min(question.limit, max(1, VALUES_MAX // steps.count)))
         grouped = {one.metric: look.gauge(connection, one) for one in wanted if not one.metric.is_counter}
         for name, own in counts.items():
             counters = [one for one in wanted if one.metric.is_counter and one.metric.set_name == name]
-            grouped |= look.counters(counters, own.samples)
-        return _answer(wanted, grouped, steps, look.limit)
+            grouped |= look.counters(name, counters, own.samples)
+        return _answer(wanted, grouped, steps, look)
 
     return store.lake.answer(ask)
 
 
-def _answer(wanted: Sequence[Wanted], grouped: Mapping[Metric, Grouped], steps: Steps, limit: int) -> SeriesAnswer:
+def _answer(wanted: Sequence[Wanted], grouped: Mapping[Metric, Grouped], steps: Steps, look: _Look) -> SeriesAnswer:
     every = [one for of_metric in wanted for one in _series(of_metric, grouped[of_metric.metric].groups)]
     count = sum(grouped[one.metric].count * len(one.statistics) for one in wanted)
-    kept = tuple(every[:limit])
+    kept = tuple(every[: look.limit])
     return SeriesAnswer(
-        *(steps.begin_ns, steps.end_ns, steps.width_ns / 1e9, kept, count - len(kept)), aggregation=_sentence(steps)
+        *(steps.begin_ns, steps.end_ns, steps.width_ns / 1e9, kept, count - len(kept)),
+        aggregation=_sentence(steps),
+        rolled=tuple(_rolled(look.sources)),
     )
+
+
+def _rolled(sources: Mapping[str, Source]) -> Iterator[RolledTime]:
+    """Yield the times of which roll-ups are the answer, set by set."""
+    for name, source in sources.items():
+        for (from_ns, to_ns), seconds in source.reading.of_rolled() if source.reading else ():
+            yield RolledTime(name, from_ns, to_ns, seconds)
 
 
 def _by(metric: Metric, asked: Sequence[str] | None) -> tuple[str, ...]:

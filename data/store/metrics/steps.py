@@ -44,6 +44,14 @@ def steps_of(question: SeriesQuestion, span: Span, apart_ns: int) -> Steps:
     return steps
 
 
+def coarse_seconds(question: SeriesQuestion, span: Span) -> int | None:
+    """Return the seconds of the shortest step that the answer may have; None where these are not whole."""
+    width = _round_width(-(-(span[1] - span[0]) // question.points))
+    if question.step_seconds is not None:
+        width = round(question.step_seconds * SECOND_NS)
+    return None if width % SECOND_NS or not width else width // SECOND_NS
+
+
 def _covering(span: Span, width_ns: int) -> Steps:
     begin_ns = span[0] // width_ns * width_ns
     return Steps(begin_ns, width_ns, -(-(span[1] - begin_ns) // width_ns))

@@ -5,14 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from crosswind.data.lake.lake import Lake
+from crosswind.data.lake.retention.rolled_set import NODE, NOT_SAMPLED, RUN, TIME, sampled
 from crosswind.data.schema.answers.series import StoredMetric
-from crosswind.data.schema.checks import PREFLIGHT
 from crosswind.data.schema.errors import NotFoundError
-from crosswind.data.schema.metric import NUMERIC, Column, Kind
+from crosswind.data.schema.metric import Column, Kind
 
-NODE, RUN = "node", "run_id"
-TIME = "ts_ns"
-NOT_SAMPLED = frozenset({PREFLIGHT.name, "job"})  # measured now and then, and accounts
 WITHIN_A_RUN = frozenset({"step", "sequence", "number"})  # keys that count on: no series is of one value of them
 
 
@@ -68,6 +65,5 @@ def _metrics_of(lake: Lake, name: str) -> Iterator[Metric]:
     keys = tuple(key for key, column in columns.items() if column.kind is Kind.KEY and key not in {TIME, *WITHIN_A_RUN})
     if TIME not in columns or not {NODE, RUN} & set(keys):
         return
-    for column in sorted(columns.values(), key=lambda column: column.name):
-        if column.kind in (Kind.COUNTER, Kind.GAUGE) and column.dtype in NUMERIC:
-            yield Metric(name, column, keys)
+    for column in sorted(sampled(columns), key=lambda column: column.name):
+        yield Metric(name, column, keys)

@@ -74,6 +74,9 @@ VERBS = (
     Verb("weather", "how slow a system is now and in the next hours, and when its runs became slower for good"),
     Verb("stragglers", "which ranks, devices, nodes and switches are slower than their peers, over all runs or in one"),
     Verb("regressions", "when workloads became slower or faster for good, and what changed just then"),
+    Verb(
+        "trace", "where the time of traced ranks goes: torch.profiler, Nsight, rocprofv3, XLA, Paraver; what-if, merge"
+    ),
     Verb("shares", "samples for each rank so that ranks of unequal speed finish together"),
     Verb("sql", "one SELECT over runs, steps, jobs, samples and trials: crosswind sql 'select ...'"),
     Verb("models", "trained models, their accuracy, and which one answers; promote, rollback, train"),
@@ -110,7 +113,7 @@ ASKING = (  # verbs that answer from the store or a server, after which nothing 
         "predict",
         "walltime",
     ),
-    *("remaining", "watch", "weather", "stragglers", "regressions", "shares", "tune", "series", "sql"),
+    *("remaining", "watch", "weather", "stragglers", "regressions", "shares", "trace", "tune", "series", "sql"),
 )
 WRONG_INPUT, BROKEN, TRY_LATER, INTERRUPTED = 2, 1, 75, 130
 

@@ -160,6 +160,8 @@ class AsyncClient(Asynchronous[Client]):
     stragglers = awaited(Client.stragglers)
     run_stragglers = awaited(Client.run_stragglers)
     replay = awaited(Client.replay)
+    trace = awaited(Client.trace)
+    traced_runs = awaited(Client.traced_runs)
     regressions = awaited(Client.regressions)
     weather = awaited(Client.weather)
     counters = awaited(Client.counters)

@@ -20,6 +20,7 @@ from crosswind.data.schema.question import (
     HOURS_MAX,
     RANKED_RUNS,
     REGRESSION_RUNS,
+    TRACED_NAMES,
     LikeRun,
     Price,
     Question,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from crosswind.data.schema.answers.runs import ListedRun, RunOutcome, RunReport
     from crosswind.data.schema.answers.stragglers import PeerRanking, Regressions, RunReplay, RunStragglers
     from crosswind.data.schema.answers.studies import Disturbance
+    from crosswind.data.schema.answers.traces import TracedRun, TraceReport
     from crosswind.data.schema.answers.weather import Remaining, SystemWeather
     from crosswind.data.sql.process import SqlProcesses
     from crosswind.models.next_run.model import Batch
@@ -322,6 +324,19 @@ class Local:
         from crosswind.models.stragglers.replayed_run import replayed_run
 
         return replayed_run(self.store, run_id)
+
+    def trace(self, run_id: str, *, top: int = TRACED_NAMES) -> TraceReport:
+        """As `Client.trace`."""
+        from crosswind.data.store.traced_runs import traces_of_run
+        from crosswind.models.traces.report import trace_report
+
+        return self._shared(("trace", run_id, top), lambda: trace_report(traces_of_run(self.store, run_id), top=top))
+
+    def traced_runs(self, *, limit: int | None = LISTED) -> tuple[TracedRun, ...]:
+        """As `Client.traced_runs`; None: all."""
+        from crosswind.data.store.traced_runs import traced_runs
+
+        return traced_runs(self.store)[:limit]
 
     def watch(self, run_id: str, every_seconds: float) -> Iterator[RunStragglers]:
         """Yield the stragglers of a run now, and again after so many seconds while it goes on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, Self
 
-from crosswind.data.schema.question import HOUR_SECONDS, HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS
+from crosswind.data.schema.question import HOUR_SECONDS, HOURS_MAX, RANKED_RUNS, REGRESSION_RUNS, TRACED_NAMES
 
 if TYPE_CHECKING:  # 70 ms that a verb does not need
     from collections.abc import Iterator
@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # 70 ms that a verb does not need
     from crosswind.data.schema.answers.runs import ListedRun, RunOutcome, RunReport
     from crosswind.data.schema.answers.stragglers import PeerRanking, Regressions, RunReplay, RunStragglers
     from crosswind.data.schema.answers.studies import Disturbance
+    from crosswind.data.schema.answers.traces import TracedRun, TraceReport
     from crosswind.data.schema.answers.weather import Remaining, SystemWeather
     from crosswind.data.schema.question import LikeRun, Price, Question, Scales
     from crosswind.data.schema.run import RunState
@@ -174,6 +175,14 @@ class Client(Protocol):
 
     def replay(self, run_id: str) -> RunReplay:
         """The slowdown of one run over itself with equal ranks, and the ranks and stages that make it."""
+        ...
+
+    def trace(self, run_id: str, *, top: int = TRACED_NAMES) -> TraceReport:
+        """The report of a run's stored traces, with so many kernels and operators."""
+        ...
+
+    def traced_runs(self, *, limit: int = LISTED) -> tuple[TracedRun, ...]:
+        """The runs that have traces, the newest first."""
         ...
 
     def regressions(

@@ -20,6 +20,7 @@ from crosswind.data.schema.question import (
     HOURS_MAX,
     RANKED_RUNS,
     REGRESSION_RUNS,
+    TRACED_NAMES,
     LikeRun,
     Price,
     Question,
@@ -221,6 +222,14 @@ class Remote:
     def replay(self, run_id: str) -> answers.stragglers.RunReplay:
         """As GET /v1/runs/{run_id}/replay."""
         return self._answers.get(answers.stragglers.RunReplay, f"{_run(run_id)}/replay")
+
+    def trace(self, run_id: str, *, top: int = TRACED_NAMES) -> answers.traces.TraceReport:
+        """As GET /v1/runs/{run_id}/trace."""
+        return self._answers.get(answers.traces.TraceReport, f"{_run(run_id)}/trace", top=top)
+
+    def traced_runs(self, *, limit: int = LISTED) -> tuple[answers.traces.TracedRun, ...]:
+        """As GET /v1/traces."""
+        return self._answers.rows(answers.traces.TracedRun, "/v1/traces", {}, limit)
 
     def regressions(
         self,

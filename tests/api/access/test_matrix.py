@@ -141,6 +141,10 @@ GET /v1/runs/{run_id}/remaining
 GET /v1/runs/{run_id}/batch-shares
 GET /v1/runs/{run_id}/stragglers
 GET /v1/runs/{run_id}/replay
+GET /v1/runs/{run_id}/trace
+GET /v1/runs/{run_id}/trace/events
+GET /v1/runs/{run_id}/trace/perfetto
+GET /v1/traces
 GET /v1/run-outcomes
 GET /v1/jobs
 GET /v1/jobs/{job_id}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from tests.traced_run import store_traces
 
 from crosswind.data.samples.lab_runs import load_lab_runs
 from crosswind.data.schema.occupancy import Allocation, Source
@@ -28,12 +29,15 @@ PLACE = Allocation(
 )
 PROGRAM = ("sh", "-c", "sleep 1")
 
+TRACED_RUN = "01M7ZXDE97BPTGGSPHJ8KRR09D"
+
 
 def fill(home: Path, scratch: Path) -> None:
     """Fill a new store; `scratch` is a folder for what is read into it."""
     write_part_of_samples(scratch / "lab")
     with Store.open(home) as store:
         load_lab_runs(store, scratch / "lab")
+        store_traces(store, TRACED_RUN)
     (scratch / "sacct.txt").write_text(ACCOUNTING)
     crosswind(home, "ingest", str(scratch / "sacct.txt"))
     crosswind(home, "run", "--", *PROGRAM, SLURM_JOB_ID=JOB)

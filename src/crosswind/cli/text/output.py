@@ -9,6 +9,7 @@ from dataclasses import asdict, is_dataclass
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+SIGNS = "+-\u2212"
 NARROW_SPACE = "\u202f"  # between thousands; not printable to Python
 
 
@@ -68,7 +69,7 @@ def printable(text: str) -> str:
 
 
 def _padded(cell: str, width: int) -> str:
-    is_number = cell[:1].isdigit() or (cell[:1] in "+-" and cell[1:2].isdigit())
+    is_number = cell[:1].isdigit() or (cell[:1] in SIGNS and cell[1:2].isdigit())
     return cell.rjust(width) if is_number else cell.ljust(width)
 
 

@@ -86,6 +86,8 @@ def _print_series(answer: SeriesAnswer) -> None:
         return
     say(table(HEADINGS, [_line(one) for one in answer.series]))
     more = f"; {count(answer.left_out, 'further series').removesuffix('s')} with --limit" if answer.left_out else ""
+    rolled = ", ".join(sorted({seconds(one.resolution_seconds) for one in answer.rolled}))
+    more += f"; partly from roll-ups of {rolled}" if rolled else ""
     say(f"\n{utc(answer.from_ns)} to {utc(answer.to_ns)}, one value in {seconds(answer.step_seconds)}{more}")
 
 

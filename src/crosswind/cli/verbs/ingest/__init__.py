@@ -21,6 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what the files would become, and store nothing")
     parser.add_argument("--system", help="the system that the files are about (default: this one)")
     parser.add_argument("--workload", default="", help="of runs whose files name none")
+    parser.add_argument("--run", metavar="RUN", help="store the files as traces of this run's ranks (docs/traces.md)")
     parser.add_argument("--node", default="", help="of samples whose files name none")
     parser.add_argument(
         "--fact",

@@ -1,7 +1,8 @@
 """Ingestion: spools and other tools' files into the store, exactly once."""
 
 import argparse
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,11 +12,13 @@ from crosswind.cli.verbs.capabilities import say_capabilities
 from crosswind.cli.verbs.ingest.preview import Looking, refuse_pipe
 from crosswind.cli.verbs.ingest.progress import ingesting
 from crosswind.client.installed_store import open_checked, open_store
-from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError
+from crosswind.client.run_names import LATEST, run_named
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, NotFoundError, ProjectError
 from crosswind.data.store.capabilities import capabilities, kept_in
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.load import Loaded, load_spool
 from crosswind.ingest.load.load_file import Named, load_file
+from crosswind.ingest.load.load_traces import load_traces
 from crosswind.ingest.reader.reader import Context, Reader, Report
 from crosswind.ingest.readers import READERS, reader_for
 from crosswind.ingest.readers.clock import zone_named
@@ -26,6 +29,7 @@ from crosswind.ingest.readers.tables.table_map import TableMap
 from crosswind.ingest.readers.tables.table_reader import TableReader
 from crosswind.settings import Settings
 
+NEW_RUN = re.compile(r"[A-Za-z0-9._:+-]{4,200}")
 NAMED = 20  # unknown files, by name
 
 
@@ -41,12 +45,16 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     system, zone = arguments.system or settings.system, zone_named(arguments.time_zone)
     context = Context(system, zone, arguments.workload, arguments.node, facts_of(arguments.fact))
     reader = _reader_of(arguments)
+    if arguments.run is not None and (reader or arguments.dry_run or not arguments.paths):
+        raise InvalidInputError("--run: expected files of traces, and none of --format, --map, --dry-run")
     if arguments.dry_run:
         return _dry_run(Looking(context, reader), arguments, settings)
     with open_checked(settings) as store:
         taking, paths = _Taking(store, context, reader), arguments.paths or [str(settings.spool)]
         with ingesting(paths, taking.loaded):
-            for path in paths:
+            if arguments.run is not None:
+                taking.take_traces([Path(path) for path in arguments.paths], arguments.run)
+            for path in paths if arguments.run is None else ():
                 taking.take(path)
         kept = kept_in(store) if taking.loaded.reports else None  # spools come all the time and add no kind of question
     if arguments.json:
@@ -105,6 +113,14 @@ class _Taking:
         except OSError as error:
             self.failures.append(f"{name}: {error.strerror}")
 
+    def take_traces(self, paths: Sequence[Path], name: str) -> None:
+        """Store files as traces of a run: by its id, the end of one, or a new one's."""
+        try:
+            load_traces(self.store, paths, _run_id(self.store, name), self.loaded, context=self.context)
+        except ProjectError as error:
+            self.failures.append(str(error))
+        self.failures += [f"{report.path}: {report.damage}" for report in self.loaded.reports if report.damage]
+
     def _url(self, url: str) -> None:
         with fetched(url, self.store.home / "fetched") as path:
             try:
@@ -140,6 +156,18 @@ class _Taking:
             self._file(candidate.path, self.reader or candidate.reader)
         if not readable:
             raise MalformedError(f"{folder}: holds nothing of a known format")
+
+
+def _run_id(store: Store, name: str) -> str:
+    """Return the id of the stored run of this name, or of a new one. Raises: InvalidInputError, NotFoundError."""
+    from crosswind.client.local import Local  # noqa: PLC0415 - heavy
+
+    try:
+        return run_named(Local(store), name).run_id
+    except NotFoundError:
+        if name == LATEST or not NEW_RUN.fullmatch(name):
+            raise
+        return name
 
 
 def _why(report: Report) -> str:

@@ -1,0 +1,1 @@
+"""Roll-ups of samples of nodes, and the removal of raw rows that were rolled up."""

@@ -1,0 +1,56 @@
+"""The traces of stored runs."""
+
+from typing import TYPE_CHECKING
+
+from crosswind.data.lake.steps_summary import time_of
+from crosswind.data.schema.answers.traces import TracedRun
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.run import Run
+from crosswind.data.schema.traced import TRACE_EVENT, TRACED_RANK
+from crosswind.data.store.store import Store
+
+if TYPE_CHECKING:  # heavy
+    import pyarrow as pa
+
+    from crosswind.data.traces.trace import RankTrace
+
+EVERY_RUN = 100_000
+_OF_RUNS = """
+select run_id, count(distinct rank) as ranks, sum(events)::bigint as events, min(first_ns) as first_ns,
+    max(last_ns) as last_ns
+from traced_rank group by run_id
+"""
+
+
+def traces_of_run(store: Store, run_id: str) -> "list[RankTrace]":
+    """Return the traces of a run, by rank. Raises: NotFoundError for a run that is not stored, or without traces."""
+    from crosswind.data.traces.rows import traces_in  # noqa: PLC0415 - heavy
+
+    with store.catalog.read() as session:
+        run = session.runs.get(run_id)
+    return traces_in(_rows(store, TRACED_RANK.name, run), _rows(store, TRACE_EVENT.name, run))
+
+
+def _rows(store: Store, name: str, run: Run) -> "pa.Table":
+    """Return a run's rows of a set, as stored."""
+    columns = list(store.lake.columns(name)) if name in store.lake.sets() else []
+    within = time_of([run])
+    if columns:
+        rows = store.lake.counters(name, columns, where="run_id = ?", parameters=[run.run_id], within=within)
+        if len(rows):
+            return rows
+    raise NotFoundError(f"run {run.run_id} has no traces: crosswind ingest FILE... --run {run.run_id} stores some")
+
+
+def traced_runs(store: Store) -> tuple[TracedRun, ...]:
+    """Return the runs that have traces and may be seen, the newest traces first."""
+    if TRACED_RANK.name not in store.lake.sets():
+        return ()
+    rows = store.lake.table(_OF_RUNS).to_pylist()
+    with store.catalog.read() as session:
+        seen = {run.run_id for run in session.runs.some([row["run_id"] for row in rows])}
+    visible = (row for row in rows if row["run_id"] in seen)
+    answers = (
+        TracedRun(row["run_id"], row["ranks"], row["events"], row["first_ns"], row["last_ns"]) for row in visible
+    )
+    return tuple(sorted(answers, key=lambda one: (one.last_ns, one.run_id), reverse=True))

@@ -1,0 +1,67 @@
+"""The order in which ranks arrive at collectives, and the waits that the last one causes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from crosswind.data.traces.trace import Flags, Integers, RankTrace
+from crosswind.models.traces.clocks import Clocks, clocks
+from crosswind.models.traces.collectives import Collectives, collectives
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Arrivals at the collectives in which two ranks or more are traced."""
+
+    ranks: tuple[int, ...]
+    late_ns: Integers  # (n_collectives, n_ranks), after the first to arrive, on aligned clocks; 0 if not in it
+    is_in: Flags  # (n_collectives, n_ranks)
+    last: Integers  # (n_collectives,), index into ranks
+    wait_ns: Integers  # (n_collectives, n_ranks)
+    transfer_ns: Integers  # (n_collectives,)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def times_last(self) -> Integers:
+        """Return how often each rank came last, (n_ranks,)."""
+        return np.bincount(self.last, minlength=len(self.ranks))
+
+    @property
+    def waited_ns(self) -> Integers:
+        """Return how long each rank waited, (n_ranks,)."""
+        return np.asarray(self.wait_ns.sum(axis=0))
+
+    @property
+    def caused_ns(self) -> Integers:
+        """Return how long the others waited for each rank, as it came last, (n_ranks,)."""
+        caused: Integers = np.zeros(len(self.ranks), np.int64)
+        np.add.at(caused, self.last, self.wait_ns.sum(axis=1))
+        return caused
+
+    @property
+    def slowest(self) -> int | None:
+        """Return the rank for which the others waited longest; None if nobody waited."""
+        caused = self.caused_ns
+        return self.ranks[int(np.argmax(caused))] if caused.any() else None
+
+
+def arrivals(
+    traces: Sequence[RankTrace], matched: Collectives | None = None, offsets: Clocks | None = None
+) -> Arrivals:
+    """Return the arrivals of ranks. Raises: InvalidInputError as `ranks_of`."""
+    matched = collectives(traces) if matched is None else matched
+    offsets = clocks(traces, matched) if offsets is None else offsets
+    chosen = matched.is_in.sum(axis=1) > 1
+    is_in, begins = matched.is_in[chosen], (matched.begin_ns + offsets.offset_ns)[chosen]
+    limits = np.iinfo(np.int64)
+    first = np.where(is_in, begins, limits.max).min(axis=1, initial=limits.max)
+    return Arrivals(
+        matched.ranks,
+        np.where(is_in, begins - first[:, None], 0),
+        is_in,
+        np.argmax(np.where(is_in, begins, limits.min), axis=1),
+        matched.wait_ns[chosen],
+        matched.transfer_ns[chosen],
+        (*matched.notes, *offsets.notes),
+    )

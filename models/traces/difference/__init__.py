@@ -1,0 +1,1 @@
+"""The difference of the step times of two runs, in parts that sum to it."""

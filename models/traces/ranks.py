@@ -1,0 +1,40 @@
+"""The rank of each trace of a set, and texts about sets of ranks."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.traces.trace import RankTrace
+
+
+def ranks_of(traces: Sequence[RankTrace]) -> tuple[int, ...]:
+    """Return the rank of each trace; where traces do not say, the lowest numbers that are free, in their order.
+
+    Raises: InvalidInputError without traces, or when two are of one rank.
+    """
+    if not traces:
+        raise InvalidInputError("no traces: expected one a rank")
+    stated = [trace.rank for trace in traces if trace.rank is not None]
+    repeated = sorted(rank for rank, count in Counter(stated).items() if count > 1)
+    if repeated:
+        raise InvalidInputError(f"traces: {text_of(repeated)} more than once; expected one trace a rank")
+    free = iter(sorted(set(range(len(traces) + len(stated))) - set(stated)))
+    return tuple(next(free) if trace.rank is None else trace.rank for trace in traces)
+
+
+def text_of(ranks: Sequence[int]) -> str:
+    """Return "rank 3" or "ranks 0-3, 7"."""
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    parts = [str(first) if first == last else f"{first}-{last}" for first, last in runs]
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(parts)}"
+
+
+def absent_notes(traces: Sequence[RankTrace]) -> tuple[str, ...]:
+    """Return a note if the run has more ranks than there are traces."""
+    size = max((trace.world_size or 0 for trace in traces), default=0)
+    return (f"{len(traces)} of {size} ranks are traced: results are over those",) if size > len(traces) else ()

@@ -1,0 +1,196 @@
+"""The report of a run's traces: one answer for the command, the API, the client and the page."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+
+from crosswind.data.schema.answers.traces import (
+    TracedCollectives,
+    TracedPath,
+    TracedPop,
+    TracedRank,
+    TracePart,
+    TraceReport,
+)
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.question import TRACED_NAMES
+from crosswind.data.traces.trace import NONE, Kind, RankTrace
+from crosswind.models.traces.arrivals import Arrivals, arrivals
+from crosswind.models.traces.breakdown import Breakdown, breakdown
+from crosswind.models.traces.clocks import Clocks, clocks
+from crosswind.models.traces.collectives import Collectives, collectives
+from crosswind.models.traces.critical_path import CriticalPath, path_of
+from crosswind.models.traces.graph.build import graph
+from crosswind.models.traces.graph.graph import Graph, Work
+from crosswind.models.traces.kernels import kernel_types, kernels
+from crosswind.models.traces.operators import OperatorTotal, operators
+from crosswind.models.traces.pop import Pop, pop_of_devices, pop_of_hosts
+from crosswind.models.traces.ranks import absent_notes, ranks_of
+from crosswind.models.traces.report_words import verdict
+from crosswind.models.traces.steps import turns
+from crosswind.models.traces.what_if.ideal_network import on_ideal_network
+
+CLASSES = ("compute", "overlapped", "exposed", "memory", "host_bound", "idle")
+WORDS: Mapping[str, str] = {"exposed": "exposed communication", "host_bound": "host-bound"}
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """Traces of one run, with what several analyses share."""
+
+    traces: Sequence[RankTrace]
+
+    @cached_property
+    def collectives(self) -> Collectives:
+        """The collectives, matched across ranks."""
+        return collectives(self.traces)
+
+    @cached_property
+    def clocks(self) -> Clocks:
+        """The clocks of the ranks."""
+        return clocks(self.traces, self.collectives)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The activities with their dependencies."""
+        return graph(self.traces, self.collectives, self.clocks)
+
+
+def trace_report(traces: Sequence[RankTrace], *, top: int = TRACED_NAMES) -> TraceReport:
+    """Return the report of the traces of one run, with so many names of each kind.
+
+    Raises: InvalidInputError as `ranks_of`, or when nothing happens in any trace.
+    """
+    if not any(len(trace.events) for trace in traces):
+        raise InvalidInputError("traces: no event in any of them; expected some to report on")
+    of = Analysed(traces)
+    arrived, path = arrivals(traces, of.collectives, of.clocks), path_of(of.graph)
+    ranks = tuple(_ranks(of, arrived))
+    span = int(path.span_ns)
+    all_kernels, all_operators = kernels(traces), operators(traces)
+    notes = (trace.notes for trace in traces)
+    return TraceReport(
+        verdict(ranks, arrived.slowest, span),
+        tuple(sorted({trace.format for trace in traces})),
+        max((trace.world_size for trace in traces if trace.world_size), default=None),
+        span,
+        ranks,
+        arrived.slowest,
+        _types(traces),
+        tuple(
+            TracePart(one.name, one.total_ns, one.share, one.kind.name.lower(), one.count)
+            for one in all_kernels.totals[:top]
+        ),
+        tuple(map(_operator, all_operators.totals[:top])),
+        _by_operation(of.collectives, arrived),
+        of.clocks.basis,
+        _pop(of),
+        _path(path, top),
+        tuple(dict.fromkeys(chain(*notes, absent_notes(traces), all_kernels.notes, all_operators.notes, path.notes))),
+    )
+
+
+def _ranks(of: Analysed, arrived: Arrivals) -> Iterable[TracedRank]:
+    last, waited, caused = arrived.times_last, arrived.waited_ns, arrived.caused_ns
+    for place, (rank, trace) in enumerate(zip(ranks_of(of.traces), of.traces, strict=True)):
+        parts = breakdown(trace)
+        waits = np.bincount(arrived.last, arrived.wait_ns[:, place], minlength=len(arrived.ranks))
+        yield TracedRank(
+            rank,
+            trace.source,
+            len(trace.events),
+            parts.span_ns,
+            parts.locations,
+            _classes(parts),
+            _finite(parts.overlap_share),
+            tuple(turns(trace).duration_ns.tolist()),
+            int(last[place]),
+            int(waited[place]),
+            int(caused[place]),
+            tuple(int(ns) for ns in waits),
+            int(of.clocks.offset_ns[place]),
+            _finite(float(of.clocks.residual_ns[place])),
+        )
+
+
+def _classes(parts: Breakdown) -> tuple[TracePart, ...]:
+    times = {WORDS.get(name, name): getattr(parts, f"{name}_ns") for name in CLASSES}
+    return _parts(times.items(), parts.span_ns)
+
+
+def _parts(times: Iterable[tuple[object, int]], whole: float) -> tuple[TracePart, ...]:
+    return tuple(TracePart(str(name), int(ns), ns / whole if whole else 0.0) for name, ns in times)
+
+
+def _types(traces: Sequence[RankTrace]) -> tuple[TracePart, ...]:
+    types = kernel_types(traces)
+    return tuple(TracePart(" and ".join(names), types.busy_ns[names], share) for names, share in types.shares.items())
+
+
+def _operator(one: OperatorTotal) -> TracePart:
+    return TracePart(one.name, one.device_own_ns or one.host_own_ns, one.share, "operator", one.count)
+
+
+def _by_operation(matched: Collectives, arrived: Arrivals) -> tuple[TracedCollectives, ...]:
+    shared = np.flatnonzero(matched.is_in.sum(axis=1) > 1)
+    operations = np.array(matched.operation, object)[shared]
+    totals = []
+    for operation in sorted(set(operations)):
+        rows = np.flatnonzero(operations == operation)
+        sizes = matched.bytes[shared][rows]
+        size = int(sizes.sum()) if (sizes != NONE).all() else None
+        transfer, wait = int(arrived.transfer_ns[rows].sum()), int(arrived.wait_ns[rows].sum())
+        totals.append(TracedCollectives(operation, len(rows), transfer, wait, size))
+    return tuple(sorted(totals, key=lambda one: -(one.transfer_ns + one.wait_ns)))
+
+
+def _pop(of: Analysed) -> tuple[TracedPop, ...]:
+    has_device = any(np.any(trace.events.kind <= Kind.COPY) for trace in of.traces)
+    has_host = any(np.any(np.isin(trace.events.kind, (Kind.OPERATOR, Kind.USEFUL))) for trace in of.traces)
+    of_replay = "devices" if has_device else "hosts"  # whose activities are in the graph
+    measured = {
+        **({"devices": pop_of_devices(of.traces, of.clocks)} if has_device else {}),
+        **({"hosts": pop_of_hosts(of.traces, of.clocks)} if has_host else {}),
+    }
+    return tuple(
+        _pop_of(over, on_ideal_network(pop, of.graph) if over == of_replay else pop) for over, pop in measured.items()
+    )
+
+
+def _pop_of(over: str, pop: Pop) -> TracedPop:
+    return TracedPop(
+        over,
+        pop.locations,
+        pop.runtime_ns,
+        parallel_efficiency=_finite(pop.parallel),
+        load_balance=_finite(pop.load_balance),
+        communication_efficiency=_finite(pop.communication),
+        serialisation=_finite(pop.serialisation),
+        transfer=_finite(pop.transfer),
+        estimated=pop.is_estimated,
+        device_communication=_finite(pop.device_communication),
+        orchestration=_finite(pop.orchestration),
+        ipc=_finite(pop.ipc),
+        frequency_ghz=_finite(pop.frequency_ghz),
+        notes=pop.notes,
+    )
+
+
+def _path(path: CriticalPath, top: int) -> TracedPath:
+    whole = path.span_ns
+    works = _parts(((work_words(work), ns) for work, ns in path.by_work.items()), whole)
+    ranks = _parts(((f"rank {rank}", ns) for rank, ns in path.by_rank.items() if ns), whole)
+    return TracedPath(whole, works, ranks, _parts(path.by_name(top), whole))
+
+
+def work_words(work: Work) -> str:
+    """Return a class of activities in words."""
+    return {Work.START: "before a rank's first event", Work.SYNC: "return of a wait"}.get(work, work.name.lower())
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,71 @@
+"""The replays of a run's traces without one cause each, as answers; causes by the names that people give them."""
+
+import re
+from collections.abc import Sequence
+
+from crosswind.data.schema.answers.traces import TraceWhatIf
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.traces.trace import RankTrace
+from crosswind.models.traces.arrivals import arrivals
+from crosswind.models.traces.pipeline import stages_of
+from crosswind.models.traces.report import Analysed
+from crosswind.models.traces.what_if.causes import (
+    communication_free,
+    kernels_faster,
+    rank_as_peers,
+    sequences_equal,
+    stage_balanced,
+)
+from crosswind.models.traces.what_if.survey import what_ifs_of
+from crosswind.models.traces.what_if.what_if import Cause, WhatIf, what_if
+
+CAUSES = ("slow-rank", "rank:N", "communication", "stages", "sequences", "kernels:PATTERN")
+FASTER = 2.0  # by how much kernels are taken to be faster
+RANK, KERNELS = re.compile(r"rank:(\d{1,6})"), "kernels:"
+NANOSECONDS = 1e9
+
+
+def trace_what_ifs(
+    traces: Sequence[RankTrace], without: Sequence[str] = (), *, faster: float = FASTER, steps: int | None = None
+) -> tuple[TraceWhatIf, ...]:
+    """Return the replays without these causes, or without each that applies; what saves most is first.
+
+    `steps` are those of the whole run. Raises: InvalidInputError for a cause that is none, or has nothing to act on.
+    """
+    of = Analysed(traces)
+    stages = stages_of(traces) or None
+    replays = [what_if(of.graph, _cause(of, name, faster)) for name in without] or what_ifs_of(traces, stages)
+    return tuple(_answer(one, steps) for one in sorted(replays, key=lambda one: one.replayed_ns))
+
+
+def _cause(of: Analysed, name: str, faster: float) -> Cause:
+    stages = stages_of(of.traces)
+    if name == "communication":
+        return communication_free
+    if name == "sequences":
+        return sequences_equal(stages or None)
+    if name == "stages" and stages:
+        return stage_balanced(stages)
+    if name == "stages":
+        raise InvalidInputError("--without stages: the traces name no pipeline; expected communicators between stages")
+    if name == "slow-rank":
+        return rank_as_peers(_latest(of))
+    if match := RANK.fullmatch(name):
+        return rank_as_peers(int(match[1]))
+    if name.startswith(KERNELS) and name != KERNELS:
+        return kernels_faster(name.removeprefix(KERNELS), faster)
+    raise InvalidInputError(f"--without {name[:80]!r}: expected {', '.join(CAUSES)}")
+
+
+def _latest(of: Analysed) -> int:
+    late = arrivals(of.traces, of.collectives, of.clocks).slowest
+    if late is None:
+        raise InvalidInputError("--without slow-rank: no rank waits for another; expected collectives of two ranks")
+    return late
+
+
+def _answer(one: WhatIf, steps: int | None) -> TraceWhatIf:
+    saved = None if steps is None else one.saved_ns(steps) / NANOSECONDS
+    return TraceWhatIf(
+        one.cause, one.measured_ns, one.replayed_ns, one.slowdown, one.saved_ns_per_step, saved, one.notes
+    )

@@ -1,0 +1,63 @@
+"""A run replayed with one cause taken out: S = measured / replayed, and the time that it would save.
+
+Source: Lin et al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crosswind.models.traces.graph.graph import Graph, replayed
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Change:
+    """Factors on a graph's durations (n,) and lags (n, WAYS), and what they take out."""
+
+    cause: str
+    duration: Floats
+    lag: Floats
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A run's time as measured and replayed, over its measured steps."""
+
+    cause: str  # that is taken out: "rank 1 slower than its peers"
+    measured_ns: float
+    replayed_ns: float
+    steps: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def slowdown(self) -> float:
+        """Return S = measured / replayed; 1 where nothing would be gained."""
+        return self.measured_ns / self.replayed_ns if self.replayed_ns else 1.0
+
+    @property
+    def saved_ns_per_step(self) -> float:
+        """Return the time that a step would save."""
+        return (self.measured_ns - self.replayed_ns) / self.steps
+
+    def saved_ns(self, steps: int) -> float:
+        """Return the time that a run of so many steps would save."""
+        return self.saved_ns_per_step * steps
+
+
+Cause: TypeAlias = Callable[[Graph], Change]
+
+
+def what_if(graph: Graph, cause: Cause) -> WhatIf:
+    """Replay a graph without a cause, one of `causes`. Raises: InvalidInputError, as the cause does."""
+    change, activities = cause(graph), graph.activities
+    lag = graph.lag_ns.astype(np.float64)
+    scaled = np.where(lag > 0, lag * change.lag, lag)  # clocks that disagree are not scaled
+    ends = replayed(graph, activities.duration_ns * change.duration, scaled)
+    notes = (*graph.notes, *change.notes)
+    return WhatIf(change.cause, float(graph.span_ns), float(ends.max(initial=0.0)), graph.steps, notes)

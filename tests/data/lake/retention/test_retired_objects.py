@@ -1,0 +1,51 @@
+"""Roll-ups and retirement of a lake in an object store, of both databases, by one server of several."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+from tests.data.lake.retention.rolled_store import DAY, START, every_statistic, fill, same
+
+from crosswind.data.lake.retention.upkeep import Upkeep, upkeep
+from crosswind.data.lake.verification import verify
+from crosswind.data.schema.errors import ConflictError
+from crosswind.data.schema.keeping import KeepPolicy
+from crosswind.data.store.store import Store
+
+POLICY = KeepPolicy.of("raw:1d,1m:30d,1h:forever")
+LATER = START + 4 * DAY
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+def test_raw_objects_give_way_to_roll_ups_for_every_server(store: Store, another: Callable[[], Store]) -> None:
+    other = another()
+    fill(store.lake, days=range(2))
+    raw = every_statistic(other, by=("node",))
+    done = upkeep(store.lake, POLICY, now_ns=LATER)
+    assert (done.rolled_up, done.retired, done.problems) == (2, 2, [])
+    same(every_statistic(other, by=("node",)), raw)
+    same(every_statistic(another(), by=("node",)), raw)
+    assert upkeep(other.lake, POLICY, now_ns=LATER) == Upkeep()
+    fill(other.lake, days=range(1), nodes=("n3",))
+    late = every_statistic(store, by=("node",), nodes=("n3",))
+    assert upkeep(other.lake, POLICY, now_ns=LATER).retired == 1
+    same(every_statistic(store, by=("node",), nodes=("n3",)), late)
+    same(every_statistic(store, by=("node",), nodes=("n1", "n2")), raw)
+    assert upkeep(store.lake, POLICY, now_ns=LATER + 60 * DAY).removed == 2
+    same(every_statistic(other, by=("node",), nodes=("n1", "n2")), raw)
+    assert verify(another().lake).problems == []
+    sizes = [len(store.lake.storage.names()), len(every_object(store))]
+    assert sizes[0] < sizes[1]
+
+
+def every_object(store: Store) -> list[str]:
+    with store.catalog.read() as session:
+        return session.lake_files.retired_before(time.time_ns(), 1000) + [one.key for one in session.lake_files.live()]
+
+
+def test_of_two_servers_one_does_it(store: Store, another: Callable[[], Store]) -> None:
+    fill(store.lake, days=range(1))
+    other = another()
+    with store.lake.storage.changing(), pytest.raises(ConflictError, match="by another process"):
+        upkeep(other.lake, POLICY, now_ns=LATER)
+    assert upkeep(other.lake, POLICY, now_ns=LATER).retired == 1
