@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from threading import Lock
 from typing import Annotated
@@ -40,8 +40,8 @@ WORKERS = 4  # storing: one computes while others wait for the disk; each holds 
 
 def segment_rule(settings: ServerSettings) -> BodyRule:
     """Return the rule for the body of a request that sends a segment."""
-    small = {"small_bytes": SMALL_BYTES, "small_at_once": SMALL_AT_ONCE}
-    return BodyRule(MEDIA, settings.batch_bytes, at_once=WORKERS, **small)
+    rule = BodyRule(MEDIA, settings.batch_bytes, at_once=WORKERS)
+    return replace(rule, small_bytes=SMALL_BYTES, small_at_once=SMALL_AT_ONCE)
 
 
 @dataclass(frozen=True)
