@@ -35,6 +35,7 @@ PAGES = (
     *(
         "runs",
         "runs/{run_id}",
+        "runs/{run_id}/trace",
         "compare",
         "predict",
         "variability",

@@ -8,12 +8,12 @@ from crosswind.dashboards.pages.fleet import checks, data, energy, links, stragg
 from crosswind.dashboards.pages.overview import overview
 from crosswind.dashboards.pages.page import Page
 from crosswind.dashboards.pages.predict import predict
-from crosswind.dashboards.pages.runs import compare, run, runs
+from crosswind.dashboards.pages.runs import compare, run, runs, trace
 from crosswind.dashboards.pages.tuning import models, studies
 
 LISTED: tuple[Page, ...] = (
     overview.PAGE,
-    *(runs.PAGE, run.PAGE, compare.PAGE),
+    *(runs.PAGE, run.PAGE, trace.PAGE, compare.PAGE),
     predict.PAGE,
     *(variability.PAGE, selection.PAGE, counters.PAGE, interference.PAGE, regressions.PAGE),
     *(stragglers.PAGE, checks.PAGE, links.PAGE, energy.PAGE, data.PAGE),

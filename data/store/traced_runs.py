@@ -1,6 +1,7 @@
 """The traces of stored runs."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from crosswind.data.lake.steps_summary import time_of
 from crosswind.data.schema.answers.traces import TracedRun
@@ -42,6 +43,15 @@ def _rows(store: Store, name: str, run: Run) -> "pa.Table":
     raise NotFoundError(f"run {run.run_id} has no traces: crosswind ingest FILE... --run {run.run_id} stores some")
 
 
+def traced_among(store: Store, runs: Sequence[Run]) -> dict[str, TracedRun]:
+    """Return those of these runs that have traces, by id."""
+    if not runs or TRACED_RANK.name not in store.lake.sets():
+        return {}
+    sql = f"select * from ({_OF_RUNS}) where run_id in (select unnest($1))"  # noqa: S608 - our own text
+    rows = store.lake.table(sql, [[run.run_id for run in runs]], within=time_of(runs)).to_pylist()
+    return {row["run_id"]: _traced(row) for row in rows}
+
+
 def traced_runs(store: Store) -> tuple[TracedRun, ...]:
     """Return the runs that have traces and may be seen, the newest traces first."""
     if TRACED_RANK.name not in store.lake.sets():
@@ -49,8 +59,9 @@ def traced_runs(store: Store) -> tuple[TracedRun, ...]:
     rows = store.lake.table(_OF_RUNS).to_pylist()
     with store.catalog.read() as session:
         seen = {run.run_id for run in session.runs.some([row["run_id"] for row in rows])}
-    visible = (row for row in rows if row["run_id"] in seen)
-    answers = (
-        TracedRun(row["run_id"], row["ranks"], row["events"], row["first_ns"], row["last_ns"]) for row in visible
-    )
+    answers = (_traced(row) for row in rows if row["run_id"] in seen)
     return tuple(sorted(answers, key=lambda one: (one.last_ns, one.run_id), reverse=True))
+
+
+def _traced(row: Mapping[str, Any]) -> TracedRun:
+    return TracedRun(row["run_id"], row["ranks"], row["events"], row["first_ns"], row["last_ns"])

@@ -84,6 +84,7 @@ ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is trie
     **{f"/{page}{form}": [f"/{page}{form}"] for page in PAGES for form in ("", ".json", ".csv", ".html")},
     **{f"/compare{form}": [f"/compare{form}{query}" for query in COMPARED] for form in ("", ".json", ".csv", ".html")},
     **{f"/runs/{{run_id}}{form}": [f"/runs/{RUN}{form}"] for form in ("", ".json", ".csv", ".html")},
+    **{f"/runs/{{run_id}}/trace{form}": [f"/runs/{RUN}/trace{form}"] for form in ("", ".json", ".csv", ".html")},
     **{f"/v1/{noun}": [f"/v1/{noun}"] for noun in LISTS},
     **{f"/v1/runs/{{run_id}}/{part}": [f"/v1/runs/{RUN}/{part}"] for part in OF_RUN},
     **{

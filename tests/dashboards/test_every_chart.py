@@ -37,6 +37,14 @@ from crosswind.dashboards.figures.runs import runs_over_time
 from crosswind.dashboards.figures.search.front import front_plot
 from crosswind.dashboards.figures.search.timeline import timeline
 from crosswind.dashboards.figures.steps import step_ribbon
+from crosswind.dashboards.figures.traces.arrivals import arrival_matrix
+from crosswind.dashboards.figures.traces.exchanges import exchanges
+from crosswind.dashboards.figures.traces.longest import longest_kernels, longest_operators
+from crosswind.dashboards.figures.traces.path import path_shares
+from crosswind.dashboards.figures.traces.pop import EarlierPop, pop_table
+from crosswind.dashboards.figures.traces.replays import replays
+from crosswind.dashboards.figures.traces.times import times_of_ranks
+from crosswind.dashboards.figures.traces.turns import steps_of_ranks
 from crosswind.dashboards.figures.trials import TrialValue, trial_values
 from crosswind.dashboards.figures.variability import cohort_distributions, cohort_over_time
 from crosswind.dashboards.figures.waterfall import waterfall
@@ -45,6 +53,14 @@ from crosswind.dashboards.pages.render import drawn
 from crosswind.data.schema.answers.explanations import StepChange, Verdict
 from crosswind.data.schema.answers.predictions import Quantile
 from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, RankedPeer
+from crosswind.data.schema.answers.traces import (
+    TracedCollectives,
+    TracedPath,
+    TracedPop,
+    TracedRank,
+    TracePart,
+    TraceWhatIf,
+)
 from crosswind.data.schema.answers.weather import HourForecast, Pace, SystemWeather, WorkloadWeather
 from crosswind.data.schema.prediction import Prediction
 from crosswind.data.schema.question import Price
@@ -62,6 +78,7 @@ from crosswind.models.stragglers.history import History, Level, RunTime
 CURVE = scaling_curve([1, 2, 4], Prediction((0.05, 0.5, 0.95), np.array([[8, 9, 10], [4, 5, 6], [3, 4, 5]])), Price())
 HOSTILE = "<img src=x onerror=alert(1)>&</script>%{x}"
 STEPS = 3000
+CLASSES = ("compute", "overlapped", "exposed communication", "memory", "host-bound", "idle")
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +109,7 @@ def charts() -> Mapping[str, Chart | None]:
         **of_one_run(),
         **of_fleets(),
         **of_nodes(),
+        **of_traces(),
     }
 
 
@@ -161,6 +179,31 @@ def of_nodes() -> dict[str, Chart | None]:
     }
 
 
+def of_traces() -> dict[str, Chart | None]:
+    parts = [TracePart(f"{HOSTILE}{n}", 1 + n, 0.1, HOSTILE, n) for n in range(200)]
+    classes = tuple(replace(parts[n], name=name) for n, name in enumerate(CLASSES))
+    waits = tuple(range(200))
+    ranks = [
+        TracedRank(n, HOSTILE, 9, 21, "device", classes, 0.5, (7,) * STEPS, 1 + n, 9, 9 + n, waits, 0, None)
+        for n in range(200)
+    ]
+    places = (f"{HOSTILE}, device 0",) * 200
+    pop = TracedPop("devices", places, 9.0, *[0.5] * 5, True, 0.9, 0.8, 1.2, 1.4, ())
+    path = TracedPath(9, *[tuple(parts)] * 3)
+    replayed = TraceWhatIf(HOSTILE, 9.0, 3.0, 3.0, 6.0, None, ())
+    return {
+        "times": times_of_ranks(ranks),
+        "turns": steps_of_ranks(ranks),
+        "arrivals": arrival_matrix(ranks),
+        "exchanges": exchanges([TracedCollectives(f"{HOSTILE}{n}", 9, 9, 9, 9) for n in range(99)], 2),
+        "pop": pop_table([pop, replace(pop, over="hosts")], [EarlierPop(HOSTILE, pop)] * 3),
+        "replays": replays([replayed] * 99),
+        "path": path_shares(path),
+        "kernels": longest_kernels(parts),
+        "operators": longest_operators(parts),
+    }
+
+
 def of_parameters() -> dict[str, Chart | None]:
     trials = tuple(TrialValue(n, {HOSTILE: HOSTILE, f"{HOSTILE}2": n % 50 / 7}, float(n)) for n in range(STEPS))
     measured = Measured(HOSTILE, HOSTILE, False, trials)
@@ -195,6 +238,7 @@ NAMES = (
     *("importance", "slices", "parallel", "contour"),
     *("history", "sampled", "losses", "frontier"),
     *("distribution", "scaling", "weather", "front", "timeline"),
+    *("times", "turns", "arrivals", "exchanges", "pop", "replays", "path", "kernels", "operators"),
 )
 
 
@@ -227,7 +271,8 @@ def test_every_figure_file_is_held_to_this_contract() -> None:
     of_one = {"strips", "course", "waits", "distribution", "scaling", "weather"}
     of_nodes = {"timeline", "sampled", "losses", "frontier", "front", "charts"}
     of_many = {"effects", "dose", "fleet", "levels", "checks", "trials", "weights", "parameters"}
-    assert files == of_runs | of_one | of_nodes | of_many
+    of_traces = {"bars", "times", "turns", "arrivals", "exchanges", "pop", "replays", "path", "longest", "differing"}
+    assert files == of_runs | of_one | of_nodes | of_many | of_traces
 
 
 @pytest.mark.parametrize("name", NAMES)

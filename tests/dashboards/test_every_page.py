@@ -11,6 +11,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 from tests.serving import own_client
+from tests.traced_run import store_traces
 
 from crosswind.api.app import create_app
 from crosswind.api.background_answers import BackgroundAnswers
@@ -31,6 +32,7 @@ PAGES = {
     "overview": ["/", "/?part=all", "/?system=none&period=365d", *(f"/?part={part}&system=lab" for part in PARTS)],
     "runs": ["/runs", "/runs?workload=nanogpt&sort=-excess", "/runs?q=zzz", "/runs?verdict=slow", "/runs?limit=2"],
     "run": ["/runs/r3", "/runs/lost", "/runs/live", "/runs/r3?from_step=5&to_step=9", "/runs/r3?from_step=99"],
+    "trace": ["/runs/r3/trace", "/runs/lost/trace"],
     "compare": ["/compare", "/compare?a=r3", "/compare?run=r3&run=r1", "/compare?a=lost", "/compare?a=r3&b=lost"],
     "predict": [
         "/predict",
@@ -59,7 +61,7 @@ PAGES = {
 }
 ADDRESSES = [address for addresses in PAGES.values() for address in addresses]
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*191}}</script>"
-TOP = {"overview": "/?part=all"}  # addresses of pages whose name is not their path
+TOP = {"overview": "/?part=all", "trace": "/runs/r3/trace"}  # addresses of pages whose name is not their path
 VOID = {"meta", "link", "input", "path", "circle", "br", "img", "rect"}
 
 
@@ -104,6 +106,9 @@ def app_of(store: Store) -> FastAPI:
 def client(homes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """A client of the lab's store, which no page changes."""
     home = Path(shutil.copytree(homes / "lab", tmp_path_factory.mktemp("pages") / "lab"))
+    with Store.open(home) as lab:
+        for run_id in ("r1", "r3"):
+            store_traces(lab, run_id)
     with Store.open(home) as lab, own_client(app_of(lab), base_url="http://127.0.0.1") as opened:
         yield opened
 
@@ -315,11 +320,12 @@ def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> N
     for number in range(5):
         facts = {"workload": HOSTILE, "configuration": {HOSTILE: HOSTILE}, "tags": tags}
         record(store, f"r{number}", slower_ms=30 * (number == 4), **facts)
+    store_traces(store, "r4", mark=HOSTILE)
     with own_client(app_of(store), base_url="http://127.0.0.1") as client:
         for address in (
             *("/?part=all", f"/?workload={HOSTILE}&system={HOSTILE}"),
             *("/runs", f"/runs?cause={HOSTILE}"),
-            "/runs/r4",
+            *("/runs/r4", "/runs/r4/trace"),
             *("/compare?a=r4", "/compare?a=r4&b=r3", f"/runs?user={HOSTILE}&columns=user,job"),
             *("/variability", "/stragglers", "/regressions", "/energy"),
             *("/counters?example=no", "/interference?example=no"),

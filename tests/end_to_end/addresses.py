@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from tests.end_to_end.stores import LIVE, SLOW_NODE
+from tests.end_to_end.stores import LIVE, SLOW_NODE, TRACED
 from tests.end_to_end.visits import json_of
 
 from crosswind.dashboards.pages.listed import LISTED
 
-NEED_A_STATE = ("run", "selection")  # pages that have no address without a run or a cohort
+NEED_A_STATE = ("run", "trace", "selection")  # pages that have no address without a run or a cohort
 PLAIN = tuple(page.path for page in LISTED if page.name not in NEED_A_STATE)
-OF_A_RUN = ("/runs/{run}", "/compare?a={run}", "/predict?like={run}")
+OF_A_RUN = ("/runs/{run}", "/runs/{run}/trace", "/compare?a={run}", "/predict?like={run}")
 OF_RUNS = (*OF_A_RUN, "/compare?a={run}&b={other}", "/selection?cohort={cohort}&slower=1.01")
 SCRIPT = "/predict?script=%23SBATCH+-N+1+-n+2%0Asrun+python+train.py"
 QUERY = "/sql?query=select+*+from+runs&limit=30"
 OF_A_NODE = f"/stragglers?node={SLOW_NODE}"
-OF_THE_SAMPLE = (f"/runs/{LIVE}", OF_A_NODE, "/checks?check=C1&system=lab")
+OF_THE_SAMPLE = (f"/runs/{LIVE}", f"/runs/{TRACED}/trace", OF_A_NODE, "/checks?check=C1&system=lab")
 STATES: Mapping[str, tuple[str, ...]] = {
     "sample": (*OF_RUNS, *OF_THE_SAMPLE, "/?part=all", "/runs?verdict=slow&sort=-excess", SCRIPT, QUERY),
     "empty": ("/?part=all", SCRIPT, QUERY),

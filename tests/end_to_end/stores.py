@@ -13,6 +13,7 @@ from tests.dashboards.test_pages_of_the_fleet import TOPOLOGY, swept
 from tests.models.preflight.stored_checks import store_checks
 from tests.models.registry.models import poor, trained
 from tests.models.stragglers.made_up_fleet import BEGIN_NS, SECOND_NS, add_steps, drawn_nodes, store_fleet
+from tests.traced_run import store_traces
 
 from crosswind.data.lake.lake import to_table
 from crosswind.data.samples.lab_runs import load_lab_runs
@@ -34,7 +35,7 @@ MS = 1_000_000
 START_NS = 1_760_000_000_000_000_000  # 2025-10-09 08:53:20 UTC
 CONFIGURATION = {"batch_size": 8, "bucket_cap_mb": 25, "precision": "bf16"}
 MANY = int(os.environ.get("CROSSWIND_TEST_RUNS", "20000"))  # runs of the large store
-SLOW_NODE, LIVE, STUDY = "n3", "live", "ddp"
+SLOW_NODE, LIVE, TRACED, STUDY = "n3", "live", "today3", "ddp"
 HOSTILE = "<img src=x onerror=alert(1)>{{7*191}}\"'</script>"
 
 
@@ -151,6 +152,8 @@ def _of_today(store: Store) -> None:
     for number in range(10):
         record(store, Recorded(f"today{number}", number, 30 if number == 3 else 0, from_ns=from_ns))
     record(store, Recorded(LIVE, 89, state=RunState.RUNNING, from_ns=from_ns, steps=8))
+    for run_id in ("today1", TRACED):
+        store_traces(store, run_id)
 
 
 def _agents(store: Store) -> None:
@@ -223,3 +226,4 @@ def _hostile_run(store: Store, number: int) -> None:
         )
         for rank in range(2):
             session.runs.merge_rank(Rank(run_id, rank, facts["nodes"][rank], 100 + rank, started))
+    store_traces(store, run_id, mark=HOSTILE)

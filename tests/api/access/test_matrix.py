@@ -72,6 +72,10 @@ GET /predict.csv
 GET /predict.html
 GET /runs/{run_id}.csv
 GET /runs/{run_id}.html
+GET /runs/{run_id}/trace
+GET /runs/{run_id}/trace.json
+GET /runs/{run_id}/trace.csv
+GET /runs/{run_id}/trace.html
 GET /variability
 GET /variability.json
 GET /selection

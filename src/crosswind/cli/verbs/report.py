@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosswind.cli.arguments import configure_server
+from crosswind.cli.page_file import page_file, write_file
 from crosswind.cli.progress import Progress
 from crosswind.cli.text.output import printable, say, say_json
 from crosswind.client.connection import connect
@@ -44,9 +45,9 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     with connect(arguments.server, settings=settings) as client, Progress("writing the report"):
         html = _report(client, arguments.name)
         if arguments.html:
-            _write(arguments.html, html.encode())
+            write_file(arguments.html, html.encode())
         if arguments.pdf:
-            _write(arguments.pdf, _printed(html, browser))
+            write_file(arguments.pdf, _printed(html, browser))
     files = [str(file) for file in (arguments.html, arguments.pdf) if file]
     if arguments.json:
         say_json({"files": files})
@@ -57,16 +58,9 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 def _report(client: Client, name: str) -> str:
     """Return the first page that there is of this name."""
-    from crosswind.client.local import Local  # noqa: PLC0415 - heavy, as what draws pages
-    from crosswind.client.remote import Remote  # noqa: PLC0415
-    from crosswind.dashboards.pages.report import report_of  # noqa: PLC0415
-
     for page, query in _candidates(client, name):
         with suppress(NotFoundError):
-            if isinstance(client, Local):
-                return report_of(client, page, query)
-            if isinstance(client, Remote):
-                return client.report(page.path.replace("{run_id}", query.run_id), query.parameters)
+            return page_file(client, page, query)
     raise NotFoundError(
         f"{name[:200]!r} is no run, study or cohort: `crosswind runs` lists runs, `crosswind tune list` studies, "
         "and the Variability page cohorts"
@@ -108,10 +102,3 @@ def _printed(html: str, browser: str) -> bytes:
             return pdf.read_bytes()
         except (subprocess.SubprocessError, OSError) as error:
             raise UnavailableError(f"--pdf: {browser} printed nothing: {error}") from error
-
-
-def _write(file: Path, content: bytes) -> None:
-    try:
-        file.write_bytes(content)
-    except OSError as error:
-        raise UnavailableError(f"{file}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,99 @@
+"""The time of each recorded step on each traced rank."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean, median
+from typing import ClassVar
+
+from crosswind.dashboards.figure import Figure
+from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, paper, rounded
+from crosswind.dashboards.figures.traces.bars import MOST_PIXELS, NANOSECONDS, time
+from crosswind.dashboards.palette import BLUE, LOW, MUTED
+from crosswind.dashboards.wording import count, times, unit_of
+from crosswind.data.schema.answers.traces import TracedRank
+
+MOST_RANKS, MOST_COLUMNS, TABLE_STEPS = 128, 150, 12
+
+
+@dataclass(frozen=True)
+class StepsOfRanks:
+    """Durations of recorded steps, `ns[rank][column]`, None where a rank has fewer; a column is the longest of some."""
+
+    name: ClassVar[str] = "turns"
+    ranks: tuple[int, ...]
+    ns: tuple[tuple[int | None, ...], ...]
+    steps_a_column: int
+    rank_count: int
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The first step of each column, from 1."""
+        return tuple(1 + place * self.steps_a_column for place in range(len(self.ns[0])))
+
+    @property
+    def title(self) -> str:
+        """The finding."""
+        means = [mean(value for value in column if value is not None) for column in zip(*self.ns, strict=True)]
+        longest = max(range(len(means)), key=lambda place: means[place])
+        usual = median(means)
+        ratio = f", {times(means[longest] / usual)} the median" if usual > 0 else ""
+        return f"Step {self.columns[longest]} takes longest: {time(means[longest])}{ratio}"
+
+    @property
+    def sentence(self) -> str:
+        """The figure in words, for those who do not see it."""
+        shown = "" if self.rank_count == len(self.ranks) else f", {len(self.ranks)} of {self.rank_count} of them"
+        cell = "" if self.steps_a_column == 1 else f" A cell is the longest of {self.steps_a_column} steps."
+        steps = count(self.steps_a_column * (len(self.ns[0]) - 1) + 1, "step")
+        return f"Time of {steps if not cell else 'the steps'} that the traces mark, by rank{shown}.{cell}"
+
+    @property
+    def table(self) -> Table:
+        """The numbers drawn, a row a rank, of the first steps."""
+        columns = self.columns[:TABLE_STEPS]
+        rows = zip(self.ranks[:TABLE_ROWS], self.ns[:TABLE_ROWS], strict=True)
+        return Table(
+            ("rank", *(f"step {step}" for step in columns)),
+            tuple((str(rank), *(time(ns) for ns in row[:TABLE_STEPS])) for rank, row in rows),
+        )
+
+    def draw(self) -> Figure:
+        """The figure for plotly.js."""
+        scale, unit = unit_of(*(ns / NANOSECONDS for row in self.ns for ns in row if ns is not None))
+        height = min(MOST_PIXELS, 150 + 28 * len(self.ranks))
+        figure = paper(self.title, height=height, x="recorded step", y="rank")
+        figure.add_heatmap(
+            z=[rounded([None if ns is None else ns / NANOSECONDS for ns in row], scale, digits=3) for row in self.ns],
+            x=list(self.columns),
+            y=[str(rank) for rank in self.ranks],
+            colorscale=[[0, LOW], [1, BLUE]],
+            hoverongaps=False,
+            xgap=1,
+            ygap=1,
+            colorbar={
+                "title": {"text": unit, "font": {"size": 13, "color": MUTED}},
+                "tickfont": {"color": MUTED},
+                "thickness": 10,
+                "outlinewidth": 0,
+            },
+            hovertemplate=f"rank %{{y}}, step %{{x}}: %{{z:.3~g}} {unit}<extra></extra>",
+        )
+        whole = {"tickmode": "linear", "tick0": 1, "dtick": 1} if len(self.columns) <= TABLE_STEPS else {}
+        figure.update_xaxes(showgrid=False, **whole)
+        return figure.update_yaxes(type="category", autorange="reversed", showgrid=False, fixedrange=True)
+
+
+def steps_of_ranks(ranks: Sequence[TracedRank]) -> StepsOfRanks | None:
+    """Return the figure; None where no rank marks two steps. Of many ranks the first are shown."""
+    marked = [rank for rank in ranks if rank.step_ns][:MOST_RANKS]
+    longest = max((len(rank.step_ns) for rank in marked), default=0)
+    if longest < 2:
+        return None
+    size = -(-longest // MOST_COLUMNS)
+    rows = tuple(_columns(rank.step_ns, size, -(-longest // size)) for rank in marked)
+    return StepsOfRanks(tuple(rank.rank for rank in marked), rows, size, len(ranks))
+
+
+def _columns(ns: Sequence[int], size: int, columns: int) -> tuple[int | None, ...]:
+    parts = (ns[place * size : (place + 1) * size] for place in range(columns))
+    return tuple(max(part) if part else None for part in parts)

@@ -1,0 +1,59 @@
+"""The answers about a run's stored traces that a page shows, kept as long as the traces stay what they are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from crosswind.client.local import Local
+from crosswind.dashboards.figures.traces.pop import EarlierPop
+from crosswind.data.schema.answers.trace_difference import RunsDifference
+from crosswind.data.schema.answers.traces import TracedRun, TraceReport, TraceWhatIf
+from crosswind.data.schema.run import Run
+from crosswind.data.store.store import Store
+from crosswind.data.store.traced_runs import traced_among, traces_of_run
+
+EARLIER = 3  # runs of the cohort whose metrics are shown beside
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Kept(Generic[Answer]):
+    """An answer to a question that names the content of the traces: it holds whatever else is stored."""
+
+    value: Answer
+    keep_seconds: ClassVar[float] = 86_400.0
+
+
+def report_on(store: Store, traced: TracedRun) -> Kept[TraceReport]:
+    """Return the report of a run's traces. Raises: NotFoundError, InvalidInputError."""
+    from crosswind.models.traces.report import trace_report  # noqa: PLC0415 - heavy
+
+    return Kept(trace_report(traces_of_run(store, traced.run_id)))
+
+
+def replays_of(store: Store, traced: TracedRun) -> Kept[tuple[TraceWhatIf, ...]]:
+    """Return the replays of a run's traces. Raises: NotFoundError, InvalidInputError."""
+    from crosswind.models.traces.report_what_if import trace_what_ifs  # noqa: PLC0415 - heavy
+
+    return Kept(trace_what_ifs(traces_of_run(store, traced.run_id)))
+
+
+def difference_from(store: Store, earlier: TracedRun, traced: TracedRun) -> Kept[RunsDifference]:
+    """Return by what the steps of a run differ from an earlier one's. Raises: NotFoundError, InvalidInputError."""
+    from crosswind.models.traces.difference.difference import difference  # noqa: PLC0415 - heavy
+
+    return Kept(difference(*(traces_of_run(store, one.run_id) for one in (earlier, traced))))
+
+
+def traced_before(client: Local, run: Run, peers: Sequence[Run]) -> list[TracedRun]:
+    """Return the newest of these runs that began before this one and have traces, the newest first."""
+    before = [peer for peer in peers if (peer.started_ns or 0) < (run.started_ns or 0)]
+    traced = traced_among(client.store, before)
+    newest = sorted((peer for peer in before if peer.run_id in traced), key=lambda peer: -(peer.started_ns or 0))
+    return [traced[peer.run_id] for peer in newest[:EARLIER]]
+
+
+def earlier_pops(client: Local, earlier: Sequence[TracedRun], over: str) -> tuple[EarlierPop, ...]:
+    """Return the metrics of earlier runs over such locations."""
+    reports = ((one.run_id, client.compute(client.store, report_on, one).value) for one in earlier)
+    return tuple(EarlierPop(run_id, pop) for run_id, report in reports for pop in report.pop if pop.over == over)

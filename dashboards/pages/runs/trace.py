@@ -1,0 +1,98 @@
+"""The Trace page: where the time of a run's traced ranks goes, and what it would take without a cause."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crosswind.client.local import Local
+from crosswind.dashboards.figures.chart import Chart
+from crosswind.dashboards.figures.traces.arrivals import arrival_matrix
+from crosswind.dashboards.figures.traces.differing import waterfall_from
+from crosswind.dashboards.figures.traces.exchanges import exchanges
+from crosswind.dashboards.figures.traces.longest import longest_kernels, longest_operators
+from crosswind.dashboards.figures.traces.path import path_shares
+from crosswind.dashboards.figures.traces.pop import EarlierPop, pop_table
+from crosswind.dashboards.figures.traces.replays import replays
+from crosswind.dashboards.figures.traces.times import times_of_ranks
+from crosswind.dashboards.figures.traces.turns import steps_of_ranks
+from crosswind.dashboards.pages.page import RUNS, Page, PageQuery, Place
+from crosswind.dashboards.pages.runs.stored_traces import (
+    difference_from,
+    earlier_pops,
+    replays_of,
+    report_on,
+    traced_before,
+)
+from crosswind.dashboards.queries import peers_of
+from crosswind.data.schema.answers.trace_difference import RunsDifference
+from crosswind.data.schema.answers.traces import TraceReport, TraceWhatIf
+from crosswind.data.schema.run import Run
+from crosswind.data.store.traced_runs import traced_among
+
+RECORD = "crosswind run --trace auto -- torchrun --nproc-per-node 2 train.py"
+
+
+@dataclass(frozen=True)
+class TraceView:
+    """The page's contents: the traces of a stored run, None where it has none, or of files, which have no run."""
+
+    run: Run | None
+    report: TraceReport | None
+    without: tuple[TraceWhatIf, ...] = ()
+    earlier: tuple[EarlierPop, ...] = ()
+    difference: RunsDifference | None = None  # from the run `compared`, the newest earlier one, to this one
+    compared: str = ""
+    charts: tuple[Chart, ...] = ()
+    next_place: Place | None = None
+
+    is_empty = False
+
+    @property
+    def title(self) -> str:
+        """The page's name, for the browser's tab."""
+        return "Traces" if self.run is None else f"Trace of {self.run.workload} {self.run.run_id}"
+
+    @property
+    def steps(self) -> int:
+        """Return the number of steps that the traces mark."""
+        return 0 if self.report is None else max((len(rank.step_ns) for rank in self.report.ranks), default=0)
+
+
+def view(client: Local, query: PageQuery) -> TraceView:
+    """Return the traces of one run. Raises: NotFoundError."""
+    with client.store.catalog.read() as session:
+        run = session.runs.get(query.run_id)
+        traced = traced_among(client.store, [run]).get(run.run_id)
+        peers = [] if traced is None else peers_of(session, run)
+    if traced is None:
+        return TraceView(run, None)
+    report = client.compute(client.store, report_on, traced).value
+    without = client.compute(client.store, replays_of, traced).value
+    before = traced_before(client, run, peers)
+    earlier = earlier_pops(client, before, report.pop[0].over) if report.pop else ()
+    difference = client.compute(client.store, difference_from, before[0], traced).value if before else None
+    way = None if difference is None else waterfall_from(difference, before[0].run_id)
+    charts = (*charts_of(report, without, earlier), *([] if way is None else [way]))
+    compared = before[0].run_id if before else ""
+    return TraceView(run, report, without, earlier, difference, compared, charts)
+
+
+def charts_of(
+    report: TraceReport, without: Sequence[TraceWhatIf], earlier: Sequence[EarlierPop] = ()
+) -> tuple[Chart, ...]:
+    """Return the figures that there is something for."""
+    ranks = report.ranks
+    charts: Sequence[Chart | None] = (
+        times_of_ranks(ranks),
+        steps_of_ranks(ranks),
+        arrival_matrix(ranks),
+        exchanges(report.collectives, len(ranks)),
+        replays(without),
+        pop_table(report.pop, earlier),
+        path_shares(report.critical_path),
+        longest_kernels(report.kernels),
+        longest_operators(report.operators),
+    )
+    return tuple(chart for chart in charts if chart is not None)
+
+
+PAGE = Page("trace", "/runs/{run_id}/trace", "trace.html", view, RUNS, table="report.ranks", fill=RECORD)
