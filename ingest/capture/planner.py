@@ -14,6 +14,7 @@ from crosswind.ingest.capture.chooser import Choice, Chooser, Reason, Role
 from crosswind.ingest.capture.files import PACKED, REFUSED
 from crosswind.ingest.capture.following import Follower
 from crosswind.ingest.capture.plan import Plan, folder_of
+from crosswind.ingest.capture.steps import RankStep
 from crosswind.ingest.capture.stored import Why
 from crosswind.ingest.capture.wanted import Wanted
 
@@ -62,12 +63,12 @@ class Planner:
             self._plan(choice)
 
     def _choice(self) -> Choice | None:
-        choice = None
+        rows: list[RankStep] = []  # of all ranks, before any step is judged
         for run_id, row in self._follower.news():
             if run_id != self._of_run:  # the first steps, or those of a restart
-                self._of_run, self._chooser = run_id, Chooser(self.wanted.budget.ranks)
-            choice = self._chooser.observe((row,), left_out=self._left_out)
-        return choice or (self._chooser.observe(()) if self._of_run else None)
+                self._of_run, self._chooser, rows = run_id, Chooser(self.wanted.budget.ranks), []
+            rows.append(row)
+        return self._chooser.observe(rows, left_out=self._left_out)
 
     def _plan(self, choice: Choice) -> None:
         first = choice.newest + LEAST_LEAD + math.ceil(LEAD_SECONDS / max(self._chooser.lags.usual, 1e-4))
