@@ -65,9 +65,14 @@ def trace_report(traces: Sequence[RankTrace], *, top: int = TRACED_NAMES) -> Tra
 
     Raises: InvalidInputError as `ranks_of`, or when nothing happens in any trace.
     """
+    return report_on(Analysed(traces), top=top)
+
+
+def report_on(of: Analysed, *, top: int = TRACED_NAMES) -> TraceReport:
+    """Return the same of traces with what several analyses share. Raises: as `trace_report`."""
+    traces = of.traces
     if not any(len(trace.events) for trace in traces):
         raise InvalidInputError("traces: no event in any of them; expected some to report on")
-    of = Analysed(traces)
     arrived, path = arrivals(traces, of.collectives, of.clocks), path_of(of.graph)
     ranks = tuple(_ranks(of, arrived))
     span = int(path.span_ns)

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Sequence
 
-from crosswind.data.schema.answers.traces import TraceWhatIf
+from crosswind.data.schema.answers.traces import TraceReport, TraceWhatIf
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.question import TRACED_NAMES
 from crosswind.data.traces.trace import RankTrace
 from crosswind.models.traces.arrivals import arrivals
 from crosswind.models.traces.pipeline import stages_of
-from crosswind.models.traces.report import Analysed
+from crosswind.models.traces.report import Analysed, report_on
 from crosswind.models.traces.what_if.causes import (
     communication_free,
     kernels_faster,
@@ -36,6 +37,19 @@ def trace_what_ifs(
     stages = stages_of(traces) or None
     replays = [what_if(of.graph, _cause(of, name, faster)) for name in without] or what_ifs_of(traces, stages)
     return tuple(_answer(one, steps) for one in sorted(replays, key=lambda one: one.replayed_ns))
+
+
+def report_and_what_ifs(
+    traces: Sequence[RankTrace], *, top: int = TRACED_NAMES
+) -> tuple[TraceReport, tuple[TraceWhatIf, ...]]:
+    """Return the report of traces and the replays without each cause that applies, from one graph.
+
+    Raises: as `trace_report`.
+    """
+    of = Analysed(traces)
+    report = report_on(of, top=top)
+    replays = what_ifs_of(traces, stages_of(traces) or None, of.graph)
+    return report, tuple(_answer(one, None) for one in replays)
 
 
 def _cause(of: Analysed, name: str, faster: float) -> Cause:

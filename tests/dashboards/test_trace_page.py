@@ -81,10 +81,13 @@ def test_an_answer_is_kept_until_the_traces_change(lab: Store, monkeypatch: pyte
     store_traces(lab, "r3")
     client = Local(lab, compute=AnswerCache())
     view(client, PageQuery(run_id="r3"))
-    assert read == ["r3", "r3"]
+    assert read == ["r3"]
+    store_traces(lab, "r4")  # of a later run
+    view(client, PageQuery(run_id="r3"))
+    assert read == ["r3"]
     store_traces(lab, "r1")
     view(client, PageQuery(run_id="r3"))
-    assert read == ["r3", "r3", "r1"]
+    assert read == ["r3", "r1", "r1", "r3"]  # its report, and the difference from it
 
 
 def test_the_main_table_is_the_ranks(lab: Store) -> None:

@@ -31,11 +31,11 @@ def report_on(store: Store, traced: TracedRun) -> Kept[TraceReport]:
     return Kept(trace_report(traces_of_run(store, traced.run_id)))
 
 
-def replays_of(store: Store, traced: TracedRun) -> Kept[tuple[TraceWhatIf, ...]]:
-    """Return the replays of a run's traces. Raises: NotFoundError, InvalidInputError."""
-    from crosswind.models.traces.report_what_if import trace_what_ifs  # noqa: PLC0415 - heavy
+def report_and_replays(store: Store, traced: TracedRun) -> Kept[tuple[TraceReport, tuple[TraceWhatIf, ...]]]:
+    """Return the report of a run's traces and their replays. Raises: NotFoundError, InvalidInputError."""
+    from crosswind.models.traces.report_what_if import report_and_what_ifs  # noqa: PLC0415 - heavy
 
-    return Kept(trace_what_ifs(traces_of_run(store, traced.run_id)))
+    return Kept(report_and_what_ifs(traces_of_run(store, traced.run_id)))
 
 
 def difference_from(store: Store, earlier: TracedRun, traced: TracedRun) -> Kept[RunsDifference]:

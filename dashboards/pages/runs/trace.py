@@ -18,8 +18,7 @@ from crosswind.dashboards.pages.page import RUNS, Page, PageQuery, Place
 from crosswind.dashboards.pages.runs.stored_traces import (
     difference_from,
     earlier_pops,
-    replays_of,
-    report_on,
+    report_and_replays,
     traced_before,
 )
 from crosswind.dashboards.queries import peers_of
@@ -65,8 +64,7 @@ def view(client: Local, query: PageQuery) -> TraceView:
         peers = [] if traced is None else peers_of(session, run)
     if traced is None:
         return TraceView(run, None)
-    report = client.compute(client.store, report_on, traced).value
-    without = client.compute(client.store, replays_of, traced).value
+    report, without = client.compute(client.store, report_and_replays, traced).value
     before = traced_before(client, run, peers)
     earlier = earlier_pops(client, before, report.pop[0].over) if report.pop else ()
     difference = client.compute(client.store, difference_from, before[0], traced).value if before else None

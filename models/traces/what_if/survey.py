@@ -22,14 +22,16 @@ TABLE = "step_table"
 RANKS = 8  # replayed one by one: those longest on the critical path
 
 
-def what_ifs_of(traces: Sequence[RankTrace], stages: Mapping[int, int] | None = None) -> tuple[WhatIf, ...]:
-    """Return the replays of traces; of a table of operations those of the table, whose transfers a graph cannot join.
+def what_ifs_of(
+    traces: Sequence[RankTrace], stages: Mapping[int, int] | None = None, graph: Graph | None = None
+) -> tuple[WhatIf, ...]:
+    """Return the replays of traces, whose graph may be given; of a table of operations those of the table, whose transfers a graph cannot join.
 
     Raises: InvalidInputError as `what_ifs` and `ranks_of`.
     """
     if traces and all(trace.format == TABLE for trace in traces):
         return table_what_ifs(operations_of(traces, stages))
-    return what_ifs(graph_of(traces), stages)
+    return what_ifs(graph_of(traces) if graph is None else graph, stages)
 
 
 def what_ifs(graph: Graph, stages: Mapping[int, int] | None = None) -> tuple[WhatIf, ...]:
