@@ -100,6 +100,7 @@ frameworks:
 	$(FRAMEWORKS)/bin/uv pip install --quiet --python $(FRAMEWORKS)/bin/python --no-deps --editable .
 
 # Other tuners: `$(PEERS)/bin/python -m benchmarks --accuracy tuner` compares ours with them, `make test-all` runs ours in them.
+# And HolisticTraceAnalysis, which `make bench NAME=traces` runs there.
 PEERS := .venv-peers
 peers:
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)

@@ -25,12 +25,29 @@ AT_ONCE = 4  # large bodies in memory and checked: in threads, as a check may ta
 
 @dataclass(frozen=True)
 class BodyRule:
-    """Limits on a route's body: media types, size, a `check` of it, how many large ones are in memory at once."""
+    """Limits on a route's body: media types, size, a `check` of it, how many large ones are in memory at once.
+
+    Bodies of up to `small_bytes` are not among those; of them `small_at_once` are, where they did not arrive in memory.
+    """
 
     media_type: str  # or several: with commas between them
     limit_bytes: int
     check: Check | None = None
     at_once: int = AT_ONCE
+    small_bytes: int = MEMORY_BYTES
+    small_at_once: int = AT_ONCE
+
+
+class _Places:
+    """A rule, and the places in memory for bodies that did not arrive there."""
+
+    def __init__(self, rule: BodyRule) -> None:
+        self.rule = rule
+        self._small, self._large = CapacityLimiter(rule.small_at_once), CapacityLimiter(rule.at_once)
+
+    def of(self, size: int) -> CapacityLimiter:
+        """Return the places for a body of so many bytes."""
+        return self._small if size <= self.rule.small_bytes else self._large
 
 
 NO_RULES: Mapping[str, BodyRule] = MappingProxyType({})
@@ -48,15 +65,16 @@ class BodyCheck:
         self.app = app
         self.spool = spool
         json_rule = BodyRule("application/json", limit_bytes, check_json)
-        self._default = json_rule, CapacityLimiter(AT_ONCE)
-        self._rules = {path: (rule, CapacityLimiter(rule.at_once)) for path, rule in rules.items()}
+        self._default = _Places(json_rule)
+        self._rules = {path: _Places(rule) for path, rule in rules.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with its whole body, or answer with a problem."""
         if scope["type"] != "http" or scope["method"] in SAFE_METHODS:
             await self.app(scope, receive, send)
             return
-        rule, limiter = self._rules.get(inner_path(scope["path"], scope.get("root_path", "")), self._default)
+        places = self._rules.get(inner_path(scope["path"], scope.get("root_path", "")), self._default)
+        rule = places.rule
         with Body(self.spool) as body:
             try:
                 await self.spool.read(body, receive, rule.limit_bytes)
@@ -71,7 +89,7 @@ class BodyCheck:
             elif body.size <= MEMORY_BYTES:
                 await self._pass(scope, receive, send, content=body.content(), check=rule.check)
             else:
-                async with limiter:
+                async with places.of(body.size):
                     content = await run_sync(body.content)
                     await self._pass(scope, receive, send, content=content, check=rule.check)
 

@@ -2,6 +2,7 @@
 
 from asyncio import Future, Task, create_task, get_running_loop
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import accumulate
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -10,11 +11,22 @@ GROUPS = 2  # at once: one computes while the other waits for the disk
 
 
 class Gathering(Generic[Item, Result]):
-    """Passes items to `work` in groups of at most `at_most`: as soon as fewer than GROUPS groups are in progress."""
+    """Passes items to `work` in groups as soon as fewer than GROUPS groups are in progress.
 
-    def __init__(self, work: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]], at_most: int) -> None:
+    A group has at most `at_most` items, whose sizes are together at most `size_at_most` where there are several.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]],
+        at_most: int,
+        size: Callable[[Item], int] = lambda _: 0,
+        size_at_most: int = 0,
+    ) -> None:
         self._work = work
         self._at_most = at_most
+        self._size = size
+        self._size_at_most = size_at_most
         self._waiting: list[tuple[Item, Future[Result]]] = []
         self._working: set[Task[None]] = set()
 
@@ -30,8 +42,14 @@ class Gathering(Generic[Item, Result]):
 
     async def _work_on_all(self) -> None:
         while self._waiting:
-            group, self._waiting = self._waiting[: self._at_most], self._waiting[self._at_most :]
+            fitting = self._fitting()
+            group, self._waiting = self._waiting[:fitting], self._waiting[fitting:]
             await self._work_on([(item, future) for item, future in group if not future.done()])
+
+    def _fitting(self) -> int:
+        """Return how many of those that wait are the next group."""
+        sizes = accumulate(self._size(item) for item, _ in self._waiting[: self._at_most])
+        return max(1, sum(size <= self._size_at_most for size in sizes))
 
     async def _work_on(self, group: Sequence[tuple[Item, Future[Result]]]) -> None:
         try:

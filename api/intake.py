@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from threading import Lock
 from typing import Annotated
@@ -15,7 +15,6 @@ from starlette.exceptions import HTTPException
 
 from crosswind.api.body_check import BodyRule
 from crosswind.api.dependencies import asking
-from crosswind.api.edge.spool import MEMORY_BYTES
 from crosswind.api.freed_memory import give_back_memory
 from crosswind.api.gathering import Gathering
 from crosswind.api.problems import MALFORMED, MEDIA_TYPE, TOO_LARGE
@@ -31,15 +30,18 @@ from crosswind.ingest.spool.segment_reader import Unpacked
 
 MEDIA = "application/vnd.crosswind.segment"
 LARGE_BYTES = 8 * 1024 * 1024  # of a segment unpacked: larger ones are stored one after the other
-SMALL_BYTES = MEMORY_BYTES  # of a segment as sent: such ones are stored together when many come at once
-UNPACKED_BYTES = 256 * 1024  # of one of them
-TOGETHER = 128  # at most
+SMALL_BYTES = 256 * 1024  # of a segment as sent: such ones are stored together when many come at once
+UNPACKED_BYTES = 1024 * 1024  # of one of them
+TOGETHER, TOGETHER_BYTES = 128, 2 * 1024 * 1024  # at most, and as sent
+TOGETHER_UNPACKED_BYTES = 8 * 1024 * 1024  # those beyond are stored by themselves: as values they take ten times that
+SMALL_AT_ONCE = 32  # of those that do not arrive in memory
 WORKERS = 4  # storing: one computes while others wait for the disk; each holds one unpacked segment
 
 
 def segment_rule(settings: ServerSettings) -> BodyRule:
     """Return the rule for the body of a request that sends a segment."""
-    return BodyRule(MEDIA, settings.batch_bytes, at_once=WORKERS)
+    rule = BodyRule(MEDIA, settings.batch_bytes, at_once=WORKERS)
+    return replace(rule, small_bytes=SMALL_BYTES, small_at_once=SMALL_AT_ONCE)
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Intake:
         self._settings = settings
         self.places = CapacityLimiter(WORKERS)
         self._large = Lock()
-        self._gathering = Gathering(self._take_together, TOGETHER)
+        self._gathering = Gathering(self._take_together, TOGETHER, lambda one: len(one.body), TOGETHER_BYTES)
 
     def of_sender(self, sender: Principal) -> "Intake":
         """Return the same intake for a sender, who may write their own rows, up to their quota."""
@@ -92,8 +94,16 @@ class Intake:
         return [stored.pop(one.batch_id, None) for one in sent]
 
     def _stored_together(self, sent: Sequence[_Sent]) -> dict[str, Received]:
-        batches = [Batch(Unpacked(one.name, content), one.batch_id) for one in sent if (content := self._content(one))]
-        return store_together(self._store.whole, batches)
+        return store_together(self._store.whole, list(self._unpacked(sent)))
+
+    def _unpacked(self, sent: Sequence[_Sent]) -> Iterator[Batch]:
+        """Yield the first of them that can be stored together."""
+        free = TOGETHER_UNPACKED_BYTES
+        for one in sent:
+            content = self._content(one)
+            if content and len(content) <= free:
+                free -= len(content)
+                yield Batch(Unpacked(one.name, content), one.batch_id)
 
     def _content(self, sent: _Sent) -> bytes | None:
         """Return the segment; None for one that is large or cannot be unpacked."""

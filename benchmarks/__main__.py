@@ -17,13 +17,14 @@ SPEED = (
     "lake",
     "series",
     "readers",
+    "traces",
     "predict",
     "explain",
     "stragglers",
     "api",
     "pages",
 )
-ACCURACY = ("tuner", "predict", "explain", "transfer", "energy", "interference", "stragglers")
+ACCURACY = ("tuner", "predict", "explain", "transfer", "energy", "interference", "stragglers", "captures")
 LONG = ("tuner_live",)  # accuracy that wants a quiet machine for half an hour: only by name
 LONG_SPEED = ("scale",)  # and speed
 

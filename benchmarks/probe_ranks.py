@@ -6,10 +6,12 @@ import math
 import os
 import resource
 import statistics
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +19,7 @@ from torch import distributed, nn, profiler
 from torch.nn.parallel import DistributedDataParallel
 
 import crosswind
+from crosswind.ingest.capture.plan import FOLDER, Plan
 from crosswind.ingest.probe import run
 from crosswind.ingest.probe.timeline import Timeline
 
@@ -46,6 +49,7 @@ def as_rank() -> None:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     run.FLUSH_SECONDS = FLUSH_SECONDS
     turns = {"probe": alternating(train, beside, PAIRS * TURNS)}
+    turns["waiting_to_trace"] = alternating(train, beside, PAIRS * TURNS, waiting_to_trace)
     turns["probe_in_blocks"] = [turn(train, probe) for _ in range(max(3, PAIRS // 8))]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
     turns["torch_profiler"] = [turn(train, torch_profiler) for _ in range(max(3, PAIRS // 8))]
@@ -95,6 +99,23 @@ class probe(unwatched):  # noqa: N801
         self._run.__exit__(*error)
 
 
+class waiting_to_trace(probe):  # noqa: N801
+    """Our probe as under `crosswind run --trace auto`, outside of captured steps."""
+
+    def __enter__(self) -> Callable[[range], Any]:
+        self._folder = tempfile.TemporaryDirectory()
+        os.environ[FOLDER] = self._folder.name
+        Plan("another run", (0, 1), 0, 10, 1).write(Path(self._folder.name))
+        try:
+            return super().__enter__()
+        finally:
+            del os.environ[FOLDER]
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self._folder.cleanup()
+
+
 class torch_profiler(unwatched):  # noqa: N801
     """PyTorch's profiler."""
 
@@ -109,13 +130,15 @@ class torch_profiler(unwatched):  # noqa: N801
         self._profiler.__exit__(*error)
 
 
-def alternating(plain: Callable[[], Any], watched: Callable[[], Any], turns: int) -> list[tuple[Times, Times]]:
+def alternating(
+    plain: Callable[[], Any], watched: Callable[[], Any], turns: int, observer: type[probe] = probe
+) -> list[tuple[Times, Times]]:
     """Steps of two like trainings, of which the probe watches one: without, with, with, without.
 
     What the probe's writer does beside any of them is reported separately, and is not in the processor time.
     """
     pairs = []
-    with probe(watched) as steps:
+    with observer(watched) as steps:
         numbers = iter(steps(itertools.count()))  # type: ignore[arg-type]
         for _ in range(WARM_UP):
             next(numbers)

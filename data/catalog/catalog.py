@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, func, insert, select, text
+from sqlalchemy import Connection, Engine, Select, func, select, text
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.audit import Audit
@@ -133,7 +133,7 @@ class Session:
         for batch in batches:
             self._notes.gap(batch.origin, batch.skipped)
         noted = [{**asdict(batch), "received_ns": time.time_ns()} for batch in batches]
-        self._connection.execute(insert(tables.ingest_batches), noted)
+        rows.add_all(self._connection, tables.ingest_batches, noted)
         self._noted += noted
 
     def settle_totals(self) -> None:

@@ -1,5 +1,6 @@
 """Rows of the catalog's tables, written and read the same way in both databases."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     cast,
+    column,
     func,
     insert,
     literal,
@@ -25,6 +27,8 @@ from sqlalchemy.dialects import sqlite
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql
+
+LISTED = "listed_rows"
 
 
 def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
@@ -74,8 +78,21 @@ def add_unless_there(connection: Connection, table: Table, row: Mapping[str, Any
 
 def add_those_not_there(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Inserts rows at once, but for those whose primary key is there."""
-    if rows:
+    if not rows:
+        return
+    if connection.dialect.name != "postgresql":
         connection.execute(_insert(connection, table).on_conflict_do_nothing(), [dict(row) for row in rows])
+        return
+    statement = _insert_listed(table, tuple(rows[0])).on_conflict_do_nothing()
+    connection.execute(statement, {LISTED: json.dumps([dict(row) for row in rows])})
+
+
+def add_all(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Inserts rows at once, of texts and numbers. Raises: IntegrityError where one is there."""
+    if connection.dialect.name != "postgresql" or len(rows) == 1:
+        connection.execute(insert(table), [dict(row) for row in rows])
+        return
+    connection.execute(_insert_listed(table, tuple(rows[0])), {LISTED: json.dumps([dict(row) for row in rows])})
 
 
 def change(connection: Connection, table: Table, key: Mapping[str, object], **values: object) -> None:
@@ -125,3 +142,13 @@ def _upsert(dialect: str, table: Table, names: tuple[str, ...]) -> "postgresql.I
 @lru_cache(maxsize=256)
 def _by_key(table: Table, names: tuple[str, ...]) -> Select[Any]:
     return select(table).where(and_(*(table.c[name] == bindparam(name) for name in names)))
+
+
+@lru_cache(maxsize=256)
+def _insert_listed(table: Table, names: tuple[str, ...]) -> "postgresql.Insert":
+    """One statement for many rows, a JSON list as one parameter: PostgreSQL's driver sends a list row by row."""
+    columns = [column(name, table.c[name].type) for name in names]
+    listed = func.json_to_recordset(cast(bindparam(LISTED, type_=Text), JSON)).table_valued(*columns)
+    source = select(listed.render_derived(name="listed", with_types=True))
+    statement: postgresql.Insert = _insert_by("postgresql", table).from_select(names, source)  # type: ignore[assignment]
+    return statement

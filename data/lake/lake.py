@@ -201,9 +201,15 @@ class Lake:
     def _undefined(self, metric_set: MetricSet) -> Iterator[tuple[MetricSet, Path]]:
         """Definitions of a set, and of ours of its name, that are not stored yet, and where they shall be."""
         for declared in [metric_set, *(built_in for built_in in BUILT_IN if built_in.name == metric_set.name)]:
-            definition = self._folder(metric_set.name) / f"_schema-{_digest(declared)}.parquet"
-            if definition not in self._defined and not self.storage.is_defined(definition):
-                yield declared, definition
+            if not self._is_defined(declared):
+                yield declared, self._definition(declared)
+
+    def _is_defined(self, metric_set: MetricSet) -> bool:
+        definition = self._definition(metric_set)
+        return definition in self._defined or self.storage.is_defined(definition)
+
+    def _definition(self, metric_set: MetricSet) -> Path:
+        return self._folder(metric_set.name) / f"_schema-{_digest(metric_set)}.parquet"
 
     def defined_folder(self, metric_set: MetricSet) -> Path:
         """The folder of a set that is defined here. Raises: MalformedError where it is not, or contradicts that."""
@@ -228,8 +234,10 @@ class Lake:
             raise MalformedError(f"metric set {metric_set.name}: expected another name, roll-ups have such names")
         if "ts_ns" not in {column.name for column in metric_set.columns} or metric_set["ts_ns"].dtype != "int64":
             raise MalformedError(f"metric set {metric_set.name}: expected an int64 column ts_ns")
-        definitions = tuple(self._definitions(metric_set.name))
         others = [other for other in others if other.name == metric_set.name and other is not metric_set]
+        if not others and self._is_defined(metric_set):
+            return  # it was held against all others before its definition was stored
+        definitions = tuple(self._definitions(metric_set.name))
         comparison = definitions, _digest(metric_set)
         if not others and comparison in self._accepted:
             return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
 from crosswind.data.files import PRIVATE_FILE, make_private
+from crosswind.data.lake.objects.bounded import end_idle
 from crosswind.data.schema.access import RowRule
 from crosswind.data.schema.errors import ConflictError, UnavailableError
 from crosswind.data.schema.lake_address import LakeAddress
@@ -99,8 +100,10 @@ class Store:
         return switches_at(self.home)
 
     def close(self) -> None:
-        """Gives back the catalog's connections."""
+        """Gives back the catalog's connections, and threads that wait to move objects."""
         self.catalog.close()
+        if self.address is not None:
+            end_idle()
 
     def __enter__(self) -> Self:
         return self

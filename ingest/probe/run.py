@@ -27,6 +27,7 @@ from crosswind.data.schema.steps import COLLECTIVES, LOOP_SETS, NOT_SEEN
 from crosswind.data.schema.trial import Configuration
 from crosswind.ingest.kernel.node_facts import node_facts
 from crosswind.ingest.probe.adapters import watch
+from crosswind.ingest.probe.captures import Captures
 from crosswind.ingest.probe.crash import end_state, failure_of
 from crosswind.ingest.probe.identity import agreed_id, given_configuration, given_id, note_recorded
 from crosswind.ingest.probe.place import Place, node_name, owner, system_name
@@ -79,6 +80,7 @@ class RunProbe:
         self._timeline = Timeline(0)
         self._work = StepWork() if count_work else None
         self._writer: SpoolWriter | None = None
+        self._captures: Captures | None = None
         self._is_disk_refusing = False
         self._refused_phases: set[str] = set()
         self._stop = threading.Event()
@@ -99,10 +101,10 @@ class RunProbe:
         if self._writer is None:
             yield from batches
             return
-        timeline, source = self._timeline, iter(batches)
+        source = iter(batches)
         try:
             while True:
-                timeline.begin_step()
+                self._begin_step()
                 batch = next(source, _NOTHING)
                 if batch is _NOTHING:
                     return
@@ -124,7 +126,15 @@ class RunProbe:
     def begin_step(self) -> None:
         """Begin a step with the wait for its batch: for loops that cannot use `steps`."""
         if self._writer:
-            self._timeline.begin_step()
+            self._begin_step()
+
+    def _begin_step(self) -> None:
+        """Begin a step; what a capture takes of its time is `other`."""
+        timeline, captures = self._timeline, self._captures
+        timeline.begin_step()
+        if captures and timeline.next_number >= captures.due:
+            with timeline.phase("other"):
+                captures.at_border(timeline.next_number)
 
     def batch_arrived(self) -> None:
         """Note that the batch of the step is there."""
@@ -140,6 +150,8 @@ class RunProbe:
     def abandon_step(self) -> None:
         """Drop the step that was begun: there was no further batch, or the loop was left."""
         self._count_work()
+        if self._captures:
+            self._captures.end()
         self._timeline.abandon_step()
 
     def _count_work(self) -> None:
@@ -191,6 +203,9 @@ class RunProbe:
         self._guarded(lambda: self._announce(directory, run_id), "no agent will watch this process")
         require_alone(directory, run_id, self._place.rank)
         self.run_id = run_id
+        self._captures = Captures.given(run_id, self._place.rank)
+        if self._captures:
+            self._captures.look()
         writer.append_record("run", self._run_record() | {"state": RunState.RUNNING, "started_ns": time.time_ns()})
         writer.append_record("rank", self._rank_record() | {"started_ns": time.time_ns()})
         self._writer = writer
@@ -210,6 +225,8 @@ class RunProbe:
             if self._thread.is_alive():
                 raise UnavailableError(f"the spool has not answered for {HUNG_SECONDS:.0f} s; what it lacks is lost")
         writer, self._writer = self._writer, None
+        if self._captures:
+            self._captures.close()
         if writer is None:
             self._timeline.close()
             return
@@ -245,6 +262,8 @@ class RunProbe:
         while not stops.wait(self._stop, FLUSH_SECONDS):
             if writer := self._writer:
                 self._write_or_keep(writer)
+            if self._captures:
+                self._captures.look()
             self._timeline.make_room()
 
     def _write_or_keep(self, writer: SpoolWriter) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.ingest.reader.reader import FolderReader, Reader
-from crosswind.ingest.readers import READERS, reader_for
+from crosswind.ingest.readers.formats import READERS, reader_for
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,10 @@ from crosswind.data.schema.run import RunState, new_ulid
 from crosswind.data.schema.trial import Configuration
 from crosswind.ingest.agent.agent import run_agent
 from crosswind.ingest.agent.settings import AgentSettings
+from crosswind.ingest.capture.plan import FOLDER, folder_of
+from crosswind.ingest.capture.planner import Planner, planning
+from crosswind.ingest.capture.stored import stored
+from crosswind.ingest.capture.wanted import Wanted
 from crosswind.ingest.injected import injected
 from crosswind.ingest.kernel.node_facts import node_facts
 from crosswind.ingest.probe.identity import CONFIGURATION
@@ -48,6 +52,7 @@ PASSED_ON = (
 FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGCONT)
 STOPS = (signal.SIGTSTP, signal.SIGCONT)
 TO_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+KINETO_LOG, KINETO_QUIET = "KINETO_LOG_LEVEL", "6"  # the profiler writes a line to stdout at its start and its stop
 NEVER_STARTED = 127  # as shells say it
 logger = logging.getLogger("crosswind")
 COMMIT_SECONDS = 0.1  # for which the end of a short program waits for git
@@ -63,7 +68,8 @@ class Launch:
     output that report steps. The program also sees `environment`; the run is recorded with
     `configuration`, to which `rule` adds arguments of the command, under `run_id` if that is given. `on_start` is
     called with the process, `on_signal` with every signal that arrives for it. Where this process is killed, the
-    program ends within `orphan_seconds`; with None it goes on.
+    program ends within `orphan_seconds`; with None it goes on. `captures` are traced, and kept in a folder of
+    `traces`, named by the run.
     """
 
     command: tuple[str, ...]
@@ -81,6 +87,8 @@ class Launch:
     on_start: Callable[["subprocess.Popen[bytes]"], None] | None = None
     on_signal: Callable[[int], None] | None = None
     orphan_seconds: float | None = None
+    captures: Wanted | None = None
+    traces: Path = Path("traces")
 
 
 @dataclass(frozen=True)
@@ -116,16 +124,29 @@ def launch(wanted: Launch) -> Outcome:
         writer.flush()
         commit = CommitLookup(facts.folder)
         try:
-            with ended_with_us(run_id, wanted.orphan_seconds):
+            with (
+                ended_with_us(run_id, wanted.orphan_seconds),
+                planning(wanted.spool, run_id, wanted.captures) as planner,
+            ):
                 exit_code, stopped_ns = _run(wanted, run_id, facts.configuration)
         except InvalidInputError:
             _note_end(writer, record, Ending(RunState.FAILED), NEVER_STARTED)
             raise
         ending = ending_of(wanted.spool, run_id, exit_code, stopped_ns=stopped_ns, watched=_watched(wanted))
-        record["tags"] |= commit.facts(COMMIT_SECONDS)
+        record["tags"] |= commit.facts(COMMIT_SECONDS) | (_traces(planner, wanted) if planner else {})
         _note_end(writer, record, ending, exit_code)
     seconds = (time.time_ns() - begin) * 1e-9
     return Outcome(run_id, exit_code, seconds, ending.state, ending.failure_words, ending.no_steps)
+
+
+def _traces(planner: Planner, wanted: Launch) -> dict[str, str]:
+    """Keep the run's traces. Return the tags that name them."""
+    try:
+        kept = wanted.traces / planner.run_id
+        return stored(planner.folder, kept, planner.why, planner.wanted.budget.size_bytes)
+    except OSError as error:
+        logger.warning("the traces of this run stay in %s: %s", planner.folder, error)
+        return {}
 
 
 def _note_end(writer: SpoolWriter, record: Mapping[str, Any], ending: Ending, exit_code: int) -> None:
@@ -192,6 +213,9 @@ def _environment(wanted: Launch, run_id: str, configuration: Configuration) -> d
     variables = {"CROSSWIND_RUN_ID": run_id, "CROSSWIND_SPOOL": str(wanted.spool)}
     if wanted.workload:
         variables["CROSSWIND_WORKLOAD"] = wanted.workload
+    if wanted.captures:
+        variables[FOLDER] = str(folder_of(wanted.spool, run_id))
+        variables |= {} if KINETO_LOG in os.environ else {KINETO_LOG: KINETO_QUIET}
     if configuration:
         variables[CONFIGURATION] = json.dumps(dict(configuration))
     seen = os.environ | wanted.environment

@@ -171,7 +171,10 @@ def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object], messa
 SCOPE = {"type": "http", "method": "POST", "path": "/slow", "headers": [(b"content-type", b"text/plain")]}
 
 
-@pytest.mark.parametrize(("size", "expected"), [(MEMORY_BYTES + 1, 2), (MEMORY_BYTES, 20)])
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(2 * MEMORY_BYTES + 1, 2), (2 * MEMORY_BYTES, 5), (MEMORY_BYTES + 1, 5), (MEMORY_BYTES, 20)],
+)
 def test_no_more_large_bodies_are_held_at_once_than_the_rule_says(size: int, expected: int) -> None:
     inside, most = 0, 0
 
@@ -185,8 +188,8 @@ def test_no_more_large_bodies_are_held_at_once_than_the_rule_says(size: int, exp
         inside -= 1
 
     async def ask_all() -> None:
-        rule = BodyRule("text/plain", 2 * MEMORY_BYTES, at_once=2)
-        check = BodyCheck(app, 10, Spool(40 * MEMORY_BYTES), {"/slow": rule})
+        rule = BodyRule("text/plain", 3 * MEMORY_BYTES, at_once=2, small_bytes=2 * MEMORY_BYTES, small_at_once=5)
+        check = BodyCheck(app, 10, Spool(60 * MEMORY_BYTES), {"/slow": rule})
         async with anyio.create_task_group() as group:
             for _ in range(20):
                 group.start_soon(check, SCOPE, receive, None)

@@ -60,3 +60,19 @@ def test_whoever_gives_up_is_not_worked_for() -> None:
 
     asyncio.run(ask())
     assert worked == [0, 1, 2, 3]
+
+
+def test_a_group_holds_no_more_bytes_than_it_may_unless_one_item_does() -> None:
+    groups: list[Sequence[int]] = []
+
+    async def work(items: Sequence[int]) -> Sequence[int]:
+        groups.append(items)
+        await asyncio.sleep(0.01)
+        return items
+
+    async def ask() -> None:
+        gathering = Gathering(work, at_most=9, size=lambda item: item, size_at_most=10)
+        await asyncio.gather(*map(gathering.result, [4, 4, 4, 20, 3, 3]))
+
+    asyncio.run(ask())
+    assert groups == [[4, 4], [4], [20], [3, 3]]

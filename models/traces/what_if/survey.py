@@ -25,9 +25,8 @@ RANKS = 8  # replayed one by one: those longest on the critical path
 def what_ifs_of(
     traces: Sequence[RankTrace], stages: Mapping[int, int] | None = None, graph: Graph | None = None
 ) -> tuple[WhatIf, ...]:
-    """Return the replays of traces, whose graph may be given.
-
-    Of a table of operations they are those of the table, whose transfers a graph cannot join.
+    """Return the replays of traces, whose graph may be given; of a table of operations those of the table, whose
+    transfers a graph cannot join.
 
     Raises: InvalidInputError as `what_ifs` and `ranks_of`.
     """

@@ -207,8 +207,7 @@ def test_dask_answers(running: Any) -> None:
 @pytest.mark.thorough
 def test_a_model_that_one_server_trains_answers_at_both(running: Any) -> None:
     cluster, _ = running
-    with cluster.store() as store, store.catalog.write() as session:
-        session.runs.put_all(map(run_of, range(TRAINED_RUNS)))
+    put_runs(cluster)
     operation = cluster.ask("/v1/models/run_seconds:train", {})
     deadline = time.monotonic() + TRAINING_SECONDS
     while operation["state"] not in ("done", "failed"):
@@ -216,12 +215,35 @@ def test_a_model_that_one_server_trains_answers_at_both(running: Any) -> None:
         time.sleep(0.5)
         operation = cluster.ask(f"/v1/operations/{operation['operation_id']}")
     assert operation["state"] == "done", operation
-    cluster.ask("/v1/models/run_seconds/versions/1:promote", {"forced_because": "every run takes the same time"})
+    check_answers(cluster, 1)
+
+
+@pytest.mark.thorough
+def test_a_model_that_dask_trains_answers_at_both_servers(running: Any) -> None:
+    pytest.importorskip("distributed")
+    cluster, _ = running
+    put_runs(cluster)
+    code, operation = cluster.verb("models", "train", "run_seconds", "--cluster", cluster.dask)
+    assert (code, operation["state"]) == (0, "done"), operation
+    newest = cluster.verb("models", "run_seconds")[1][0]
+    check_answers(cluster, newest["version"])
+
+
+def put_runs(cluster: Cluster) -> None:
+    """Store the runs that models are trained on."""
+    with cluster.store() as store, store.catalog.write() as session:
+        session.runs.put_all(map(run_of, range(TRAINED_RUNS)))
+
+
+def check_answers(cluster: Cluster, version: int) -> None:
+    """Promote a version, and see that both servers answer with it and alike."""
+    path = f"/v1/models/run_seconds/versions/{version}:promote"
+    cluster.ask(path, {"forced_because": "every run takes the same time"})
     run = run_of(1)
     asked = {"workload": run.workload, "system": run.system, "world_size": run.world_size, "outcome": "run_seconds"}
     asked |= {"configuration": dict(run.configuration)}
     one, two = (cluster.ask("/v1/predictions", asked, url=server["url"]) for server in cluster.servers)
-    assert one["model"] == "run_seconds/1"
+    assert one["model"] == f"run_seconds/{version}"
     assert two == one
 
 

@@ -15,7 +15,7 @@ from crosswind.data.schema.job import Job
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import History
 from crosswind.ingest.reader.reader import Context, Reader, Record, Report
-from crosswind.ingest.readers import READERS, reader_for
+from crosswind.ingest.readers.formats import READERS, reader_for
 from crosswind.ingest.readers.search import candidates_below
 
 EACH = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)

@@ -12,7 +12,8 @@ import pytest
 
 from crosswind.ingest.reader.lines import HEAD_BYTES
 from crosswind.ingest.reader.reader import Context, Reader, Report
-from crosswind.ingest.readers import READERS, logs
+from crosswind.ingest.readers import logs
+from crosswind.ingest.readers.formats import READERS
 from crosswind.ingest.readers.logs.training_log import LOOKED_AT
 
 LINE_SECONDS = 0.1  # of CPU: fifty times what any pattern takes; one that tries every pair of places takes seconds

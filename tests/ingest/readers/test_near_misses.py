@@ -6,7 +6,7 @@ import pytest
 
 from crosswind.ingest import readers
 from crosswind.ingest.reader.lines import HEAD_BYTES
-from crosswind.ingest.readers import READERS
+from crosswind.ingest.readers.formats import READERS
 
 SOURCES = sorted(Path(readers.__file__).parent.rglob("*.py"))
 DOCS = sorted((Path(__file__).parents[3] / "docs").rglob("*.md"))

@@ -8,6 +8,7 @@ from crosswind.data.schema.command.arguments import value_of
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import RunState
 from crosswind.data.schema.trial import Configuration
+from crosswind.ingest.capture.wanted import OFF, Budget, Wanted, bytes_of
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.reader.step_lines import FORMS
 from crosswind.ingest.spool.collected import hand_over, is_collected
@@ -16,6 +17,7 @@ from crosswind.ingest.wrapper.wrapper import Launch, Outcome, launch
 from crosswind.settings import Settings
 
 HAND_OVER_SECONDS = 0.15
+TRACES = "traces"  # folder of the store's home
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,8 +49,40 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERN",
         help=f"read steps off the output: {', '.join(FORMS)}, or a regular expression with named groups: docs/run.md",
     )
+    _configure_captures(parser)
     parser.add_argument("--no-ingest", action="store_true", help="leave the record in the spool")
     parser.add_argument("command", nargs="*", metavar="CMD", help="the program and its arguments, after --")
+
+
+def _configure_captures(parser: argparse.ArgumentParser) -> None:
+    budget = Budget()
+    parser.add_argument(
+        "--trace",
+        default=OFF,
+        metavar="auto|RANKS[:STEPS]",
+        help="profile a few steps of the ranks that others wait for, of one that waits and of an ordinary one, by "
+        "torch.profiler (auto), or those asked for, as 0,3 or 0-3:100-102: docs/traces.md (default: off)",
+    )
+    for name, default, unit, text in (
+        ("bytes", "200M", "SIZE", "of all trace files of a run, compressed"),
+        ("steps", budget.steps, "N", "of a capture"),
+        ("ranks", budget.ranks, "N", "of a capture"),
+        ("captures", budget.captures, "N", "of a run"),
+        ("pause", budget.pause_seconds, "SECONDS", "between two captures, at least"),
+    ):
+        parser.add_argument(f"--trace-{name}", default=default, type=type(default), metavar=unit, help=text)
+
+
+def captures_of(arguments: argparse.Namespace) -> Wanted | None:
+    """Return the captures that the options ask for. Raises: InvalidInputError."""
+    budget = Budget(
+        size_bytes=bytes_of(arguments.trace_bytes),
+        steps=arguments.trace_steps,
+        ranks=arguments.trace_ranks,
+        captures=arguments.trace_captures,
+        pause_seconds=arguments.trace_pause,
+    )
+    return Wanted.parse(arguments.trace, budget)
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -63,6 +97,8 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         step_lines=arguments.step_lines,
         configuration=configuration_of(arguments.config),
         rule=Rule(tuple(arguments.define), tuple(arguments.ignore)),
+        captures=captures_of(arguments),
+        traces=settings.home / TRACES,
     )
     outcome = launch(wanted)
     place = f"left in {settings.spool}" if arguments.no_ingest else kept(settings)

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from crosswind.cli.text.output import say, say_json
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.settings import Settings
 
 if TYPE_CHECKING:  # heavy
     from crosswind.api.settings import ServerSettings
+    from crosswind.data.store.store import Store
 
+log = logging.getLogger("crosswind.serve")
 PORT = 8321
 
 
@@ -115,10 +118,11 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 def serve(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False) -> int:
     """Serve a store, and print its URL once the port is bound; end the process if threads still work after that.
 
-    Raises: UnavailableError, ConflictError naming what is wrong with a lake in an object store.
+    Raises: UnavailableError, ConflictError naming what is wrong with the store; for an object store that is away there
+    is /readyz.
     """
     from crosswind.api import server  # noqa: PLC0415 - heavy
-    from crosswind.client.installed_store import open_checked  # noqa: PLC0415
+    from crosswind.client.installed_store import open_store  # noqa: PLC0415
 
     before = set(threading.enumerate())
 
@@ -128,11 +132,22 @@ def serve(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False
         else:
             say(f"Pages and API: {url}  (Ctrl-C ends it)")
 
-    with open_checked(settings) as store:
+    with open_store(settings) as store:
+        _look_at_objects(store)
         server.serve(store, wanted, ready=ready)
     if set(threading.enumerate()) - before:
         _leave_at_once()
     return 0
+
+
+def _look_at_objects(store: "Store") -> None:
+    """Log that the lake's object store is away; what copies hold is served meanwhile. Raises: ConflictError."""
+    if store.address is None:
+        return
+    try:
+        store.lake.storage.check()
+    except UnavailableError as error:
+        log.warning("served from copies until the object store answers: %s", error)
 
 
 def check(settings: Settings, wanted: "ServerSettings", *, as_json: bool = False) -> int:

@@ -23,7 +23,6 @@ from crosswind.ingest.spool.spool import SpoolWriter
 SECRET = "5ecret"
 DOORS = {
     "check": ("serve", "--check", "--port", "0"),
-    "serve": ("serve", "--port", "0"),
     "doctor": ("doctor",),
     "status": ("lake", "status"),
     "verify": ("lake", "verify"),

@@ -250,3 +250,42 @@ def test_a_server_goes_on_after_its_bucket_was_away(
         assert [sent(url, segment) for segment in segments[:2]] == [200, 201]
         assert asked(url, SERIES.replace("60s", "30s"))[0] == 200
     assert "Traceback" not in log.read_text()
+
+
+def test_a_server_starts_while_its_bucket_is_away(
+    proxied: tuple[LakeAddress, Faults], segments: list[Path], tmp_path: Path
+) -> None:
+    address, faults = proxied
+    site, log = Site(tmp_path / "home", {"CROSSWIND_LAKE": setting_of(address)}), tmp_path / "log"
+    with serving(site.home, environment=site.environment) as (url, _):
+        assert sent(url, segments[0]) == 201
+    faults.act = lambda request: request.busy()
+    with log.open("w") as stderr, serving(site.home, stderr=stderr, environment=site.environment) as (url, _):
+        assert asked(url, "/healthz")[0] == 200
+        for _ in range(2):
+            status, content = asked(url, "/readyz")
+            assert status == 503
+            assert "CROSSWIND_LAKE is s3://" in content
+        assert asked(url, SERIES)[0] == 200  # of copies
+        assert sent(url, segments[1]) == 503
+        begun = [line for line in log.read_text().splitlines() if "until the object store answers" in line]
+        assert len(begun) == 1
+        assert "CROSSWIND_LAKE is s3://" in begun[0]
+        faults.act = lambda _: False
+        time.sleep(2.1)
+        assert asked(url, "/readyz")[0] == 200
+        assert [sent(url, segment) for segment in segments[:2]] == [200, 201]
+    assert "Traceback" not in log.read_text()
+
+
+def test_a_server_refuses_to_start_with_the_objects_of_another_catalog(
+    address: LakeAddress, accounting: Path, tmp_path: Path
+) -> None:
+    environment = {"CROSSWIND_LAKE": setting_of(address)}
+    Site(tmp_path / "first", environment).ingest(str(accounting))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CROSSWIND_")}
+    command = [sys.executable, "-m", "crosswind.cli.main", "serve", "--port", "0"]
+    second = kept | environment | {"CROSSWIND_HOME": str(tmp_path / "second")}
+    done = subprocess.run(command, env=second, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode != 0
+    assert "is another catalog's: expected a prefix that nobody uses" in done.stderr

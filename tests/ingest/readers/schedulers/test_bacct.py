@@ -14,7 +14,7 @@ from tests.ingest.trees import RECORDINGS
 
 from crosswind.data.schema.job import Job
 from crosswind.ingest.reader.reader import Context, Report
-from crosswind.ingest.readers import reader_for
+from crosswind.ingest.readers.formats import reader_for
 from crosswind.ingest.readers.schedulers.bacct import BacctReader
 
 RECORDED = RECORDINGS / "bacct"

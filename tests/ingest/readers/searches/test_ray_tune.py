@@ -12,7 +12,7 @@ from tests.ingest.trees import RECORDINGS
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.trial import History, TrialState
 from crosswind.ingest.reader.reader import Context, Report
-from crosswind.ingest.readers import reader_for
+from crosswind.ingest.readers.formats import reader_for
 from crosswind.ingest.readers.searches.ray_tune import RayTuneReader
 
 QUICK = RECORDINGS / "ray_tune/quick"

@@ -11,7 +11,7 @@ from crosswind.data.store.store import Store
 from crosswind.ingest.load.load import Loaded
 from crosswind.ingest.load.load_file import load_file
 from crosswind.ingest.reader.reader import Context
-from crosswind.ingest.readers import reader_for
+from crosswind.ingest.readers.formats import reader_for
 from crosswind.models.tuner.service.catalog import CatalogStudyService
 
 CONVOLUTION = Path(__file__).parents[5] / "shared/data/tuning/kt_convolution/A100.parquet"  # Kernel Tuner, MIT

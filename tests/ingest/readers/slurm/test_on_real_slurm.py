@@ -16,8 +16,8 @@ from crosswind.data.store.store import Store
 from crosswind.ingest.load.load import Loaded
 from crosswind.ingest.load.load_file import load_file
 from crosswind.ingest.reader.reader import Context
-from crosswind.ingest.readers import reader_for
 from crosswind.ingest.readers.clock import zone_named
+from crosswind.ingest.readers.formats import reader_for
 
 ACCOUNTING = ("sacct", "sacct_json", "sync")
 LIVE = ("scontrol", "scontrol_line", "squeue", "squeue_json")

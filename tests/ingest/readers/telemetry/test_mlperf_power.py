@@ -6,7 +6,7 @@ import pytest
 from tests.ingest.trees import RECORDINGS
 
 from crosswind.ingest.reader.reader import Context, Report
-from crosswind.ingest.readers import reader_for
+from crosswind.ingest.readers.formats import reader_for
 from crosswind.ingest.readers.telemetry.mlperf_power import MlperfPowerReader
 
 RECORDED = RECORDINGS / "mlperf_power" / "node_0.txt"

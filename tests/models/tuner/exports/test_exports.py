@@ -8,7 +8,7 @@ import pytest
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration, History, Study, Trial, TrialRecord, TrialState
 from crosswind.ingest.reader.reader import Context, Report
-from crosswind.ingest.readers import reader_for
+from crosswind.ingest.readers.formats import reader_for
 from crosswind.models.tuner.exports.optuna_journal import journal_of
 from crosswind.models.tuner.exports.ray_points import points_of
 from crosswind.models.tuner.exports.t4 import results_of

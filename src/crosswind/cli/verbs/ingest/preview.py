@@ -15,8 +15,8 @@ from crosswind.data.schema.trial import History
 from crosswind.ingest.load.load import Loaded
 from crosswind.ingest.load.preview import Preview, preview
 from crosswind.ingest.reader.reader import Context, Reader, Report
-from crosswind.ingest.readers import reader_for
 from crosswind.ingest.readers.fetch import fetched, is_url
+from crosswind.ingest.readers.formats import reader_for
 from crosswind.ingest.readers.search import candidates_below
 
 SHOWN = 12  # parameters, tags or workloads of an example

@@ -20,9 +20,9 @@ from crosswind.ingest.load.load import Loaded, load_spool
 from crosswind.ingest.load.load_file import Named, load_file
 from crosswind.ingest.load.load_traces import load_traces
 from crosswind.ingest.reader.reader import Context, Reader, Report
-from crosswind.ingest.readers import READERS, reader_for
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.fetch import fetched, is_url
+from crosswind.ingest.readers.formats import READERS, reader_for
 from crosswind.ingest.readers.search import candidates_below
 from crosswind.ingest.readers.slurm.sacct import sacct_command
 from crosswind.ingest.readers.tables.table_map import TableMap

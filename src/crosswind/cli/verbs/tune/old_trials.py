@@ -14,8 +14,8 @@ from crosswind.client.installed_store import open_store
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
 from crosswind.data.schema.trial import ENDED, History, Parameter, Study, Trial, TrialState
 from crosswind.ingest.reader.reader import Context, Report
-from crosswind.ingest.readers import reader_for
 from crosswind.ingest.readers.clock import zone_named
+from crosswind.ingest.readers.formats import reader_for
 from crosswind.ingest.readers.search import folder_reader_of
 from crosswind.ingest.readers.searches.optuna_url import histories_at, is_url, shown
 from crosswind.models.tuner.space.space import Space
