@@ -2,6 +2,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -38,6 +39,11 @@ GROUPS = {
 }
 # What takes longest begins first, so that no core is idle at the end.
 FIRST = ("slurm", "tests/end_to_end/test_demo.py", "adapters", "injected", "lab", "openapi", "server")
+
+if not hasattr(
+    sys.modules["__main__"], "__spec__"
+):  # in pytest-xdist's processes; spawn reads it
+    sys.modules["__main__"].__spec__ = None
 
 
 @pytest.fixture(scope="session")

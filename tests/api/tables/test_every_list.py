@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 from tests.api.access.issuing import ANNA, issued
 from tests.api.two_users import SPACE, asking_as, fill
 from tests.models.registry.models import trained
+from tests.traced_run import store_traces
 
 from crosswind.api.app import create_app
 from crosswind.data.schema.access import OWNER
@@ -32,6 +33,7 @@ from crosswind.models.registry.registry import Registry
 ARROW, CSV = "application/vnd.apache.arrow.stream", "text/csv"
 ADDRESSES: dict[str, str] = {  # of the lists that need one
     "/v1/runs/{run_id}/steps": "/v1/runs/ann-run0/steps",
+    "/v1/runs/{run_id}/trace/events": "/v1/runs/ann-run0/trace/events",
     "/v1/jobs/{job_id}/nodes": "/v1/jobs/ann-job0/nodes",
     "/v1/models/{name}": "/v1/models/step-time",
     "/v1/studies/{study_id}/trials": "/v1/studies/ann-study/trials",
@@ -47,7 +49,7 @@ ANSWERS = {  # which hold a list and are none: a ranking, one thing with its par
     *("/v1/webhooks/{webhook_id}",),
     "/v1/studies/{study_id}/runs/{run_id}/disturbance",
     *(f"/v1/runs/{{run_id}}/{part}" for part in ("report", "explanation", "comparison", "waits", "remaining")),
-    *(f"/v1/runs/{{run_id}}/{part}" for part in ("batch-shares", "stragglers", "replay")),
+    *(f"/v1/runs/{{run_id}}/{part}" for part in ("batch-shares", "stragglers", "replay", "trace")),
 }
 NULL_IS_LEAST = {"started_ns", "system"}  # stored as 0 and as no text
 
@@ -82,6 +84,8 @@ def _fill(store: Store) -> None:
 
 
 def _fill_newer(store: Store) -> None:
+    for run_id in ("ann-run0", "ann-run1", "ann-run2"):
+        store_traces(store, run_id)
     with store.catalog.write() as session:
         session.runs.merge(Run("elsewhere", "w", "other-system", RunState.COMPLETED, started_ns=1, ended_ns=2))
         for number in range(3):
