@@ -40,9 +40,7 @@ GROUPS = {
 # What takes longest begins first, so that no core is idle at the end.
 FIRST = ("slurm", "tests/end_to_end/test_demo.py", "adapters", "injected", "lab", "openapi", "server")
 
-if not hasattr(
-    sys.modules["__main__"], "__spec__"
-):  # in pytest-xdist's processes; spawn reads it
+if not hasattr(sys.modules["__main__"], "__spec__"):  # in pytest-xdist's processes; spawn reads it
     sys.modules["__main__"].__spec__ = None
 
 
