@@ -13,6 +13,7 @@ from crosswind.cli.main import main
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.traces.arrivals import ArrivalMatrix
 from crosswind.dashboards.figures.traces.bars import own_name
+from crosswind.dashboards.figures.traces.differing import waterfall_from
 from crosswind.dashboards.figures.traces.pop import PopTable
 from crosswind.dashboards.figures.traces.replays import Replays
 from crosswind.dashboards.figures.traces.times import TimesOfRanks
@@ -21,6 +22,8 @@ from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.runs import stored_traces
 from crosswind.dashboards.pages.runs.trace import TraceView, view
 from crosswind.dashboards.trace_report import trace_page
+from crosswind.data.schema.answers.explanations import Interval
+from crosswind.data.schema.answers.trace_difference import DifferenceKind, DifferenceSide, PartKind, RunsDifference
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.store.store import Store
 from crosswind.models.traces.report import trace_report
@@ -88,6 +91,23 @@ def test_an_answer_is_kept_until_the_traces_change(lab: Store, monkeypatch: pyte
     store_traces(lab, "r1")
     view(client, PageQuery(run_id="r3"))
     assert read == ["r3", "r1", "r1", "r3"]  # its report, and the difference from it
+
+
+def test_the_way_from_the_earlier_step_to_this_one_sums_and_needs_two_steps() -> None:
+    sides = [DifferenceSide((0,), 9, seconds, "device") for seconds in (1.0, 1.5)]
+    kinds = [
+        DifferenceKind(kind, Interval(by, by - 0.1, by + 0.1), 1)
+        for kind, by in ((PartKind.WAIT, -0.1), (PartKind.SLOWER, 0.5), (PartKind.IDLE, 0.0))
+    ]
+    rest = Interval(0.1, 0.0, 0.2)
+    answer = RunsDifference("", sides[0], sides[1], Interval(0.5, 0.4, 0.6), tuple(kinds), (), rest, ())
+    way = waterfall_from(answer, "r1")
+    assert way is not None
+    assert [drop.cause for drop in way.drops] == ["operators slower", "communication, wait", "unexplained"]
+    assert way.drops[-1].end == pytest.approx(way.measured_seconds)
+    assert way.title.startswith("Operators slower took 500 ms of 500 ms")
+    unknown = replace(answer, seconds=Interval(0.5, float("nan"), float("nan")))
+    assert waterfall_from(unknown, "r1") is None
 
 
 def test_the_main_table_is_the_ranks(lab: Store) -> None:
