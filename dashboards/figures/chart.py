@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from crosswind.dashboards.figure import Figure
-from crosswind.dashboards.palette import HAIRLINE, INK, MUTED, PAPER, VERMILION
+from crosswind.dashboards.palette import BLUE, HAIRLINE, INK, LOW, MUTED, PAPER, VERMILION
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 TITLE_PIXELS = 24  # of a figure's top margin, for the title that a page takes out and gives as a heading
@@ -74,6 +74,25 @@ def paper(title: str, *, height: int, x: str, y: str) -> Figure:
             "hovermode": "closest",
         }
     )
+
+
+def add_heat(figure: Figure, *, unit: str, hover: str, **cells: Any) -> None:
+    """Add cells (`z`, `x`, `y` of plotly.js) from light to blue, and their scale; rows go down, None is a hole."""
+    figure.add_heatmap(
+        **cells,
+        colorscale=[[0, LOW], [1, BLUE]],
+        hoverongaps=False,
+        xgap=1,
+        ygap=1,
+        colorbar={
+            "title": {"text": unit, "font": {"size": 13, "color": MUTED}},
+            "tickfont": {"color": MUTED},
+            "thickness": 10,
+            "outlinewidth": 0,
+        },
+        hovertemplate=f"{hover}<extra></extra>",
+    )
+    figure.update_xaxes(showgrid=False).update_yaxes(type="category", autorange="reversed", showgrid=False)
 
 
 def _axis_title(text: str) -> dict[str, object]:

@@ -6,8 +6,7 @@ from typing import ClassVar
 import pandas as pd
 
 from crosswind.dashboards.figure import Figure
-from crosswind.dashboards.figures.chart import Table, paper, rounded
-from crosswind.dashboards.palette import BLUE, LOW, MUTED
+from crosswind.dashboards.figures.chart import Table, add_heat, paper, rounded
 from crosswind.dashboards.wording import count, percent, seconds, unit_of
 from crosswind.data.schema.answers.explanations import Wait
 
@@ -60,25 +59,16 @@ class WaitMap:
         scale, unit = unit_of(*waited.values())
         figure = paper(self.title, height=130 + 28 * len(self.culprits), x="rank that waited", y="waited for rank")
         rows = [[waited.get((culprit, victim)) for victim in self.victims] for culprit in self.culprits]
-        figure.add_heatmap(
+        add_heat(
+            figure,
             z=[rounded(row, scale, digits=3) for row in rows],
             x=[str(rank) for rank in self.victims],
             y=[str(rank) for rank in self.culprits],
             zmin=0,
-            colorscale=[[0, LOW], [1, BLUE]],
-            hoverongaps=False,
-            xgap=1,
-            ygap=1,
-            colorbar={
-                "title": {"text": unit, "font": {"size": 13, "color": MUTED}},
-                "tickfont": {"color": MUTED},
-                "thickness": 10,
-                "outlinewidth": 0,
-            },
-            hovertemplate=f"rank %{{x}} waited %{{z:.3~g}} {unit} for rank %{{y}}<extra></extra>",
+            unit=unit,
+            hover=f"rank %{{x}} waited %{{z:.3~g}} {unit} for rank %{{y}}",
         )
-        figure.update_xaxes(type="category", showgrid=False)
-        return figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
+        return figure.update_xaxes(type="category")
 
 
 def wait_map(edges: pd.DataFrame) -> WaitMap | None:

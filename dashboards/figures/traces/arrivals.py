@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.dashboards.figure import Figure
-from crosswind.dashboards.figures.chart import Table, paper, rounded
+from crosswind.dashboards.figures.chart import Table, add_heat, paper, rounded
 from crosswind.dashboards.figures.traces.bars import MOST_PIXELS, NANOSECONDS, time
-from crosswind.dashboards.palette import BLUE, LOW, MUTED
 from crosswind.dashboards.wording import count, percent, unit_of
 from crosswind.data.schema.answers.traces import TracedRank
 
@@ -70,25 +69,16 @@ class ArrivalMatrix:
         height = min(MOST_PIXELS, 150 + 28 * len(self.late))
         figure = paper(self.title, height=height, x="rank that waited", y="for rank")
         rows = [[ns / NANOSECONDS if ns else None for ns in late.waited_ns] for late in self.late]
-        figure.add_heatmap(
+        add_heat(
+            figure,
             z=[rounded(row, scale, digits=3) for row in rows],
             x=[str(rank) for rank in self.ranks],
             y=[f"{late.rank} (last at {percent(self._share(late))})" for late in self.late],
             zmin=0,
-            colorscale=[[0, LOW], [1, BLUE]],
-            hoverongaps=False,
-            xgap=1,
-            ygap=1,
-            colorbar={
-                "title": {"text": unit, "font": {"size": 13, "color": MUTED}},
-                "tickfont": {"color": MUTED},
-                "thickness": 10,
-                "outlinewidth": 0,
-            },
-            hovertemplate=f"rank %{{x}} waited %{{z:.3~g}} {unit} for rank %{{y}}<extra></extra>",
+            unit=unit,
+            hover=f"rank %{{x}} waited %{{z:.3~g}} {unit} for rank %{{y}}",
         )
-        figure.update_xaxes(type="category", showgrid=False)
-        return figure.update_yaxes(type="category", autorange="reversed", showgrid=False, fixedrange=True)
+        return figure.update_xaxes(type="category").update_yaxes(fixedrange=True)
 
     def _share(self, late: LateRank) -> float:
         return late.times_last / self.collectives

@@ -6,9 +6,8 @@ from statistics import mean, median
 from typing import ClassVar
 
 from crosswind.dashboards.figure import Figure
-from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, paper, rounded
+from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, add_heat, paper, rounded
 from crosswind.dashboards.figures.traces.bars import MOST_PIXELS, NANOSECONDS, time
-from crosswind.dashboards.palette import BLUE, LOW, MUTED
 from crosswind.dashboards.wording import count, times, unit_of
 from crosswind.data.schema.answers.traces import TracedRank
 
@@ -62,25 +61,16 @@ class StepsOfRanks:
         scale, unit = unit_of(*(ns / NANOSECONDS for row in self.ns for ns in row if ns is not None))
         height = min(MOST_PIXELS, 150 + 28 * len(self.ranks))
         figure = paper(self.title, height=height, x="recorded step", y="rank")
-        figure.add_heatmap(
+        add_heat(
+            figure,
             z=[rounded([None if ns is None else ns / NANOSECONDS for ns in row], scale, digits=3) for row in self.ns],
             x=list(self.columns),
             y=[str(rank) for rank in self.ranks],
-            colorscale=[[0, LOW], [1, BLUE]],
-            hoverongaps=False,
-            xgap=1,
-            ygap=1,
-            colorbar={
-                "title": {"text": unit, "font": {"size": 13, "color": MUTED}},
-                "tickfont": {"color": MUTED},
-                "thickness": 10,
-                "outlinewidth": 0,
-            },
-            hovertemplate=f"rank %{{y}}, step %{{x}}: %{{z:.3~g}} {unit}<extra></extra>",
+            unit=unit,
+            hover=f"rank %{{y}}, step %{{x}}: %{{z:.3~g}} {unit}",
         )
         whole = {"tickmode": "linear", "tick0": 1, "dtick": 1} if len(self.columns) <= TABLE_STEPS else {}
-        figure.update_xaxes(showgrid=False, **whole)
-        return figure.update_yaxes(type="category", autorange="reversed", showgrid=False, fixedrange=True)
+        return figure.update_xaxes(**whole).update_yaxes(fixedrange=True)
 
 
 def steps_of_ranks(ranks: Sequence[TracedRank]) -> StepsOfRanks | None:

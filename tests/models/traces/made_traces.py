@@ -10,6 +10,12 @@ from crosswind.ingest.readers.traces.kineto import KinetoReader
 
 KINETO = Path(__file__).parents[4] / "shared/data/traces/kineto"
 DLRM8 = [f"dlrm8/rank{rank}.pt.trace.json.gz" for rank in range(8)]
+REFERENCES = {  # files whose times are whole microseconds, which HTA does not round, by the name of its answers
+    "dlrm8": DLRM8,
+    "a100_8rank_r3_control": ["a100_rank3of8.json.gz"],
+    "v100_2rank_r1": ["v100_rank1of2.json.gz"],
+    "hta_sampled2": [f"sampled2/sampled_rank-{rank}.json.gz" for rank in range(2)],
+}
 PLACES = (Place("stream 7", 0, 7), Place("stream 22", 0, 22), Place("thread 1"), Place("thread 2"))
 STREAM, OTHER_STREAM, THREAD, OTHER_THREAD = range(4)
 Row = tuple[Kind, str, int, int, int]  # kind, name, place, begin, duration, ns

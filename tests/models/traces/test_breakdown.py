@@ -1,36 +1,21 @@
 """The breakdown sums to the span, and agrees with HolisticTraceAnalysis 0.5.0 on traces that others recorded."""
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.models.traces.made_traces import KINETO, REFERENCES, read
 from tests.needs import needs_data
 
 from crosswind.data.traces.columns import EventColumns
 from crosswind.data.traces.trace import Kind, Place, RankTrace
-from crosswind.ingest.reader.reader import Report
-from crosswind.ingest.readers.traces.kineto import KinetoReader
 from crosswind.models.traces.breakdown import Breakdown, breakdown
 from crosswind.models.traces.occupancy import union_ns
 from crosswind.models.traces.steps import without_last_step
 
-KINETO = Path(__file__).parents[4] / "shared/data/traces/kineto"
-WHOLE_MICROSECONDS = {  # traces whose times HTA does not round
-    "a100_8rank_r3_control": ["a100_rank3of8.json.gz"],
-    "v100_2rank_r1": ["v100_rank1of2.json.gz"],
-    "dlrm8": [f"dlrm8/rank{rank}.pt.trace.json.gz" for rank in range(8)],
-    "hta_sampled2": [f"sampled2/sampled_rank-{rank}.json.gz" for rank in range(2)],
-}
 needs_kineto = needs_data(KINETO)
-
-
-def read(path: Path) -> RankTrace:
-    """Return the only rank of a file."""
-    [trace] = KinetoReader().read(path, Report(str(path), "kineto"))
-    return trace
 
 
 def classes(result: Breakdown) -> tuple[float, ...]:
@@ -41,28 +26,29 @@ def classes(result: Breakdown) -> tuple[float, ...]:
 
 
 @needs_kineto
-@pytest.mark.parametrize("name", WHOLE_MICROSECONDS)
+@pytest.mark.parametrize("name", REFERENCES)
 def test_traces_in_whole_microseconds_equal_hta_exactly(name: str) -> None:
     with (KINETO / "reference" / f"{name}.temporal_breakdown.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     columns = "idle_time(us)", "compute_time(us)", "non_compute_time(us)", "kernel_time(us)"
     expected = [tuple(float(row[column]) for column in columns) for row in rows]
-    results = [breakdown(without_last_step(read(KINETO / file))) for file in WHOLE_MICROSECONDS[name]]
+    results = [breakdown(without_last_step(trace)) for trace in read(*REFERENCES[name])]
     assert [classes(result) for result in results] == expected
 
 
 @needs_kineto
-@pytest.mark.parametrize("name", WHOLE_MICROSECONDS)
+@pytest.mark.parametrize("name", REFERENCES)
 def test_overlap_equals_hta(name: str) -> None:
     with (KINETO / "reference" / f"{name}.comm_comp_overlap.csv").open() as stream:
         expected = [float(row["comp_comm_overlap_pctg"]) for row in csv.DictReader(stream)]
-    results = [breakdown(without_last_step(read(KINETO / file))) for file in WHOLE_MICROSECONDS[name]]
+    results = [breakdown(without_last_step(trace)) for trace in read(*REFERENCES[name])]
     assert [round(100 * result.overlap_share, 2) for result in results] == expected
 
 
 @needs_kineto
 def test_a_trace_in_nanoseconds_is_not_rounded() -> None:
-    result = breakdown(without_last_step(read(KINETO / "a100_pgconfig_rank0of2.json.gz")))
+    [trace] = read("a100_pgconfig_rank0of2.json.gz")
+    result = breakdown(without_last_step(trace))
     assert classes(result) == pytest.approx((336419.715, 76935.828, 22232.019, 435587.562), abs=0.002)
     assert round(100 * result.overlap_share, 2) == 14.76
 

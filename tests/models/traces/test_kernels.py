@@ -3,7 +3,7 @@
 import csv
 
 import pytest
-from tests.models.traces.made_traces import DLRM8, KINETO, OTHER_STREAM, STREAM, THREAD, made, read
+from tests.models.traces.made_traces import DLRM8, KINETO, OTHER_STREAM, REFERENCES, STREAM, THREAD, made, read
 from tests.needs import needs_data
 
 from crosswind.data.schema.errors import InvalidInputError
@@ -13,12 +13,6 @@ from crosswind.models.traces.nesting import parents
 from crosswind.models.traces.operators import operators
 from crosswind.models.traces.steps import without_last_step
 
-REFERENCES = {
-    "dlrm8": DLRM8,
-    "a100_8rank_r3_control": ["a100_rank3of8.json.gz"],
-    "v100_2rank_r1": ["v100_rank1of2.json.gz"],
-    "hta_sampled2": [f"sampled2/sampled_rank-{rank}.json.gz" for rank in range(2)],
-}
 TYPES = {"COMMUNICATION": "communication", "COMPUTATION": "compute", "MEMORY": "memory"}
 STEP = [
     (Kind.OPERATOR, "outer", THREAD, 0, 100),
