@@ -1,12 +1,10 @@
 """A compaction that is killed before any one of its changes of the disk has lost nothing and doubled nothing."""
 
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pandas as pd
 import pytest
+from tests.data.lake.killed import killed_before_each_change
 
 from crosswind.data.lake import steps_summary
 from crosswind.data.lake.compaction import compact
@@ -17,39 +15,11 @@ from crosswind.data.schema.steps import STEP
 MINUTE = 60_000_000_000
 LATER = 400 * 86_400_000_000_000
 EVERYTHING = "select * from step order by run_id, step, rank"
-# One process for each change of the disk, which it does not live to make; all are forked from one that has loaded us.
-KILLED = """
-import os, shutil, signal, sys
-from pathlib import Path
-from crosswind.data.lake.compaction import compact
+IMPORTS = """
 from crosswind.data.lake import steps_summary
+from crosswind.data.lake.compaction import compact
 from crosswind.data.lake.lake import Lake
 steps_summary.MANY_ROWS = 1
-home, CHANGES = Path(sys.argv[1]), ("os.rename", "os.remove", "os.mkdir")
-
-def killed_before(number):
-    seen = 0
-    def look(event, arguments):
-        nonlocal seen
-        if event in CHANGES or event == "open" and "w" in str(arguments[1]):
-            seen += 1
-            if seen == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-    return look
-
-for number in range(1, 200):
-    lake = home / f"killed-{number}"
-    shutil.copytree(home / "before", lake)
-    pid = os.fork()
-    if not pid:
-        sys.addaudithook(killed_before(number))
-        compact(Lake(lake), now_ns=LATER, settle_seconds=-1)
-        os._exit(0)
-    _, status = os.waitpid(pid, 0)
-    if status == 0:
-        break
-    assert os.WIFSIGNALED(status), status
-print(number)
 """
 
 
@@ -94,12 +64,9 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 @pytest.fixture(scope="module")
 def killed(before: Lake) -> Iterator[list[Lake]]:
-    script = KILLED.replace("LATER", str(LATER))
-    command = [sys.executable, "-c", script, str(before.root.parent)]
-    count = int(subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout)
-    yield [Lake(before.root.parent / f"killed-{number}") for number in range(1, count + 1)]
-    for number in range(1, count + 1):
-        shutil.rmtree(before.root.parent / f"killed-{number}")
+    work = f"compact(Lake(copy), now_ns={LATER}, settle_seconds=-1)"
+    with killed_before_each_change(before.root, IMPORTS, work, most=200) as folders:
+        yield [Lake(folder) for folder in folders]
 
 
 @pytest.mark.thorough

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.data.lake.killed import killed_before_each_change
 from tests.data.lake.retention.rolled_store import DAY, START, Values, every_statistic, fill, same
 
 from crosswind.data.lake.parts import is_last_rows
@@ -20,44 +21,15 @@ from crosswind.data.store.store import Store
 
 POLICY = "raw:1d,1h:forever"
 LATER = START + 4 * DAY
-# One process for each change of the disk, which it does not live to make; all are forked from one that has loaded us.
-KILLED = """
-import os, shutil, signal, sys
-from pathlib import Path
+IMPORTS = """
 from crosswind.data.lake.lake import Lake
 from crosswind.data.lake.retention.upkeep import upkeep
 from crosswind.data.schema.keeping import KeepPolicy
-home, CHANGES = Path(sys.argv[1]), ("os.rename", "os.remove", "os.mkdir")
-
-def killed_before(number):
-    seen = 0
-    def look(event, arguments):
-        nonlocal seen
-        if event in CHANGES or event == "open" and "w" in str(arguments[1]):
-            seen += 1
-            if seen == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-    return look
-
-for number in range(1, 400):
-    shutil.copytree(home / "before", home / f"killed-{number}")
-    pid = os.fork()
-    if not pid:
-        sys.addaudithook(killed_before(number))
-        upkeep(Lake(home / f"killed-{number}" / "lake"), KeepPolicy.of(sys.argv[2]), now_ns=int(sys.argv[3]))
-        os._exit(0)
-    _, status = os.waitpid(pid, 0)
-    if status == 0:
-        break
-    assert os.WIFSIGNALED(status), status
-print(number)
 """
-ONCE = """
+ONCE = f"""
 import sys
 from pathlib import Path
-from crosswind.data.lake.lake import Lake
-from crosswind.data.lake.retention.upkeep import upkeep
-from crosswind.data.schema.keeping import KeepPolicy
+{IMPORTS}
 print("ready", flush=True)
 upkeep(Lake(Path(sys.argv[1])), KeepPolicy.of(sys.argv[2]), now_ns=int(sys.argv[3]))
 """
@@ -80,11 +52,9 @@ def raw(before: Path) -> Values:
 
 @pytest.fixture(scope="module")
 def killed(before: Path) -> Iterator[list[Path]]:
-    command = [sys.executable, "-c", KILLED, str(before.parent), POLICY, str(LATER)]
-    count = int(subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout)
-    yield [before.parent / f"killed-{number}" for number in range(1, count + 1)]
-    for number in range(1, count + 1):
-        shutil.rmtree(before.parent / f"killed-{number}")
+    work = f'upkeep(Lake(copy / "lake"), KeepPolicy.of({POLICY!r}), now_ns={LATER})'
+    with killed_before_each_change(before, IMPORTS, work, most=400) as homes:
+        yield homes
 
 
 def goes_on(home: Path, raw: Values) -> None:
