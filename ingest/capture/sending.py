@@ -20,7 +20,7 @@ class Sending:
 
     def send(self, files: Sequence[Path]) -> str | None:
         """Write the traces into the spool. Return a sentence about them for people; None if there are none."""
-        left = [f"{self._left(path, reason)}" for path in files if (reason := self._sent(path))]
+        left = [self._left(path, reason) for path in files if (reason := self._sent(path))]
         count = len(files) - len(left)
         sent = [f"{count} traces are stored with the run: crosswind trace --run {self.run_id}"] if count else []
         return "; ".join(sent + left) or None

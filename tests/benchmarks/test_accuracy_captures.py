@@ -1,4 +1,4 @@
-"""Which ranks would be traced in recorded faults of runs with four ranks, that the rules were not made on."""
+"""The ranks that would be traced in recorded faults of runs with four ranks, on which the rules were not made."""
 
 from benchmarks.accuracy_captures import HELD_OUT, judged, wilson
 
