@@ -28,8 +28,8 @@ def tables_of(lake: Lake, value: Mapping[str, Any]) -> list[pa.Table]:
     trace = replace(_read(captured), rank=captured.rank, source=place)
     if _is_stored(lake, captured.run_id, trace, "source <> $5"):
         return []
-    times = {"started_ns": captured.started_ns, "ended_ns": captured.ended_ns}
-    run = Run(captured.run_id, "", "", RunState.RUNNING, **times)
+    started_ns, ended_ns = captured.started_ns, captured.ended_ns
+    run = Run(captured.run_id, "", "", RunState.COMPLETED, started_ns=started_ns, ended_ns=ended_ns)
     return list(rows_of(trace, run, captured.rank))
 
 

@@ -65,7 +65,7 @@ def test_traces_reach_a_server_that_was_away_and_are_stored_once(tmp_path: Path)
         for path, content in copies.items():
             path.write_bytes(content)
         assert traced_after(send, server) == first
-        assert first["ranks"] == 3
+        assert first["traced_ranks"] == 3
     finally:
         server.kill()
 
@@ -87,4 +87,6 @@ def test_the_slow_rank_of_four_is_traced_and_named(tmp_path: Path) -> None:
     words = ("--trace", "auto", "--trace-ranks", "2", "--trace-pause", "0", "--trace-captures", "8")
     run(tmp_path, "run", "--no-agent", *words, "--", *program)
     assert ranks_of(tmp_path)[2] == 3
+    report = json.loads(run(tmp_path, "trace", "--run", "latest", "--json"))
+    assert {rank["rank"] for rank in report["ranks"]} == ranks_of(tmp_path).keys()
     assert re.search(r"trace\.rank2\.step\S+ culprit \(", run(tmp_path, "show"))
