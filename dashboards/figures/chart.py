@@ -10,6 +10,7 @@ from crosswind.dashboards.palette import BLUE, HAIRLINE, INK, LOW, MUTED, PAPER,
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 TITLE_PIXELS = 24  # of a figure's top margin, for the title that a page takes out and gives as a heading
+MARGIN_PIXELS = {"l": 64, "r": 12, "t": TITLE_PIXELS + 12, "b": 48}  # for longer labels plotly draws a second time
 LEFT_PIXELS = 72  # of figures over the same steps, one above the other
 STILL = {"fixedrange": True, "automargin": False}  # an axis that a zoom leaves alone, so that others stay aligned
 TABLE_ROWS = 60  # a table twin is for reading; the page's JSON and the API have all rows
@@ -57,6 +58,7 @@ def paper(title: str, *, height: int, x: str, y: str) -> Figure:
         "zeroline": False,
         "automargin": True,
         "fixedrange": False,
+        "ticklabeloverflow": "allow",  # there is room for them; else plotly measures each label again
         "tickfont": {"color": MUTED},
     }
     return Figure(
@@ -66,7 +68,7 @@ def paper(title: str, *, height: int, x: str, y: str) -> Figure:
             "font": {"family": FONT, "size": 13, "color": INK},
             "paper_bgcolor": PAPER,
             "plot_bgcolor": PAPER,
-            "margin": {"l": 8, "r": 12, "t": TITLE_PIXELS + 12, "b": 8},
+            "margin": MARGIN_PIXELS,
             "xaxis": {**axis, "title": _axis_title(x)},
             "yaxis": {**axis, "title": _axis_title(y)},
             "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "bgcolor": "rgba(0, 0, 0, 0)"},

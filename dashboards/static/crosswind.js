@@ -110,11 +110,11 @@
   }
 
   const seen = new IntersectionObserver(
-    (entries) => {
-      for (const { target } of entries.filter((entry) => entry.isIntersecting)) {
-        seen.unobserve(target);
-        draw(target);
-      }
+    async (entries) => {
+      const plots = entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target);
+      plots.forEach((plot) => seen.unobserve(plot));
+      await plotly;
+      for (const plot of plots) setTimeout(draw, 0, plot); // a task each: the page shows one and answers before the next
     },
     { rootMargin: "400px" },
   );

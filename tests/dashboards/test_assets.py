@@ -31,6 +31,12 @@ def test_plotly_js_is_the_one_that_the_figures_are_made_for() -> None:
     assert version.encode() in asset("plotly-cartesian.min.js").body[:200]
 
 
+def test_plotly_js_is_compiled_once() -> None:
+    body = asset("plotly-cartesian.min.js").body
+    assert b"this, (() => {" in body[:600], "the wrapper's function is not in parentheses (docs/dependencies.md)"
+    assert body.endswith(b"return Plotly;\n})));")
+
+
 @pytest.mark.parametrize("coding", PACKS)
 def test_all_scripts_of_the_pages_are_small_enough_for_a_slow_line(store: Store, coding: str) -> None:
     scripts = [name for name, kind in MEDIA_TYPES.items() if kind == JAVASCRIPT and name not in OF_THE_API]
