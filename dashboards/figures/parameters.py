@@ -159,14 +159,14 @@ class SlicePlot:
         for place, name in enumerate(shown):
             having = [trial for trial in self.measured.ranked if name in trial.configuration]
             having = having[: self.measured.points]
-            row = _nth(place // COLUMNS)
+            values = f"y{_nth(place // COLUMNS)}"
             figure.add_scatter(
                 x=[_shown(trial.configuration[name]) for trial in having],
                 y=[trial.value for trial in having],
                 mode="markers",
                 marker={"color": BLUE, "size": 7, "symbol": _symbols(having)},
                 xaxis=f"x{_nth(place)}",
-                yaxis=f"y{row}",
+                yaxis=values,
                 showlegend=False,
                 customdata=run_links(having),
                 hovertext=[_described(trial) for trial in having],
@@ -174,7 +174,7 @@ class SlicePlot:
             )
             title = {**along["title"], "text": _in_lines(name)}
             scale = "log" if name in self.measured.logarithmic else _kind([t.configuration[name] for t in having])
-            style = {**along, "title": title, "domain": grid.along(place), "anchor": f"y{row}", "type": scale}
+            style = {**along, "title": title, "domain": grid.along(place), "anchor": values, "type": scale}
             figure.update_layout({f"xaxis{_nth(place)}": style})
         return figure
 

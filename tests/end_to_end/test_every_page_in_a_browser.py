@@ -21,9 +21,9 @@ STORES = (
 NARROW = ("/", "/runs", "/compare?a={run}&b={other}")  # every day; `thorough` has every page and state
 WALKED = ("/", "/runs", "/runs/{run}")
 WITHOUT_SCRIPTS = ("/", "/runs/{run}", "/predict?like={run}")
-WITHOUT_BORDERS = """() => {
+WITHOUT_DOTS = """() => {
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync("table, th, td { border: 0 !important; }"); // some are lines in a PDF, as those of figures are
+  sheet.replaceSync("abbr { text-decoration: none !important; }"); // in a PDF dots are lines, as those of figures are
   document.adoptedStyleSheets.push(sheet);
 }"""
 CASES = [(store.values[0], state, store.marks) for store in STORES for state in (*PLAIN, *STATES[str(store.values[0])])]
@@ -167,7 +167,7 @@ def test_a_printed_page_has_its_figures(over: Callable[[str], Served], store: st
     page = visit.page
     figures = page.locator("[data-figure]").count()
     page.wait_for_function("() => !document.querySelector('.pending')")
-    page.evaluate(WITHOUT_BORDERS)
+    page.evaluate(WITHOUT_DOTS)
     printed = strokes(page.pdf())
     assert page.locator(".plot.drawn .cartesianlayer").count() == figures
     page.evaluate("document.querySelectorAll('.plot').forEach((plot) => plot.remove())")
