@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
+from crosswind.data.catalog.lake.identity import FOLDER
 from crosswind.data.files import published
 from crosswind.data.samples import tuning_grid
 from crosswind.data.samples.example import CATALOG
@@ -40,6 +41,8 @@ def main() -> None:
         home = Path(folder) / "store"
         with Store.open(home) as store:
             fill(store)
+            with store.catalog.write() as session:
+                session.lake_identity.forget(FOLDER)  # it ships without its lake
         with published(out, is_durable=False) as file:
             file.write(lzma.compress(_shrunk(home / "catalog.sqlite"), preset=9 | lzma.PRESET_EXTREME))
 

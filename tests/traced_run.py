@@ -1,6 +1,7 @@
 """Traces of a run of two ranks, of which one comes late to its only collective, and their rows in a store."""
 
 from dataclasses import replace
+from hashlib import sha256
 
 from crosswind.data.store.store import Store
 from crosswind.data.traces.columns import EventColumns
@@ -51,6 +52,7 @@ def store_traces(store: Store, run_id: str, *, mark: str = "") -> None:
     """Store such traces of a stored run."""
     with store.catalog.read() as session:
         run = session.runs.get(run_id)
+    safe = sha256(run_id.encode()).hexdigest()[:16]
     for rank, trace in enumerate(two_ranks(run.started_ns or 0, mark=mark)):
         for number, table in enumerate(rows_of(trace, run, rank)):
-            store.lake.append(f"trace-{run_id}-{rank}-{number}", table)
+            store.lake.append(f"trace-{safe}-{rank}-{number}", table)

@@ -1,5 +1,6 @@
 """Figures of a study's parameters: their importance, the values along each, and two of them together."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,10 @@ from crosswind.data.schema.trial import Parameter
 HEIGHT, ROW_PIXELS = 340, 26
 BARS, PANELS = 20, 6  # parameters that fit
 POINTS = 1_500  # of a trace
-GAP = 0.03  # of a figure's width, between panels
+COLUMNS = 3  # panels side by side, as many as a phone and a sheet of paper have room for
+GAP = 0.06  # of a figure's width, between panels
+PANEL_PIXELS, NAMES_PIXELS = 260, 96  # the height of a row of panels, and what of it their ticks and names take
+NAME_LINES, SHORT_LINE = 3, re.compile(r".{1,13}(?:[-_. ]|$)|.{1,14}")
 
 
 @dataclass(frozen=True)
@@ -144,30 +148,62 @@ class SlicePlot:
         return self.measured.table(self.parameters)
 
     def draw(self) -> Figure:
-        """The plotly figure: one panel a parameter."""
-        figure = paper(self.title, height=HEIGHT, x=label(self.parameters[0]), y=self.measured.axis)
-        title = figure.layout["xaxis"]["title"]
-        shown, width = self.parameters[:PANELS], 1 / min(len(self.parameters), PANELS)
+        """The plotly figure: one panel a parameter, a few of them side by side, all with the same scale of values."""
+        shown = self.parameters[:PANELS]
+        grid = _Grid(len(shown))
+        figure = paper(self.title, height=grid.height, x="", y=self.measured.axis)
+        along, up = figure.layout["xaxis"], figure.layout["yaxis"]
+        for row in range(grid.rows):
+            below = {"matches": "y"} if row else {}
+            figure.update_layout({f"yaxis{_nth(row)}": {**up, "domain": grid.up(row), **below}})
         for place, name in enumerate(shown):
-            axis = "" if place == 0 else str(place + 1)
             having = [trial for trial in self.measured.ranked if name in trial.configuration]
             having = having[: self.measured.points]
+            values = f"y{_nth(place // COLUMNS)}"
             figure.add_scatter(
                 x=[_shown(trial.configuration[name]) for trial in having],
                 y=[trial.value for trial in having],
                 mode="markers",
                 marker={"color": BLUE, "size": 7, "symbol": _symbols(having)},
-                xaxis=f"x{axis}",
+                xaxis=f"x{_nth(place)}",
+                yaxis=values,
                 showlegend=False,
                 customdata=run_links(having),
                 hovertext=[_described(trial) for trial in having],
                 hovertemplate="%{hovertext}<br>%{y:.4~g}<extra></extra>",
             )
-            domain = [place * width + (GAP if place else 0.0), (place + 1) * width]
-            style = {**figure.layout["xaxis"], "title": {**title, "text": label(name)}, "domain": domain}
+            title = {**along["title"], "text": _in_lines(name)}
             scale = "log" if name in self.measured.logarithmic else _kind([t.configuration[name] for t in having])
-            figure.update_layout({f"xaxis{axis}": {**style, "type": scale}})
+            style = {**along, "title": title, "domain": grid.along(place), "anchor": values, "type": scale}
+            figure.update_layout({f"xaxis{_nth(place)}": style})
         return figure
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Places of panels in rows, as shares of a figure."""
+
+    panels: int
+
+    @property
+    def rows(self) -> int:
+        return -(-self.panels // COLUMNS)
+
+    @property
+    def height(self) -> int:
+        return HEIGHT - PANEL_PIXELS + PANEL_PIXELS * self.rows
+
+    def along(self, place: int) -> list[float]:
+        columns = min(self.panels, COLUMNS)
+        column, width = place % COLUMNS, 1 / columns
+        return [column * width + (GAP if column else 0.0), (column + 1) * width]
+
+    def up(self, row: int) -> list[float]:
+        """Return a row's lower and upper end; below it are the ticks and names of its panels."""
+        names = NAMES_PIXELS / self.height
+        share = (1 - names * (self.rows - 1)) / self.rows
+        top = 1 - row * (share + names)
+        return [max(top - share, 0.0), top]
 
 
 @dataclass(frozen=True)
@@ -330,6 +366,17 @@ def _text(value: Parameter | None) -> str:
 def _shown(value: Parameter) -> int | float | str:
     """The value as plotly takes it: numbers, and anything else as a text without HTML."""
     return label(str(value)) if isinstance(value, str | bool) else value
+
+
+def _nth(place: int) -> str:
+    """Return what plotly adds to the name of an axis: nothing for the first, 2 for the second."""
+    return "" if place == 0 else str(place + 1)
+
+
+def _in_lines(name: str) -> str:
+    """Return a parameter's name in lines as short as a panel on a phone is wide, cut after a few."""
+    lines = SHORT_LINE.findall(name)
+    return "<br>".join(map(label, lines[:NAME_LINES])) + ("\u2026" if len(lines) > NAME_LINES else "")
 
 
 def _kind(values: Sequence[Parameter]) -> str:

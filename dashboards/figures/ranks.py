@@ -137,7 +137,7 @@ def _layout(layout: Any, unit: str) -> dict[str, object]:
             "linecolor": HAIRLINE,
             "domain": [0, 0.8],
         },
-        "yaxis2": {**axis, **margin, "fixedrange": True, "domain": [0.84, 1], "anchor": "x"},
+        "yaxis2": {**axis, **margin, "nticks": 2, "fixedrange": True, "domain": [0.84, 1], "anchor": "x"},
         "showlegend": False,
         "bargap": 0.35,
         "margin": {"t": TITLE_PIXELS + 60, "b": 44},

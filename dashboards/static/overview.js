@@ -8,11 +8,22 @@
   async function fetched(address) {
     for (let tries = 0; tries < TRIES; tries++) {
       const answer = await fetch(address, { headers: { Accept: "text/html" } });
-      if (answer.status === 200) return new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (answer.status === 200) return parsed(await answer.text(), answer.url);
       if (answer.status !== 202 && answer.status !== 503) return null;
       await new Promise((resume) => setTimeout(resume, RETRY));
     }
     return null;
+  }
+
+  // A page whose links lead where they did: that of the example is at another address than the page that shows it.
+  function parsed(html, address) {
+    const page = new DOMParser().parseFromString(html, "text/html");
+    for (const name of ["href", "data-link"]) {
+      for (const one of page.querySelectorAll(`main [${name}]:not([${name}^="#"])`)) {
+        one.setAttribute(name, new URL(one.getAttribute(name), address));
+      }
+    }
+    return page;
   }
 
   async function fill(block) {

@@ -1,6 +1,9 @@
+import lzma
+import sqlite3
 import stat
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
@@ -11,6 +14,9 @@ from tests.serving import own_client
 
 from crosswind.api.app import create_app
 from crosswind.api.example import Example
+from crosswind.data import samples
+from crosswind.data.catalog.database import HEAD
+from crosswind.data.samples.example import CATALOG
 from crosswind.data.schema.access import OWNER, Scope
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.store.store import Store
@@ -39,6 +45,17 @@ def test_one_store_is_made_for_everybody_who_asks_at_once_and_goes_with_them(pla
     clients.clear()
     del example
     assert not list(place.iterdir())
+
+
+def test_the_catalog_that_ships_is_of_this_version(tmp_path: Path) -> None:
+    anew = "make it anew: python -m crosswind.models.example"
+    path = tmp_path / "catalog.sqlite"
+    path.write_bytes(lzma.decompress((Path(samples.__path__[0]) / "example" / CATALOG).read_bytes()))
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("select version_num from alembic_version").fetchall() == [(HEAD,)], anew
+    with Store.open(tmp_path) as store, store.catalog.read() as session:
+        assert session.runs.count() == 437
+        assert [*session.verdicts.due_features(1), *session.verdicts.due_verdicts(1)] == [], anew
 
 
 def test_without_room_for_it_pages_are_the_readers_own(

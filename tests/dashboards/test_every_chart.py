@@ -254,6 +254,17 @@ def chart_of(charts: Mapping[str, Chart | None], name: str) -> Chart:
     return chart
 
 
+def test_slices_stand_in_rows_of_three_with_the_same_scale_of_values() -> None:
+    names = ("gradient_as_bucket_view", "threads", "precision", "batch")
+    trials = (TrialValue(1, dict.fromkeys(names, 1), 1.0),)
+    layout = SlicePlot(Measured("seconds", "s", False, trials), names).draw().layout
+    assert layout["xaxis"]["title"]["text"] == "gradient_as_<br>bucket_view"
+    assert [layout[f"xaxis{nth}"]["anchor"] for nth in ("", "2", "3", "4")] == ["y", "y", "y", "y2"]
+    assert layout["xaxis4"]["domain"] == layout["xaxis"]["domain"]
+    assert layout["yaxis2"]["domain"][1] < layout["yaxis"]["domain"][0]
+    assert layout["yaxis2"]["matches"] == "y"
+
+
 def test_a_knee_where_nothing_ran_is_no_finding_and_slower_is_not_said_to_gain() -> None:
     near, far = (scaling_plot(CURVE, nodes=2, outside=outside) for outside in ((), (1, 2, 4)))
     assert near is not None

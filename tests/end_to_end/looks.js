@@ -17,6 +17,21 @@
     return cut;
   },
 
+  // Labels of axes that lie over each other; slanted ones have boxes that do, and are left out.
+  crowded() {
+    const isLevel = (text) => text.textContent && !/rotate\((?!0\b[^.])/.test(text.getAttribute("transform") ?? "");
+    const over = (one, other) =>
+      Math.min(one.right, other.right) - Math.max(one.left, other.left) > 1 &&
+      Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 1;
+    return [...document.querySelectorAll(".plot.drawn")].flatMap((plot) => {
+      const texts = [...plot.querySelectorAll("[class$='tick'] text, [class^='g-'] text")].filter(isLevel);
+      const boxes = texts.map((text) => [text.textContent, text.getBoundingClientRect()]);
+      const pairs = boxes.flatMap((one, place) => boxes.slice(place + 1).map((other) => [one, other]));
+      const crowded = pairs.filter(([[, one], [, other]]) => over(one, other));
+      return crowded.map(([[one], [other]]) => `${plot.dataset.figure}: ${one} over ${other}`);
+    });
+  },
+
   figures() {
     const cells = (row) => [...row.cells].map((cell) => cell.textContent);
     return [...document.querySelectorAll("figure.chart")].map((figure) => ({

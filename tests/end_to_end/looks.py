@@ -13,7 +13,8 @@ LOOKS = Path(__file__).with_name("looks.js").read_text()
 SCALES = {"": 1, "x": 1, "%": 0.01, "n": 1e-9, "µ": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 NUMBER = re.compile(r"(?<![\w.])([+\u2212-]?\d[\d,]*\.?\d*(?:e[+-]?\d+)?)\s*(%|[nµmkMGT](?=[A-Za-z/]|$)|min|h|d|)")
 UNITS = (1, 1e3, 1e-3, 1e6, 1e-6, 1e9, 1e-9, 100, 60, 3600)
-SPANS = {"min": 60, "h": 3600, "d": 86400}
+SPANS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+LONG = re.compile(r"(\d+) (h|min) (\d+) (min|s)")  # 3 min 12 s
 
 
 def seen(page: Page, what: str) -> Any:
@@ -75,7 +76,9 @@ def _numbers(value: Any) -> Iterator[tuple[float, float]]:
     if isinstance(value, int | float):
         yield float(value), 0.0
         return
-    for digits, unit in NUMBER.findall(str(value)):
+    for first, unit, second, rest in LONG.findall(str(value)):
+        yield int(first) * SPANS[unit] + int(second) * SPANS[rest], 0.51 * SPANS[rest]
+    for digits, unit in NUMBER.findall(LONG.sub("", str(value))):
         scale = SPANS.get(unit) or SCALES.get(unit, 1)
         plain = digits.replace(",", "").replace("\u2212", "-")
         yield float(plain) * scale, 0.51 * scale * 10.0 ** -len(plain.partition(".")[2])

@@ -21,6 +21,11 @@ STORES = (
 NARROW = ("/", "/runs", "/compare?a={run}&b={other}")  # every day; `thorough` has every page and state
 WALKED = ("/", "/runs", "/runs/{run}")
 WITHOUT_SCRIPTS = ("/", "/runs/{run}", "/predict?like={run}")
+WITHOUT_DOTS = """() => {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync("abbr { text-decoration: none !important; }"); // in a PDF dots are lines, as those of figures are
+  document.adoptedStyleSheets.push(sheet);
+}"""
 CASES = [(store.values[0], state, store.marks) for store in STORES for state in (*PLAIN, *STATES[str(store.values[0])])]
 
 
@@ -112,6 +117,7 @@ def test_a_phone_shows_a_page_without_sideways_scrolling(over: Callable[[str], S
     visit.is_drawn()
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= 390
     assert visit.page.evaluate("[...document.querySelectorAll('.main-svg')].every((svg) => svg.clientWidth <= 360)")
+    assert seen(visit.page, "crowded") == []
     rows = visit.page.locator("#runs tbody tr").all()
     assert max((row.bounding_box()["height"] for row in rows), default=0) < 40  # type: ignore[index]
     assert visit.problems == []
@@ -161,6 +167,7 @@ def test_a_printed_page_has_its_figures(over: Callable[[str], Served], store: st
     page = visit.page
     figures = page.locator("[data-figure]").count()
     page.wait_for_function("() => !document.querySelector('.pending')")
+    page.evaluate(WITHOUT_DOTS)
     printed = strokes(page.pdf())
     assert page.locator(".plot.drawn .cartesianlayer").count() == figures
     page.evaluate("document.querySelectorAll('.plot').forEach((plot) => plot.remove())")

