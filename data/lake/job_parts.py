@@ -96,10 +96,10 @@ def ranges_of(job_ids: Iterable[str], most: int | None = None) -> Ids:
 def together(parts: Iterable[JobPart]) -> Ids | None:
     """Return the ranges of the ids in any of these parts."""
     ranges = [part.ids for part in parts]
-    known = [one for one in ranges if one is not None]
-    if not known or len(known) < len(ranges):
+    given = [one for one in ranges if one is not None]
+    if not given or len(given) < len(ranges):
         return None
-    every = np.concatenate(known)
+    every = np.concatenate(given)
     every = every[np.argsort(every[:, 0])]
     lasts = np.maximum.accumulate(every[:, 1])
     begins = np.flatnonzero(np.r_[True, every[1:, 0] > lasts[:-1]])
@@ -133,15 +133,15 @@ def _number(job_id: str) -> int:
 
 
 def _ranges(job_ids: pa.ChunkedArray) -> Ids | None:
-    known = pc.unique(job_ids).to_pylist()
-    return ranges_of(known, RANGES_MAX) if known and None not in known else None
+    texts = pc.unique(job_ids).to_pylist()
+    return ranges_of(texts, RANGES_MAX) if texts and None not in texts else None
 
 
 def _digests(values: pa.ChunkedArray) -> frozenset[int] | None:
     """Return the digests of a column's texts; None of too many."""
-    known = pc.unique(values).to_pylist() if pa.types.is_string(values.type) else None
+    texts = pc.unique(values).to_pylist() if pa.types.is_string(values.type) else None
     return (
         None
-        if known is None or len(known) > VALUES_MAX
-        else frozenset(crc32(value.encode()) for value in known if value is not None)
+        if texts is None or len(texts) > VALUES_MAX
+        else frozenset(crc32(value.encode()) for value in texts if value is not None)
     )
