@@ -30,7 +30,16 @@ class Postgres:
 
     def run(self, *arguments: str) -> None:
         """Have pg_ctl do something."""
-        command = [str(self.program), "--pgdata", str(self.folder / "data"), "--silent", "--wait", *arguments]
+        command = [
+            str(self.program),
+            "--pgdata",
+            str(self.folder / "data"),
+            "--silent",
+            "--wait",
+            "--timeout",
+            "300",
+            *arguments,
+        ]
         subprocess.run(command, check=True, user=self.user, cwd=self.folder, stdout=subprocess.DEVNULL)
 
     def start(self) -> None:

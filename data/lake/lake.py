@@ -129,6 +129,11 @@ class Lake:
         """Number of damaged files that queries pass over."""
         return 0 if self.skipped is None else self.skipped.count
 
+    @property
+    def is_cut(self) -> bool:
+        """Return whether queries see some rows only."""
+        return self._cut is not None
+
     def through(self, cut: "Callable[[Lake, str, str], str]") -> "Lake":
         """Return the same lake for queries that see some rows of some sets only.
 

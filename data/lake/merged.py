@@ -1,12 +1,14 @@
 """Files that are written to hold the rows of several parts, which count no more once they are published."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from crosswind.data.files import private
+from crosswind.data.lake.job_parts import TIMED, JobPart
 from crosswind.data.lake.lake import Lake, set_of
 from crosswind.data.lake.parquet import by_date, sorted_rows, write_parquet
 from crosswind.data.lake.parts import Manifest, digest_of_columns, manifest_of
@@ -29,7 +31,7 @@ def stage_merged(
     rows, root = sorted_rows(table), folder.parents[1]
     names = frozenset(made_of).union(*older)
     columns = digest_of_columns(table.column_names)
-    manifest = Manifest(tuple(made_of), names, len(rows), columns, _runs(rows), is_landing=is_landing)
+    manifest = Manifest(tuple(made_of), names, len(rows), columns, _runs(rows), is_landing, _jobs(rows))
     first, last = pc.min_max(rows["ts_ns"]).as_py().values()
     path = folder / f"part-c{first}_{last}_{manifest.digest}.parquet"
     places = manifest_of(path), path
@@ -64,6 +66,11 @@ def stage_together(lake: Lake, tables: Iterable[tuple[pa.Table, Sequence[str]]])
         drop_merged(staged)
         raise
     return staged
+
+
+def _jobs(rows: pa.Table) -> Mapping[str, Any] | None:
+    types = dict(zip(rows.schema.names, rows.schema.types, strict=True))
+    return JobPart.of(rows).as_json() if TIMED.items() <= types.items() else None
 
 
 def _runs(rows: pa.Table) -> frozenset[str] | None:

@@ -40,12 +40,14 @@ class Manifest:
     columns: str  # digest of their names
     runs: frozenset[str] | None  # whose rows these are; None for a set without runs
     is_landing: bool = False  # its parts came at the same time and never were files of their own
+    jobs: Mapping[str, Any] | None = None  # bounds of the accounts of jobs, for `job_parts`
 
     def as_text(self) -> str:
         """The manifest as it stands in its file."""
         runs = None if self.runs is None else sorted(self.runs)
         value = {"made_of": sorted(self.made_of), "names": sorted(self.names), "rows": self.rows}
         value |= {"columns": self.columns, "runs": runs, "is_landing": self.is_landing}
+        value |= {} if self.jobs is None else {"jobs": self.jobs}
         return json.dumps(value, indent=0)
 
     @classmethod
@@ -57,7 +59,8 @@ class Manifest:
             runs = None if value["runs"] is None else frozenset(value["runs"])
             names = frozenset(value["names"])
             is_landing = value.get("is_landing", False)
-            return cls(tuple(value["made_of"]), names, value["rows"], value["columns"], runs, is_landing)
+            jobs = value.get("jobs")
+            return cls(tuple(value["made_of"]), names, value["rows"], value["columns"], runs, is_landing, jobs)
         except (KeyError, TypeError, ValueError) as error:
             raise MalformedError(f"{path}: expected what {compacted.name} was made of: {error!s:.200}") from error
 

@@ -105,8 +105,8 @@ class Storage(Protocol):
         """Return the parts that may hold rows of that time and of one of those runs. Raises: MalformedError."""
         ...
 
-    def listed(self, name: str, within: Span = ALWAYS) -> list[Filed]:
-        """Return the same parts, none of which need be here. Raises: MalformedError."""
+    def listed(self, name: str, within: Span = ALWAYS, *, with_manifests: bool = False) -> list[Filed]:
+        """Return the same parts, none of which need be here, unless their manifests shall. Raises: MalformedError."""
         ...
 
     def fetch(self, files: Iterable[Filed]) -> None:
@@ -235,7 +235,7 @@ class LocalStorage:
         """Return the parts that count and may hold such rows."""
         return live_parts(self._folder(name), within, run_ids)
 
-    def listed(self, name: str, within: Span = ALWAYS) -> list[Filed]:
+    def listed(self, name: str, within: Span = ALWAYS, *, with_manifests: bool = False) -> list[Filed]:  # noqa: ARG002
         """Return them."""
         return [Filed(path) for path in live_parts(self._folder(name), within)]
 

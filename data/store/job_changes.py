@@ -6,9 +6,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from crosswind.data.lake.job_parts import ranges_of
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.store.job_accounts import KEYS, settled
-from crosswind.data.store.jobs import FACTS, JOB
+from crosswind.data.store.jobs import FACTS, JOB, Accounts
 from crosswind.data.store.run_owners import settle_owners
 from crosswind.data.store.store import Store
 
@@ -38,7 +39,9 @@ def _news(store: Store, connection: duckdb.DuckDBPyConnection, rows: pa.Table) -
     connection.execute(f"create temp table reported as select {names} from ({once})")  # noqa: S608 - our own texts
     stored = "select * from reported where false"
     if JOB.name in store.lake.sets():
-        stored = f"select * from {store.lake.files(JOB.name)} where job_id in (select job_id from reported)"  # noqa: S608
+        seen = Accounts.seen(store.lake, connection)
+        source = seen.source(seen.of_ids(ranges_of(rows["job_id"].unique().to_pylist())))
+        stored = f"select * from {source} where job_id in (select job_id from reported)"  # noqa: S608
     connection.execute(f"create temp table stored as select {names} from ({stored})")  # noqa: S608
     connection.execute("create temp view together as from stored union all from reported")
     return connection.sql(_NEWS).to_arrow_table().cast(rows.schema)

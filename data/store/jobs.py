@@ -8,13 +8,17 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import accumulate
+from typing import Any, Self
 
 import duckdb
 import pyarrow as pa
 
 from crosswind.data.catalog.catalog import Catalog
+from crosswind.data.lake.job_parts import Ids, JobPart, job_part, ranges_of, together
 from crosswind.data.lake.lake import Lake, to_table
+from crosswind.data.lake.parts import ALWAYS, COMPACTED
+from crosswind.data.lake.storage import Filed
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.hostlist import expand
 from crosswind.data.schema.job import Job
@@ -59,8 +63,10 @@ _PLACED = f"({', '.join(_PLACE)})"
 _AMONG = "job_id in (select unnest(?))"
 _Row = dict[str, Any]
 _Condition = tuple[str, list[object]]  # in SQL, and its parameters
-_Rows = Callable[[str, Sequence[object]], list[_Row]]
+_Part = tuple[Filed, JobPart]
 LOOKED_AT = 4  # accounts for each job that is wanted: most jobs are reported less often
+ROWS_LOOKED_AT = 10_000  # at first, in the parts with the newest ones; LOOKED_AT times as many whenever it is too few
+FEW = 16  # parts that are opened to know which jobs they name
 
 
 def job_table(jobs: Sequence[Job], *, reported_ns: int) -> pa.Table:
@@ -120,7 +126,7 @@ class Jobs:
 
     def get(self, system: str, job_id: str) -> Job | None:
         """One job, if it is known."""
-        return next(iter(self._newest("system = ? and job_id = ?", [system, job_id])), None)
+        return next((job for job in self.named(job_id) if job.system == system), None)
 
     def named(self, job_id: str) -> list[Job]:
         """The jobs of this id, one a system."""
@@ -130,16 +136,13 @@ class Jobs:
         """The jobs of these ids, by id and system."""
         by_id: dict[str, list[Job]] = {}
         if job_ids:
-            for job in self._newest(_AMONG, [sorted(job_ids)], "order by system"):
+            for job in self._jobs(self._answer(lambda accounts: accounts.settled_of(job_ids, "system"))):
                 by_id.setdefault(job.job_id, []).append(job)
         return by_id
 
     def of_name(self, name: str, *, system: str | None, limit: int) -> list[Job]:
         """The newest jobs that their users called so, oldest first; without a system, of all of them."""
-        here = "($2 is null or system = $2)"
-        among = f"job_id in (select job_id from job where name = $1 and {here}) and {here}"  # noqa: S608
-        sql = f"{_settled(among)} where name = $1 order by {_PLACED} desc limit {int(limit)}"
-        return self._jobs(self._answer(lambda rows: rows(sql, [name, system])))[::-1]
+        return self.find(JobFilter(name=name, system=system), limit=limit)[::-1]
 
     def find(self, wanted: JobFilter = ANY_JOB, *, before: tuple[int, str, str] | None = None, limit: int) -> list[Job]:
         """Jobs, newest first; `before` is the (started_ns or 0, system, job_id) of the last one seen."""
@@ -150,18 +153,19 @@ class Jobs:
         if wanted.user is not None:
             with self._catalog.read() as session:
                 wanted = replace(wanted, user=session.people.pseudonym(wanted.user) or wanted.user)
-        return self._jobs(self._answer(lambda rows: _first_jobs(rows, part, wanted)))
+        return self._jobs(self._answer(lambda accounts: _first_jobs(accounts, part, wanted)))
 
     def newest_spans(self, *, limit: int) -> list[JobSpan]:
         """Return where and when the newest jobs ran, newest first; those of which it is not known are left out."""
         names = ("system", "job_id", "nodes", "started_ns", "ended_ns")
-        jobs = self._answer(lambda rows: _first_jobs(rows, Part(limit, descending=True)))
+        jobs = self._answer(lambda accounts: _first_jobs(accounts, Part(limit, descending=True), ANY_JOB))
         facts = [[job[name] for name in names] for job in jobs]
         return [JobSpan(*values) for values in facts if None not in values]
 
     def all(self) -> Iterator[Job]:
         """Every job, oldest first."""
-        yield from self._newest("true", [], f"order by {_PLACED}")
+        sql = f"{_settled('true')} order by {_PLACED}"
+        yield from self._jobs(self._answer(lambda accounts: accounts.rows(sql, [])))
 
     def count(self) -> int:
         """Return how many jobs are known."""
@@ -173,21 +177,13 @@ class Jobs:
         """Return how many jobs of a system run, by their accounts."""
         among = "system = $1 and job_id in (select job_id from job where system = $1 and state = 'RUNNING')"
         sql = f"select count(*) as jobs {_settled(among)} where state = 'RUNNING'"
-        return next((int(row["jobs"]) for row in self._answer(lambda rows: rows(sql, [system]))), 0)
+        return next((int(row["jobs"]) for row in self._answer(lambda accounts: accounts.rows(sql, [system]))), 0)
 
-    def _newest(self, where: str, parameters: Sequence[object], order: str = "") -> list[Job]:
-        return self._jobs(self._answer(lambda rows: rows(f"{_settled(where)} {order}", parameters)))
-
-    def _answer(self, question: Callable[[_Rows], list[_Row]]) -> list[_Row]:
+    def _answer(self, question: Callable[["Accounts"], list[_Row]]) -> list[_Row]:
         """Return the question's answer over the accounts, in one look at them."""
         if JOB.name not in self._lake.sets():
             return []
-
-        def ask(connection: duckdb.DuckDBPyConnection) -> list[_Row]:
-            connection.execute(f"create temp view job as select * from {self._lake.files(JOB.name)}")  # noqa: S608
-            return question(lambda sql, parameters: _rows(connection, sql, parameters))
-
-        return self._lake.answer(ask)
+        return self._lake.answer(lambda connection: question(Accounts.seen(self._lake, connection)))
 
     def _jobs(self, rows: Sequence[_Row]) -> list[Job]:
         with self._catalog.read() as session:
@@ -195,34 +191,123 @@ class Jobs:
         return [_job(row, names_of) for row in rows]
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object]) -> list[_Row]:
-    rows: list[_Row] = connection.sql(sql, params=list(parameters)).to_arrow_table().to_pylist()
-    return rows
+@dataclass(frozen=True)
+class Accounts:
+    """The accounts of jobs at one moment: parts that cannot matter are not opened."""
+
+    lake: Lake
+    connection: duckdb.DuckDBPyConnection
+    parts: Sequence[_Part]
+
+    @classmethod
+    def seen(cls, lake: Lake, connection: duckdb.DuckDBPyConnection) -> Self:
+        """Return what is stored now. Raises: MalformedError, UnavailableError."""
+        files = lake.storage.listed(JOB.name, with_manifests=True)
+        lake.storage.fetch([file for file in files if not COMPACTED.fullmatch(file.path.name)])
+        return cls(lake, connection, [(file, job_part(file.path)) for file in files])
+
+    def source(self, parts: Sequence[_Part]) -> str:
+        """Return the accounts in these parts, in SQL."""
+        return self.lake.files_among(JOB.name, [file for file, _ in parts])
+
+    def rows(self, sql: str, parameters: Sequence[object], parts: Sequence[_Part] | None = None) -> list[_Row]:
+        """Return what is asked of `job`, the accounts in these parts or in all."""
+        source = self.source(self.parts if parts is None else parts)
+        self.connection.execute(f"create or replace temp view job as select * from {source}")  # noqa: S608
+        rows: list[_Row] = self.connection.sql(sql, params=list(parameters)).to_arrow_table().to_pylist()
+        return rows
+
+    def of_ids(self, ranges: Ids | None) -> list[_Part]:
+        """Return the parts that may hold accounts of jobs with these numbers."""
+        return [part for part in self.parts if part[1].may_hold_ids(ranges)]
+
+    def settled_of(self, job_ids: Collection[str], order: str) -> list[_Row]:
+        """Return the jobs of these ids, of which there is one at least."""
+        parts = self.of_ids(ranges_of(job_ids))
+        return self.rows(f"{_settled(_AMONG)} order by {order}", [sorted(job_ids)], parts)
+
+    def at(self, places: Collection[tuple[int, str, str]], order: str) -> list[_Row]:
+        """Return the jobs whose present places these are, in this order."""
+        jobs = self.settled_of({job_id for _, _, job_id in places}, order) if places else []
+        return [row for row in jobs if (row["started_ns"] or 0, row["system"], row["job_id"]) in places]
+
+    def having(self, facts: Mapping[str, str], parts: Sequence[_Part]) -> Iterator[_Condition]:
+        """Yield the conditions that a job of these parts has an account, in whichever part, with each fact."""
+        ranges = together(part for _, part in parts)
+        for name, value in facts.items():
+            naming = [one for one in self.of_ids(ranges) if one[1].may_hold(name, value)]
+            yield f'job_id in (select job_id from {self.source(naming)} where "{name}" = ?)', [value]  # noqa: S608
+
+    def with_facts(self, facts: Mapping[str, str]) -> list[_Part]:
+        """Return the parts that may hold accounts of jobs of which one account each has each of these facts."""
+        parts = list(self.parts)
+        for name, value in facts.items():
+            ids = [value] if name == "job_id" else self._naming(name, value)
+            if ids is not None:
+                ranges = ranges_of(ids)
+                parts = [part for part in parts if part[1].may_hold_ids(ranges)]
+        return parts
+
+    def _naming(self, name: str, value: str) -> list[str] | None:
+        """Return the jobs of which an account has this fact; None where it would take too many parts to know them."""
+        naming = [part for part in self.parts if part[1].may_hold(name, value)]
+        if self.lake.is_cut or len(naming) > FEW:
+            return None
+        jobs = self.rows(f'select distinct job_id from job where "{name}" = ?', [value], naming)  # noqa: S608
+        return [row["job_id"] for row in jobs]
 
 
 def _settled(where: str) -> str:
     return f"from ({settled('job', FACTS, where=where)})"
 
 
-def _first_jobs(rows: _Rows, part: Part, wanted: JobFilter = ANY_JOB) -> list[_Row]:
+def _first_jobs(accounts: Accounts, part: Part, wanted: JobFilter) -> list[_Row]:
     """Return jobs in the order of when they started: accounts first, without those that another one replaced.
 
-    A job with these facts has an account with each of them, which need not be the one of its start.
+    A job with these facts has an account with each of them, which need not be the one of its start. Parts with the
+    newest accounts are looked at first, or with the oldest, and more of them until those that remain cannot matter.
     """
     facts = {name: value for name in EQUAL if (value := getattr(wanted, name)) is not None}
-    conditions = [(f'job_id in (select job_id from job where "{name}" = ?)', [value]) for name, value in facts.items()]  # noqa: S608
-    conditions += [*_between(wanted.since_ns, wanted.until_ns), *_behind(part)]
-    where = " and ".join(text for text, _ in conditions) or "true"
-    parameters = [value for _, values in conditions for value in values]
+    ends = _ends(accounts.with_facts(facts), part, wanted)
     order = f"{_PLACED} desc" if part.descending else _PLACED
     looked_at = LOOKED_AT * part.limit
-    while True:
+    rows_looked_at = ALWAYS[1] if accounts.lake.is_cut else max(ROWS_LOOKED_AT, looked_at)  # what cuts reads all
+    while ends:
+        parts, bound = _window(ends, rows_looked_at)
+        conditions = [*_between(wanted.since_ns, wanted.until_ns), *_behind(part), *accounts.having(facts, parts)]
+        if bound is not None:
+            conditions.append((f"{_PLACE[0]} {'>' if part.descending else '<'} ?", [bound]))
+        where = " and ".join(text for text, _ in conditions) or "true"
         sql = f"select {', '.join(_PLACE)} from job where {where} order by {order} limit {int(looked_at)}"  # noqa: S608
-        first = [tuple(row.values()) for row in rows(sql, parameters)]
-        jobs = [job for job in _jobs_at(rows, set(first), order) if facts.items() <= job.items()]
-        if len(jobs) >= part.limit or len(first) < looked_at:
+        rows = accounts.rows(sql, [value for _, values in conditions for value in values], parts)
+        places = {tuple(row.values()) for row in rows}
+        may_suffice = bound is None or len(places) >= part.limit
+        jobs = [job for job in accounts.at(places, order) if facts.items() <= job.items()] if may_suffice else []
+        if len(jobs) >= part.limit or (bound is None and len(rows) < looked_at):
             return jobs[: part.limit]
-        looked_at *= LOOKED_AT
+        looked_at, rows_looked_at = LOOKED_AT * looked_at, LOOKED_AT * rows_looked_at
+    return []
+
+
+def _ends(parts: Sequence[_Part], part: Part, wanted: JobFilter) -> list[tuple[int, _Part]]:
+    """Return the parts with accounts within the bounds, each with the place at which it may begin, in that order."""
+    low_ns, high_ns = ALWAYS[0] if wanted.since_ns is None else wanted.since_ns, ALWAYS[1]
+    if wanted.until_ns is not None:
+        high_ns = wanted.until_ns - 1
+    if part.after is not None and part.descending:
+        high_ns = min(high_ns, int(part.after[0] or 0))
+    elif part.after is not None:
+        low_ns = max(low_ns, int(part.after[0] or 0))
+    ends = [(one[1].end(low_ns, high_ns, is_last=part.descending), one) for one in parts]
+    placed = [(end, one) for end, one in ends if end is not None]
+    return sorted(placed, key=lambda one: one[0], reverse=part.descending)
+
+
+def _window(ends: Sequence[tuple[int, _Part]], rows: int) -> tuple[list[_Part], int | None]:
+    """Return the first parts, with so many rows, and the place at which those that remain begin; None without any."""
+    sums = accumulate(part.rows for _, (_, part) in ends)
+    count = 1 + sum(1 for total in sums if total < rows)
+    return [one for _, one in ends[:count]], ends[count][0] if count < len(ends) else None
 
 
 def _between(since_ns: int | None, until_ns: int | None) -> list[_Condition]:
@@ -237,13 +322,6 @@ def _behind(part: Part) -> list[_Condition]:
     began, *names = part.after
     sign = "<" if part.descending else ">"
     return [(f"{_PLACE[0]} {sign}= ? and {_PLACED} {sign} (?, ?, ?)", [began or 0, began or 0, *names])]
-
-
-def _jobs_at(rows: _Rows, places: Collection[tuple[int, str, str]], order: str) -> list[_Row]:
-    """The jobs whose present places these are, in this order."""
-    ids = sorted({job_id for _, _, job_id in places})
-    candidates = rows(f"{_settled(_AMONG)} order by {order}", [ids]) if places else []
-    return [row for row in candidates if (row["started_ns"] or 0, row["system"], row["job_id"]) in places]
 
 
 def _job(row: Mapping[str, Any], names_of: Mapping[str, str]) -> Job:

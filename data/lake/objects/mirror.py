@@ -92,15 +92,14 @@ class Mirror:
         is_merged = file.kind in (LakeFileKind.COMPACTED, LakeFileKind.LANDING)
         return not is_merged or any(map(held(self._copies.path(file.key)).may_hold, run_ids))
 
-    def listed(self, name: str, within: Span = ALWAYS) -> list[Filed]:
+    def listed(self, name: str, within: Span = ALWAYS, *, with_manifests: bool = False) -> list[Filed]:
         """Return the same parts, wherever they are."""
         with self._catalog.read() as session:
             files = session.lake_files.between(name, *dates_of(within))
-        return [
-            Filed(self._copies.path(file.key), file)
-            for file in files
-            if file.kind in WITH_ROWS and _overlaps(file, within)
-        ]
+        rows = [file for file in files if file.kind in WITH_ROWS and _overlaps(file, within)]
+        if with_manifests:
+            self._brought(_manifests(files, rows))
+        return [Filed(self._copies.path(file.key), file) for file in rows]
 
     def fetch(self, files: Iterable[Filed]) -> None:
         """Copy them."""

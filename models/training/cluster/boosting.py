@@ -15,6 +15,7 @@ from distributed.client import FutureCancelledError, FuturesCancelledError
 from xgboost.collective import Config
 
 from crosswind.data.schema.errors import UnavailableError
+from crosswind.models.training.cluster.versions import submit
 
 ROUNDS, BLOCK = 100, 20  # trees in all, and after which those so far are safe
 ATTEMPTS = 5  # of a block
@@ -93,7 +94,7 @@ def _trained(rows: Rows, before: xgb.Booster | None, rounds: int) -> xgb.Booster
 def _blocks(rows: Rows, side: int) -> Iterator[Any]:
     for future, count in rows.parts:
         shape = (count, rows.n_columns) if side == 0 else (count,)
-        yield dask.array.from_delayed(rows.client.submit(_side, future, side), shape=shape, dtype="float32")
+        yield dask.array.from_delayed(submit(rows.client, _side, future, side), shape=shape, dtype="float32")
 
 
 def _side(pair: tuple[Any, Any], side: int) -> Any:

@@ -9,14 +9,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
 from dask.utils import parse_bytes
 from distributed import Client, LocalCluster, WorkerPlugin
 
-from crosswind.data.schema.errors import ConflictError, InvalidInputError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.models.training.cluster.versions import PACKAGE, Versions
 
 LOCAL, SLURM = "local", "slurm"
 ADDRESS = re.compile(r"(tcp|tls)://[^\s/@]+:\d{1,5}")
@@ -154,19 +154,7 @@ def _checked(client: Client, seconds: float) -> Client:
         client.wait_for_workers(1, timeout=seconds)
     except TimeoutError as error:
         raise UnavailableError(f"no worker of the cluster began within {seconds:g} s: expected one at least") from error
-    versions = client.get_versions(packages=["crosswind"])
+    versions, here = client.get_versions(packages=[PACKAGE]), Versions.here()
     for name, place in {"scheduler": versions["scheduler"], **versions["workers"]}.items():
-        check_versions(name, place, is_scheduler=name == "scheduler")
+        here.check(name, Versions.reported(place), is_scheduler=name == "scheduler")
     return client
-
-
-def check_versions(name: str, versions: Mapping[str, Any], *, is_scheduler: bool = False) -> None:
-    """Refuse a process of a cluster by what it says of its versions. Raises: ConflictError."""
-    python = ".".join(str(versions["host"]["python"]).split(".")[:2])
-    own = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if python != own:
-        raise ConflictError(f"{name} of the cluster has Python {python}, expected {own} as here")
-    crosswind, here = versions["packages"].get("crosswind"), version("crosswind")
-    if crosswind != here and not (is_scheduler and crosswind is None):
-        held = "no Crosswind" if crosswind is None else f"Crosswind {crosswind}"
-        raise ConflictError(f"{name} of the cluster has {held}, expected {here} as here")

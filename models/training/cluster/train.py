@@ -27,6 +27,7 @@ from crosswind.models.training.cluster.address import StoreAddress
 from crosswind.models.training.cluster.boosting import ROUNDS, Rows, boosted
 from crosswind.models.training.cluster.connect import ClusterOptions, connected
 from crosswind.models.training.cluster.partitions import END_NS, RUNS_AT_ONCE, Partition, partitions_of
+from crosswind.models.training.cluster.versions import submit
 
 TRIED_MIN = 8  # rows of cohorts not learned from; fewer say nothing about the errors
 ERRORS_MAX = 2000  # of a partition
@@ -115,7 +116,7 @@ def features_of(  # noqa: PLR0913
     """
     source = features.Source(StoreAddress.of(store), outcome, _sampled_in(store))
     partitions = partitions_of(store, runs_at_once)
-    surveys = [client.submit(features.survey, source, partition, pure=False) for partition in partitions]
+    surveys = [submit(client, features.survey, source, partition, pure=False) for partition in partitions]
     errors = _waited(surveys, lambda done: report.at("features", done, 2 * len(surveys), begin=0.0, end=0.4))
     damaged = [
         f"{_named(partition)}: {errors[future.key]}"
@@ -131,11 +132,11 @@ def features_of(  # noqa: PLR0913
     kept = [
         (partition, future) for partition, future in zip(partitions, surveys, strict=True) if future.key not in errors
     ]
-    seen = columns.together(client.gather([client.submit(_columns, future) for _, future in kept]))
+    seen = columns.together(client.gather([submit(client, _columns, future) for _, future in kept]))
     if not seen.rows:
         raise InvalidInputError(f"no completed run has {outcome}: there is nothing to learn from")
     kinds = seen.kinds
-    frames = [client.submit(_features, source, partition, future, kinds, pure=False) for partition, future in kept]
+    frames = [submit(client, _features, source, partition, future, kinds, pure=False) for partition, future in kept]
     _waited(frames, lambda done: report.at("features", len(frames) + done, 2 * len(frames), begin=0.0, end=0.4))
     return Features(client, kinds, tuple(frames))
 
@@ -143,18 +144,18 @@ def features_of(  # noqa: PLR0913
 def trees_of(every: Features, until_ns: int | None, report: Report) -> RunTrees | None:
     """Return trees over the runs that ended by `until_ns`, or over all; None with too few cohorts to try them on."""
     client, begin, end = every.client, *((0.4, 0.7) if until_ns is not None else (0.7, 1.0))
-    summaries = client.gather([client.submit(encoding.summarised, frame, until_ns) for frame in every.frames])
+    summaries = client.gather([submit(client, encoding.summarised, frame, until_ns) for frame in every.frames])
     bins = encoding.encoding_of(summaries, list(every.kinds))
-    held = client.submit(_itself, bins)
-    parts = [client.submit(rows_of, frame, held, until_ns) for frame in every.frames]
+    held = submit(client, _itself, bins)
+    parts = [submit(client, rows_of, frame, held, until_ns) for frame in every.frames]
     sized = [(part, summary.rows) for part, summary in zip(parts, summaries, strict=True) if summary.rows]
     booster = boosted(
         Rows(client, sized, len(bins.cuts)), lambda done: report.at("trees", done, ROUNDS, begin=begin, end=end)
     )
     trees = Trees.of(booster, len(bins.cuts))
-    grown = client.submit(_itself, trees)
+    grown = submit(client, _itself, trees)
     errors = np.concatenate(
-        client.gather([client.submit(errors_of, frame, held, grown, until_ns) for frame in every.frames])
+        client.gather([submit(client, errors_of, frame, held, grown, until_ns) for frame in every.frames])
     )
     if len(errors) < TRIED_MIN:
         return None

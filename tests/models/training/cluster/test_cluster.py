@@ -1,7 +1,10 @@
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,7 @@ from crosswind.models.next_run.cohort_store import questions_of
 from crosswind.models.next_run.describe import described
 from crosswind.models.next_run.run_trees import RunTrees
 from crosswind.models.surrogate.trees import Trees
-from crosswind.models.training.cluster import connect, train
+from crosswind.models.training.cluster import train, versions
 from crosswind.models.training.cluster.boosting import PARAMETERS, ROUNDS
 from crosswind.models.training.cluster.connect import ClusterOptions, connected
 from crosswind.models.training.cluster.partitions import partitions_of
@@ -96,12 +99,41 @@ def test_a_running_cluster_is_used_by_its_address_unless_it_has_another_version(
 ) -> None:
     with connected(threads.scheduler_address, ClusterOptions()) as client:
         assert client.submit(abs, -1).result() == 1
-    monkeypatch.setattr(connect, "version", lambda _: "9.9.9")
+    monkeypatch.setattr(versions, "version", lambda _: "9.9.9")
     with (
         pytest.raises(ConflictError, match=r"of the cluster has Crosswind \d\S+, expected 9\.9\.9 as here"),
         connected(threads.scheduler_address, ClusterOptions()),
     ):
         pass
+
+
+@contextmanager
+def late_worker(address: str, folder: Path) -> Iterator[None]:
+    """A worker of another version of Crosswind, in a process of its own."""
+    facts = folder / "crosswind-9.9.9.dist-info" / "METADATA"
+    facts.parent.mkdir()
+    facts.write_text("Metadata-Version: 2.1\nName: crosswind\nVersion: 9.9.9\n")
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    with subprocess.Popen([*command, "--no-dashboard"], env=environment, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def test_a_worker_of_another_version_that_comes_late_is_refused_with_its_first_task(
+    store: Store, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(processes=False, protocol="tcp://", **options) as made:
+        address = made.scheduler_address
+        with connected(address, ClusterOptions()) as client, late_worker(address, tmp_path):
+            [first] = client.scheduler_info()["workers"]
+            client.wait_for_workers(2, timeout=60)
+            client.retire_workers([first])
+            with pytest.raises(ConflictError, match=r"tcp://\S+ of the cluster has Crosswind 9\.9\.9, expected \S+ as"):
+                described_on(client, store)
 
 
 @pytest.fixture(scope="module")

@@ -5,18 +5,20 @@ import pytest
 
 from crosswind import __version__
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, UnavailableError
-from crosswind.models.training.cluster.connect import SLURM, ClusterOptions, check_versions, connected
+from crosswind.models.training.cluster.connect import SLURM, ClusterOptions, connected
+from crosswind.models.training.cluster.versions import Versions
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask's own
 
 
 def test_another_version_is_refused_with_both_named() -> None:
-    here = {"host": {"python": "3.99.1.final.0"}, "packages": {"crosswind": __version__}}
+    here, own = Versions.here(), ".".join(map(str, sys.version_info[:3]))
+    other = Versions.reported({"host": {"python": "3.99.1.final.0"}, "packages": {"crosswind": __version__}})
     with pytest.raises(ConflictError, match=r"Python 3\.99, expected 3\."):
-        check_versions("tcp://w:1", here)
-    own = ".".join(map(str, sys.version_info[:3]))
+        here.check("tcp://w:1", other)
+    other = Versions.reported({"host": {"python": own}, "packages": {"crosswind": "0.0.1"}})
     with pytest.raises(ConflictError, match=rf"Crosswind 0\.0\.1, expected {__version__}"):
-        check_versions("tcp://w:1", {"host": {"python": own}, "packages": {"crosswind": "0.0.1"}})
+        here.check("tcp://w:1", other)
 
 
 @pytest.mark.parametrize("where", ["", "node1:8786", "http://node1:8786", "slurm2"])
