@@ -56,10 +56,10 @@ def clocks(traces: Sequence[RankTrace], matched: Collectives | None = None) -> C
         is_pair = np.array([basis == PAIR for basis in matched.basis], bool)
         alone = _of(matched.ranks, ends[~is_pair], "ends of collectives", start)
         return _of(matched.ranks, ends, "ends of collectives", start) if alone.notes and is_pair.any() else alone
-    ends = [steps(trace).end_ns for trace in traces]
-    if len(traces) > 1 and all(len(one) for one in ends):
-        start = min(int(one[0]) for one in ends)
-        return _of(ranks_of(traces), _table(ends, start), "ends of steps", start)
+    marked = [steps(trace).end_ns for trace in traces]
+    if len(traces) > 1 and all(len(one) for one in marked):
+        start = min(int(one[0]) for one in marked)
+        return _of(ranks_of(traces), _table(marked, start), "ends of steps", start)
     return _of(ranks_of(traces), np.full((0, len(traces)), np.nan), "none", 0)
 
 

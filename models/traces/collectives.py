@@ -1,8 +1,9 @@
 """Collectives matched across ranks.
 
 By communicator and sequence number where a trace states them, else the k-th of a communicator, else the k-th of one
-name; a send and its receive are the k-th ones from one rank to another in a communicator. None of it needs a common clock: the last rank to arrive waits least, so that the shortest duration is the
-transfer, and what a rank has over it is its wait.
+name; a send and its receive are the k-th from one rank to another in a communicator. None of it needs a common clock:
+the last rank to arrive waits least, so that the shortest duration is the transfer, and what a rank has over it is its
+wait.
 """
 
 import re

@@ -30,6 +30,7 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run
 from crosswind.data.store.traced_runs import traced_among
 
+LATE = 0.01  # of the time, as the verdict has it
 OFFERED = 50  # runs to differ from, in the list of the page
 RECORD = "crosswind run --trace auto -- torchrun --nproc-per-node 2 train.py"
 
@@ -55,6 +56,14 @@ class TraceView:
     def title(self) -> str:
         """The page's name, for the browser's tab."""
         return "Traces" if self.run is None else f"Trace of {self.run.workload} {self.run.run_id}"
+
+    @property
+    def late_rank(self) -> int | None:
+        """Return the rank for which each of the others waited 1 % of the time or more."""
+        if self.report is None or self.report.slowest_rank is None:
+            return None
+        caused = max(rank.caused_ns for rank in self.report.ranks) / (len(self.report.ranks) - 1)
+        return self.report.slowest_rank if caused >= LATE * self.report.span_ns else None
 
     @property
     def steps(self) -> int:

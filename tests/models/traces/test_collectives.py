@@ -102,7 +102,7 @@ def test_transfers_in_a_pipelines_communicator_are_not_taken_for_collectives() -
 
 
 def test_a_send_and_its_receive_are_joined_in_a_communicator_of_four() -> None:
-    """Recorded with gloo, with the arguments that NCCL's sends have; rank 1 sleeps for 4 ms before each of its sends."""
+    """Recorded with gloo, with the arguments that NCCL's sends have; rank 1 sleeps for 4 ms before each send."""
     pipeline4 = Path(__file__).parent / "pipeline4"
     traces = read(*(str(pipeline4 / f"rank{rank}.json.gz") for rank in range(4)))
     matched = collectives(traces)
