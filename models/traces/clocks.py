@@ -21,7 +21,7 @@ from crosswind.models.traces.steps import steps
 
 @dataclass(frozen=True)
 class Clocks:
-    """What brings each rank's times on the clock of the first rank, (n_ranks,): an offset, and a rate if it drifts."""
+    """Offsets of the ranks' clocks, (n_ranks,), to that of the first rank, and their rates where they drift."""
 
     ranks: tuple[int, ...]
     offset_ns: Integers  # to add at `pivot_ns`

@@ -106,9 +106,7 @@ class _Collected:
     threads: dict[Thread, str] = field(default_factory=dict)
     processes: dict[object, str] = field(default_factory=dict)
     group_facts: dict[object, Group] = field(default_factory=dict)
-    pairs: dict[str, tuple[int, int]] = field(
-        default_factory=dict
-    )  # who sends to whom; NONE: this rank
+    pairs: dict[str, tuple[int, int]] = field(default_factory=dict)  # who sends to whom; NONE: this rank
     begun: dict[Thread, list[AnyEvent]] = field(default_factory=dict)  # ranges that wait for their end
     ignored: Counter[str] = field(default_factory=Counter)
     is_kineto: bool | None = None  # or another tool's, whose categories mean nothing to us
