@@ -11,9 +11,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from crosswind.api.freed_memory import give_back_memory
+from crosswind.api.settings import ServerSettings
 from crosswind.api.thread_beside import Ending, WarnOnce, thread_beside
 from crosswind.data.lake.compaction import compact
-from crosswind.data.schema.access import AUDIT_KEPT_DAYS
+from crosswind.data.schema.batch import DAY_NS
 from crosswind.data.schema.errors import ConflictError, ProjectError
 from crosswind.data.schema.keeping import EVERYTHING, KeepPolicy
 from crosswind.data.store.run_owners import settle_owners
@@ -22,8 +23,10 @@ from crosswind.ingest.load.incoming import take_incoming
 
 PAUSE_SECONDS = 120.0
 RETENTION_SECONDS = 3600.0
+BATCHES_AT_ONCE = 2000
 LOOK_SECONDS = 2.0  # between looks at what runs have left
 END_SECONDS = 2.0
+USUAL = ServerSettings()
 
 Chore = tuple[Callable[[], list[str]], str]  # work that returns problems, and words for when it fails
 _log = logging.getLogger("crosswind.housekeeping")
@@ -34,16 +37,16 @@ def housekeeping(
     note_uses: Callable[[], list[str]] = list,
     pause_seconds: float = PAUSE_SECONDS,
     *,
-    audit_days: int = AUDIT_KEPT_DAYS,
-    kept: KeepPolicy = EVERYTHING,
+    settings: ServerSettings = USUAL,
 ) -> AbstractContextManager[Ending]:
     """Take in, compact and note uses within the context; at its end a compaction stops after the day in progress."""
 
     def work(ending: Ending) -> None:
-        retention = _Retention(store, kept)
+        retention = _Retention(store, settings.kept)
         chores = (
             (note_uses, "noting uses of tokens failed"),
-            (lambda: _settle(store, audit_days), "settling owners failed"),
+            (lambda: _settle(store, settings.audit_days), "settling owners failed"),
+            (lambda: forget_batches(store, settings.batch_days, ending), "forgetting batches failed"),
             (lambda: _tidy(store, ending), "compaction failed"),
             (lambda: retention.apply(ending), "roll-ups failed"),
         )
@@ -73,6 +76,16 @@ def _settle(store: Store, audit_days: int) -> list[str]:
     with store.catalog.write() as session:
         session.audit.forget(time.time_ns(), audit_days)
         session.events.forget(time.time_ns())
+    return []
+
+
+def forget_batches(store: Store, days: int, ending: Ending) -> list[str]:
+    """Forget batches that were made so many days ago, some in each transaction. Return problems: none."""
+    before_ns, count = store.catalog.clock() - days * DAY_NS, BATCHES_AT_ONCE
+    with store.catalog.alone("batches") as is_ours:
+        while is_ours and count >= BATCHES_AT_ONCE and not ending.is_set():
+            with store.catalog.write() as session:
+                count = session.batches.forget(before_ns, BATCHES_AT_ONCE)
     return []
 
 

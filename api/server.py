@@ -54,8 +54,7 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
                 ready(url_of(listening, settings))
             gc.freeze()  # scanning the loaded modules again and again took a fifth of the time
             try:
-                note_uses, audit_days, kept = app.state.tokens.note_uses, settings.audit_days, settings.kept
-                tidying = housekeeping(store, note_uses, audit_days=audit_days, kept=kept)
+                tidying = housekeeping(store, app.state.tokens.note_uses, settings=settings)
                 sending = delivering(store, settings.webhook_networks, app.state.callers.still_holds)
                 with prompt_threads(), ExitStack() as threads:
                     beside = (tidying, background(app.state.runner), verdict_upkeep(store), sending)

@@ -9,6 +9,7 @@ from pathlib import Path
 from crosswind.api.edge.limits import Limits
 from crosswind.api.oidc_settings import OidcSettings
 from crosswind.data.schema.access import AUDIT_KEPT_DAYS
+from crosswind.data.schema.batch import REMEMBERED_DAYS
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.keeping import EVERYTHING, KeepPolicy
@@ -45,6 +46,7 @@ class ServerSettings:
     rejected_bytes: int = 256 * 1024 * 1024  # of segments kept in quarantine because they were understood only in part
     intensity: CarbonIntensity | None = None
     audit_days: int = AUDIT_KEPT_DAYS  # after which entries of the audit trail are forgotten
+    batch_days: int = REMEMBERED_DAYS  # after which batches are forgotten
     kept: KeepPolicy = EVERYTHING  # of samples of nodes
     quota_bytes: int | None = None  # that the tokens of one user may send in a day; None for no limit
     oidc: OidcSettings | None = None

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Connection, Engine, func, insert, select, text
+from sqlalchemy import Connection, Engine, delete, func, insert, select, text
 
 from crosswind.data.catalog.database import open_database, sqlite_url
 from crosswind.data.catalog.lake.tables import lake_files, lake_turns
@@ -73,7 +73,8 @@ def _copy(reading: Connection, path: Path) -> None:
 
 
 def copy_rows(reading: Connection, writing: Connection) -> None:
-    """Copy every row of every table of ours, parents first."""
+    """Copy every row of every table of ours, parents first, into tables that are empty."""
+    writing.execute(delete(lake_turns))
     for table in metadata.sorted_tables:
         stored = [column for column in table.c if column.computed is None]
         rows = reading.execution_options(stream_results=True).execute(select(*stored)).mappings()
@@ -102,7 +103,7 @@ def check_snapshot(path: Path) -> None:
 
 
 def is_empty(engine: Engine) -> bool:
-    """Return whether no table of ours has a row."""
+    """Return whether no table of ours has a row, but for what says which lake it is, as opening a store notes."""
     with engine.connect() as connection:
-        tables = metadata.sorted_tables
+        tables = [table for table in metadata.sorted_tables if table is not lake_turns]
         return not any(connection.execute(select(table).limit(1)).first() is not None for table in tables)

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, Select, func, select, text
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.audit import Audit
+from crosswind.data.catalog.batches import Batches
 from crosswind.data.catalog.clock import CatalogClock
 from crosswind.data.catalog.cohorts import Cohorts
 from crosswind.data.catalog.database import check_revision
@@ -19,6 +20,7 @@ from crosswind.data.catalog.injections import Injections
 from crosswind.data.catalog.judged_cohorts import JudgedCohorts
 from crosswind.data.catalog.judged_runs import JudgedRuns
 from crosswind.data.catalog.lake.files import LakeFiles
+from crosswind.data.catalog.lake.identity import LakeIdentity
 from crosswind.data.catalog.leases import Leases
 from crosswind.data.catalog.live.events import Events
 from crosswind.data.catalog.live.notes import Notes, Pace
@@ -56,12 +58,16 @@ class Ingested:
 
 @dataclass(frozen=True)
 class NewBatch:
-    """A batch that is about to count as stored; `origin` is the name of its segment or file."""
+    """A batch that is about to count as stored; `origin` is the name of its segment or file.
+
+    One with a time at which it was made, ns UTC, is forgotten some day.
+    """
 
     batch_id: str
     origin: str
     rows: int
     skipped: int = 0
+    made_ns: int | None = None
 
 
 class Session:
@@ -85,6 +91,8 @@ class Session:
         self.people = People(connection)
         self.read_files = ReadFiles(connection)
         self.lake_files = LakeFiles(connection, clock)
+        self.lake_identity = LakeIdentity(connection)
+        self.batches = Batches(connection)
         self.positions = Positions(connection)
         self.places = Places(connection)
         self.injections = Injections(connection)
@@ -118,7 +126,7 @@ class Session:
     def add_batch(
         self, batch_id: str, origin: str, *, row_count: int, skipped: int, landings: Iterable[Landing] = ()
     ) -> None:
-        """Notes that a batch is stored; together with what else the session writes, or not at all.
+        """Notes that a batch is stored for ever; together with what else the session writes, or not at all.
 
         `landings` are its rows: what was computed of their runs before is due again. Files in which an object store
         holds them are added in the same session, to `lake_files`.

@@ -257,7 +257,9 @@ ingest_batches = Table(
     Column("received_ns", BigInteger, nullable=False),
     Column("rows", BigInteger, nullable=False),
     Column("skipped", BigInteger, nullable=False),
+    Column("made_ns", BigInteger),  # after which it is forgotten some day; null: never
     Index(None, "received_ns"),
+    Index(None, "made_ns"),
 )
 
 ingest_totals = Table(  # the sums of all slots are those over all batches

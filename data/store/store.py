@@ -11,7 +11,7 @@ from crosswind.data.catalog.database import open_database, sqlite_url
 from crosswind.data.files import PRIVATE_FILE, make_private
 from crosswind.data.lake.objects.bounded import end_idle
 from crosswind.data.schema.access import RowRule
-from crosswind.data.schema.errors import ConflictError, UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.lake_address import LakeAddress
 from crosswind.data.schema.topology import switches_at
 from crosswind.data.store.lakes import check_place, storage_of
@@ -61,7 +61,7 @@ class Store:
         catalog = Catalog(engine)
         try:
             check_place(home, catalog, lake)
-        except ConflictError:
+        except BaseException:
             catalog.close()
             raise
         return cls(home, catalog, address=lake)

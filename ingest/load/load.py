@@ -2,19 +2,21 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy.exc import IntegrityError
 
-from crosswind.data.catalog.catalog import Session
+from crosswind.data.catalog.catalog import NewBatch, Session
 from crosswind.data.catalog.database import NO_ANSWER
 from crosswind.data.files import NoLocksError, lock_file, take_lock
 from crosswind.data.lake.lake import Lake, set_of
 from crosswind.data.lake.landings import landings_of
+from crosswind.data.schema.batch import ForgottenError, is_young, made_in
 from crosswind.data.schema.errors import (
     ForbiddenError,
     InvalidInputError,
@@ -31,6 +33,7 @@ from crosswind.data.store.jobs import JOB
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.batch_builder import BatchBuilder, parse_quickly
 from crosswind.ingest.load.binding import check_nodes, check_places, check_run_ids, own_runs
+from crosswind.ingest.load.captured import tables_of
 from crosswind.ingest.load.extent import believed, check_extent
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.reader.reader import Report
@@ -38,7 +41,7 @@ from crosswind.ingest.spool.abandoned import is_abandoned_in
 from crosswind.ingest.spool.quarantine import keep_copy
 from crosswind.ingest.spool.records import PLACES, in_one_order, injection_of, rank_of, run_of
 from crosswind.ingest.spool.segment import Frame, RecordFrame, RowsFrame, SweepRows
-from crosswind.ingest.spool.segment_reader import Readable, SegmentReader
+from crosswind.ingest.spool.segment_reader import Readable, SegmentReader, Unpacked
 from crosswind.ingest.spool.spool import RECOVERED, batch_id, recover, sealed_segments
 
 QUOTED = 20  # refused frames of a segment that are reported one by one
@@ -62,6 +65,7 @@ class Loaded:
 @dataclass
 class _Content:
     builder: BatchBuilder
+    traced: list[pa.Table] = field(default_factory=list)  # of traces that runs captured
     tables: list[pa.Table] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
@@ -95,12 +99,13 @@ def _run_ids(tables: Iterable[pa.Table]) -> set[str]:
     return {run_id for column in columns for run_id in pc.unique(column).to_pylist() if run_id is not None}
 
 
-def load_spool(store: Store, directory: Path) -> Loaded:
+def load_spool(store: Store, directory: Path, *, again: bool = False) -> Loaded:
     """Store every segment of a spool and remove it; segments of dead writers are recovered first.
 
     A run whose writer died without saying how it ended becomes `lost`. A segment of which not everything can be
     read is kept as `.rejected`, and reported. Others who store the same spool wait. Where the file system keeps no
-    locks, nothing is recovered, which is reported as well.
+    locks, nothing is recovered, which is reported as well. With `again`, segments are stored of which it is not
+    remembered any more whether they were, and those also that were kept as `.rejected` without being stored.
     Raises: UnavailableError when folder or store do not answer.
     """
     if not directory.is_dir():
@@ -112,8 +117,10 @@ def load_spool(store: Store, directory: Path) -> Loaded:
                 recover(directory, is_abandoned_in(directory, node_name()))
             else:
                 loaded.problems.append(problem)
+            if again:
+                _bring_back(store, directory)
             for path in sealed_segments(directory):
-                _move_in(store, path, loaded)
+                _move_in(store, path, loaded, again=again)
     except (OSError, *NO_ANSWER) as error:
         raise UnavailableError(f"from spool {directory} into store {store.home}: {error!s:.300}") from error
     return loaded
@@ -142,8 +149,21 @@ def without_locks(directory: Path, error: NoLocksError) -> str:
     )
 
 
-def _move_in(store: Store, path: Path, loaded: Loaded) -> None:
+def _bring_back(store: Store, directory: Path) -> None:
+    """Let segments be stored that were kept aside, if nothing of them was."""
+    for path in sorted(directory.glob("*.rejected")):
+        segment = path.with_suffix(".segment")
+        with suppress(ProjectError):  # what is no segment stays
+            identity = batch_id(Unpacked(segment.name, path.read_bytes()))
+            with store.catalog.read() as session:
+                if not session.has_batch(identity):
+                    path.rename(segment)
+
+
+def _move_in(store: Store, path: Path, loaded: Loaded, *, again: bool) -> None:
     try:
+        if not again:
+            check_remembered(store, path)
         is_understood = load_segment(store, path, loaded, quarantine=path.with_suffix(".rejected"))
     except UnavailableError as error:
         if path.is_symlink() or path.exists():  # else a writer deleted it, for lack of space
@@ -160,6 +180,26 @@ def _move_in(store: Store, path: Path, loaded: Loaded) -> None:
     except OSError as error:
         where = "removed" if is_understood else "kept aside"
         loaded.problems.append(f"{path} was stored as far as it is understood, and cannot be {where}: {error.strerror}")
+
+
+def check_remembered(store: Store, segment: Readable) -> None:
+    """Check that it is remembered whether a segment was stored. Raises: ForgottenError, UnavailableError."""
+    made_ns = made_in(segment.name)
+    if made_ns is None or is_young(segment.name, store.catalog.clock()):
+        return
+    identity = batch_id(segment)
+    with store.catalog.read() as session:
+        if not session.batches.is_forgotten(identity, made_ns):
+            return
+        until = _minute(session.batches.forgotten_ns() or 0)
+    raise ForgottenError(
+        f"{segment.name} was made at {_minute(made_ns)} and may have been stored before: what was made up to {until} "
+        "is not remembered any more; `crosswind ingest --again FOLDER` stores the segments of a folder all the same"
+    )
+
+
+def _minute(ns: int) -> str:
+    return f"{datetime.fromtimestamp(ns // 1_000_000_000, UTC):%Y-%m-%dT%H:%MZ}"
 
 
 @dataclass(frozen=True)
@@ -212,9 +252,8 @@ def _note(store: Store, identity: str, origin: str, content: _Content) -> bool:
                 return False
             landings = landings_of(content.tables)
             session.lake_files.add(content.files)
-            session.add_batch(
-                identity, origin, row_count=content.row_count(), skipped=content.refused_frames, landings=landings
-            )
+            noted = NewBatch(identity, origin, content.row_count(), content.refused_frames, made_in(origin))
+            session.add_batches([noted], landings)
             _merge(session, content)
     except IntegrityError:
         with store.catalog.read() as session:
@@ -243,10 +282,10 @@ def _content(lake: Lake, frames: Iterable[Frame | SweepRows], path: Readable, se
     content, reasons = _Content(BatchBuilder(lake.check)), []
     for frame in frames:
         try:
-            _take(frame, content)
+            _take(lake, frame, content)
         except ProjectError as error:
             reasons.append(str(error))
-    content.tables = content.builder.tables()
+    content.tables = content.builder.tables() + content.traced
     reasons += content.builder.refused
     if sent is not None:
         content.tables, unbelievable = believed(content.tables, sent.came_ns)
@@ -259,26 +298,34 @@ def _content(lake: Lake, frames: Iterable[Frame | SweepRows], path: Readable, se
     return content
 
 
-def _take(frame: Frame | SweepRows, content: _Content) -> None:
+def _take(lake: Lake, frame: Frame | SweepRows, content: _Content) -> None:
     match frame:
         case RowsFrame() | SweepRows():
             content.builder.add(frame)
-        case RecordFrame("run", value):
-            content.runs.append(run_of(_named(value)))
-        case RecordFrame("rank", value):
-            content.ranks.append(rank_of(value))
-        case RecordFrame("allocation" | "placement" as record, value):
-            content.places.append(PLACES[record](_named(value)))
-        case RecordFrame("injection", value):
-            content.injections.append(injection_of(_named(value)))
-        case RecordFrame(record, value) if record == RECOVERED:
-            _note_death(value, content)
-        case RecordFrame(record, _):
-            raise MalformedError(
-                f"record {record!r:.80}: expected run, rank, allocation, placement, injection or recovered"
-            )
+        case RecordFrame("trace", value):
+            content.traced += tables_of(lake, value)
+        case RecordFrame(record, value):
+            _take_record(record, value, content)
         case _:
             pass  # a set is carried by its rows
+
+
+def _take_record(record: str, value: Mapping[str, object], content: _Content) -> None:
+    match record:
+        case "run":
+            content.runs.append(run_of(_named(value)))
+        case "rank":
+            content.ranks.append(rank_of(value))
+        case "allocation" | "placement":
+            content.places.append(PLACES[record](_named(value)))
+        case "injection":
+            content.injections.append(injection_of(_named(value)))
+        case _ if record == RECOVERED:
+            _note_death(value, content)
+        case _:
+            raise MalformedError(
+                f"record {record!r:.80}: expected run, rank, allocation, placement, injection, trace or recovered"
+            )
 
 
 def _note_death(value: Mapping[str, object], content: _Content) -> None:

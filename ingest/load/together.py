@@ -20,6 +20,7 @@ from crosswind.data.lake.merged import stage_together
 from crosswind.data.lake.mounts import MOUNTS
 from crosswind.data.lake.parts import DAY_NS
 from crosswind.data.lake.storage import Storage
+from crosswind.data.schema.batch import is_young, made_in
 from crosswind.data.schema.errors import MalformedError, ProjectError
 from crosswind.data.schema.landing import Landing
 from crosswind.data.schema.metric import MetricSet
@@ -51,8 +52,10 @@ class _Samples:
     sets: Sequence[MetricSet]
 
     @property
-    def row_count(self) -> int:
-        return sum(len(sweep.rows) for sweep in self.sweeps)
+    def noted(self) -> NewBatch:
+        name = self.batch.segment.name
+        rows = sum(len(sweep.rows) for sweep in self.sweeps)
+        return NewBatch(self.batch.identity, name, rows, made_ns=made_in(name))
 
 
 def store_together(store: Store, batches: Sequence[Batch]) -> dict[str, Received]:
@@ -77,20 +80,20 @@ def _stored(store: Store, batches: Sequence[Batch]) -> dict[str, Received]:
     with store.catalog.read() as session:
         stored = session.batches_among([batch.identity for batch in batches])
     with store.lake.turn:
-        taken = list(_plain([batch for batch in batches if batch.identity not in stored]))
+        taken = list(_plain([batch for batch in batches if batch.identity not in stored], store.catalog.clock()))
         if len(taken) < 2:
             return {}
         tables, parts = _tables(store.lake, taken), _parts(taken)
         staged = stage_together(store.lake, [(table, parts[set_of(table.schema)]) for table in tables])
     published = store.lake.storage.publish_together(staged)
     with store.catalog.write() as session:
-        noted = [NewBatch(one.batch.identity, one.batch.segment.name, one.row_count) for one in taken]
+        noted = [one.noted for one in taken]
         session.lake_files.add(published.files)
         session.add_batches(noted, _landings(taken))
     return {note.batch_id: Received(note.batch_id, Fate.STORED, note.rows, ()) for note in noted}
 
 
-def _plain(batches: Sequence[Batch]) -> Iterator[_Samples]:
+def _plain(batches: Sequence[Batch], now_ns: int) -> Iterator[_Samples]:
     last_ns = time.time_ns() + AHEAD_NS
     for batch in batches:
         reader = SegmentReader(batch.segment, parse_quickly)
@@ -98,6 +101,7 @@ def _plain(batches: Sequence[Batch]) -> Iterator[_Samples]:
         sweeps = [frame for frame in frames if isinstance(frame, SweepRows)]
         sets = list(dict.fromkeys(sweep.metric_set for sweep in sweeps))
         is_plain = reader.report.reason is None and all(isinstance(frame, SetFrame | SweepRows) for frame in frames)
+        is_plain = is_plain and is_young(batch.segment.name, now_ns)
         if is_plain and _are_usual(sweeps, sets, last_ns) and batch_id(batch.segment) == batch.identity:
             yield _Samples(batch, sweeps, sets)
 

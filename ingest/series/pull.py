@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from crosswind.data.catalog.catalog import NewBatch
 from crosswind.data.catalog.read_files import ReadFile
 from crosswind.data.lake.landings import landings_of
 from crosswind.data.lake.locks import alone
@@ -176,7 +177,8 @@ class Puller:
         with self.store.catalog.write() as session:
             landings = landings_of(window_tables)
             session.lake_files.add(files)
-            session.add_batch(identity, self.server.url[:200], row_count=rows, skipped=0, landings=landings)
+            noted = NewBatch(identity, self.server.url[:200], rows, made_ns=time.time_ns())
+            session.add_batches([noted], landings)
             session.positions.put(self.source, self.system, end * NS)
             session.read_files.put(replace(note, parts=()))
         return rows

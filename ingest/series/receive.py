@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlalchemy.exc import IntegrityError
 
+from crosswind.data.catalog.catalog import NewBatch
 from crosswind.data.lake.lake import Lake
 from crosswind.data.lake.landings import landings_of
 from crosswind.data.lake.publish import Staged, drop
@@ -88,7 +89,8 @@ class Receiver:
         try:
             with self._store.catalog.write() as session:
                 session.lake_files.add(files)
-                session.add_batch(identity, origin, row_count=rows, skipped=refusals.total(), landings=landings)
+                noted = NewBatch(identity, origin, rows, refusals.total(), time.time_ns())
+                session.add_batches([noted], landings)
         except IntegrityError:  # the same request came twice at once: the same files, once
             return Received(0, refusals, is_new=False)
         return Received(rows, refusals)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from crosswind.data.schema.access import AUDIT_KEPT_DAYS
+from crosswind.data.schema.batch import BATCH_DAYS, days_of
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.keeping import KEEP, KeepPolicy
@@ -35,12 +36,13 @@ class Settings:
     lake_address: str = field(default="", repr=False)  # it may hold a secret
     lake_cache: str = ""
     keep: str = ""
+    batch_days: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """CROSSWIND_HOME, CROSSWIND_SPOOL, CROSSWIND_SYSTEM, CROSSWIND_DATABASE, CROSSWIND_TOKEN,
         CROSSWIND_CARBON_GRAMS_PER_KWH, CROSSWIND_PUE, CROSSWIND_QUOTA_BYTES, CROSSWIND_AUDIT_DAYS, CROSSWIND_LAKE,
-        CROSSWIND_LAKE_CACHE, CROSSWIND_KEEP.
+        CROSSWIND_LAKE_CACHE, CROSSWIND_KEEP, CROSSWIND_BATCH_DAYS.
         """
         return cls(
             home=store_home(environment),
@@ -55,6 +57,7 @@ class Settings:
             lake_address=environment.get(LAKE, ""),
             lake_cache=environment.get(CACHE, ""),
             keep=environment.get(KEEP, ""),
+            batch_days=environment.get(BATCH_DAYS, ""),
         )
 
     @property
@@ -76,6 +79,11 @@ class Settings:
     def audit_kept_days(self) -> int:
         """The days for which the audit trail is kept. Raises: InvalidInputError."""
         return int(_number(AUDIT, self.audit_days, least=1.0)) if self.audit_days else AUDIT_KEPT_DAYS
+
+    @property
+    def batches_kept_days(self) -> int:
+        """The days for which batches are remembered. Raises: InvalidInputError."""
+        return days_of(self.batch_days)
 
     @property
     def intensity(self) -> CarbonIntensity | None:

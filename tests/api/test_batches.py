@@ -230,11 +230,13 @@ def test_a_store_that_cannot_be_written_is_a_503_and_the_batch_is_taken_later(
     sender: TestClient, tmp_path: Path
 ) -> None:
     path = segment(tmp_path / "spool")
+    (tmp_path / "home" / "lake").rename(tmp_path / "aside")
     (tmp_path / "home" / "lake").write_text("a file is in the way")
     answer = sender.post(URL, content=path.read_bytes(), headers=headers_of(path))
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
     assert str(tmp_path) not in answer.text
     (tmp_path / "home" / "lake").unlink()
+    (tmp_path / "aside").rename(tmp_path / "home" / "lake")
     assert sender.post(URL, content=path.read_bytes(), headers=headers_of(path)).status_code == 201
     assert len(stored_rows(tmp_path / "home")) == 3
 

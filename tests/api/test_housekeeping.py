@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from crosswind.api.housekeeping import housekeeping
+from crosswind.api.settings import ServerSettings
 from crosswind.data.lake.lake import to_table
 from crosswind.data.lake.locks import COMPACTING, alone
 from crosswind.data.schema.keeping import KeepPolicy
@@ -61,7 +62,7 @@ def test_old_samples_are_retired_where_a_policy_says_so(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         heat = with_node_keys(MetricSet("heat", "h", (Column("heat_celsius", "h"),)))
         store.lake.append("p", to_table(heat, {"ts_ns": [1, 2], "node": ["n", "n"], "heat_celsius": [1, 3]}))
-        with housekeeping(store, pause_seconds=0.01, kept=KeepPolicy.of("raw:1d,1h:forever")):
+        with housekeeping(store, pause_seconds=0.01, settings=ServerSettings(kept=KeepPolicy.of("raw:1d,1h:forever"))):
             deadline = time.monotonic() + 30
             while not store.lake.parts("heat")[0].name.endswith("-last.parquet") and time.monotonic() < deadline:
                 time.sleep(0.01)

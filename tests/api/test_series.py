@@ -178,6 +178,7 @@ def test_other_codings_types_and_sizes_are_refused(empty: Store) -> None:
 
 
 def test_a_store_that_cannot_write_asks_to_send_again(sender: TestClient, empty: Store) -> None:
+    empty.lake.root.rename(empty.home / "aside")
     empty.lake.root.write_text("no folder")
     answer = sender.post(WRITE, content=snappy(series(LABELS, (1.0, MS))), headers=WRITE_HEADERS)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")

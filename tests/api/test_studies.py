@@ -131,8 +131,7 @@ def test_a_taken_name_is_a_conflict(client: TestClient, study: str) -> None:
 
 def test_several_servers_share_a_study_in_postgresql(tmp_path: Path, postgres_url: str) -> None:
     with ExitStack() as stack:
-        homes = [tmp_path / "one", tmp_path / "two"]
-        stores = [stack.enter_context(Store.open(home, database=postgres_url)) for home in homes]
+        stores = [stack.enter_context(Store.open(tmp_path, database=postgres_url)) for _ in range(2)]
         one, two = (own_client(create_app(store), base_url="http://localhost") for store in stores)
         one.post("/v1/studies", json=STUDY | {"name": "shared ü"})
         [first], [second] = (

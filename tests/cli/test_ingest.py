@@ -13,7 +13,7 @@ import pytest
 from crosswind.cli.main import main
 from crosswind.data.schema.metric import Column, Kind, MetricSet
 from crosswind.data.store.store import Store
-from crosswind.ingest.spool.spool import SpoolWriter
+from crosswind.ingest.spool.spool import SpoolWriter, sealed_segments
 
 Ask = Callable[..., tuple[int, str, str]]
 LINK = MetricSet("link", "a link", (Column("ts_ns", "time", Kind.KEY),))
@@ -53,6 +53,17 @@ def test_without_a_path_the_installations_own_spool_is_stored(home: Path, ask: A
     fill(home / "spool")
     assert ask() == (0, "1 batches stored (0 were there before): 2 rows, 1 runs, 0 jobs\n", "")
     assert ask()[1] == "0 batches stored (0 were there before): 0 rows, 0 runs, 0 jobs\n"
+
+
+def test_what_was_kept_aside_is_stored_again(tmp_path: Path, home: Path, ask: Ask) -> None:
+    fill(tmp_path / "spool")
+    [segment] = sealed_segments(tmp_path / "spool")
+    segment.rename(segment.with_suffix(".rejected"))
+    assert ask(tmp_path / "spool")[1].startswith("0 batches stored")
+    assert ask("--again", tmp_path / "spool")[1].startswith("1 batches stored")
+    assert not list((tmp_path / "spool").glob("*.rejected"))
+    code, _, complaint = ask("--again", "--dry-run")
+    assert (code, "--again: expected spools, and none of --format" in complaint) == (2, True)
 
 
 def test_spools_and_files_are_stored_together(tmp_path: Path, home: Path, ask: Ask) -> None:

@@ -35,7 +35,7 @@ def test_check_names_what_is_wrong(home: Path, capsys: pytest.CaptureFixture[str
     assert f"cannot listen on 127.0.0.1:{port}, Address already in use" in capsys.readouterr().err
     assert main(["serve", "--check", "--limit", "headers=none"]) == 2
     assert "limit headers: 'none', expected a whole number" in capsys.readouterr().err
-    home.joinpath("lake").mkdir()
+    home.joinpath("lake").mkdir(exist_ok=True)
     home.joinpath("lake", ".writing").write_text("in the way")
     assert main(["serve", "--check", "--port", "0"]) == 75
     assert "the lake takes no files: " in capsys.readouterr().err

@@ -14,11 +14,9 @@ from crosswind.data.catalog import rows
 from crosswind.data.catalog.lake.tables import lake_files, lake_turns
 from crosswind.data.schema.errors import ConflictError, UnavailableError
 from crosswind.data.schema.lake_file import FRESH, WITH_ROWS, LakeFile, LakeFileKind
-from crosswind.data.schema.run import new_ulid
 
 STALE_NS = 12 * 3_600_000_000_000  # objects that nothing names for a day are removed: none as old as this is named
 TABLE = lake_files
-IDENTITY = "identity"
 IS_LIVE = TABLE.c.retired_ns.is_(None)
 COLUMNS = [column for column in TABLE.c if column.name != "retired_ns"]
 
@@ -120,13 +118,6 @@ class LakeFiles:
     def is_empty(self) -> bool:
         """Return whether no object was ever noted."""
         return self._connection.execute(select(TABLE.c.key).limit(1)).first() is None
-
-    def identity(self) -> str:
-        """Return what tells this catalog's lake from those of others, which it is given once."""
-        rows.add_unless_there(self._connection, lake_turns, {"work": IDENTITY, "owner": new_ulid(), "until_ns": 0})
-        return str(
-            self._connection.execute(select(lake_turns.c.owner).where(lake_turns.c.work == IDENTITY)).scalar_one()
-        )
 
     def take_turn(self, work: str, owner: str, seconds: float) -> bool:
         """Return whether work is the owner's for so long from now: nobody else's turn lasts."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from crosswind.data.catalog.catalog import Catalog
+from crosswind.data.lake.identity import MARK
 from crosswind.data.lake.objects.bounded import at_once
 from crosswind.data.lake.objects.bucket import Bucket
-from crosswind.data.lake.objects.sweep import MARK
 from crosswind.data.lake.storage import Inventory
 
 

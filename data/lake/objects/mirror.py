@@ -18,16 +18,17 @@ from crosswind.data.files import make_private
 from crosswind.data.lake.locks import make_lock, reading
 from crosswind.data.lake.objects.bounded import at_once
 from crosswind.data.lake.objects.bucket import Bucket
+from crosswind.data.lake.objects.claim import claim
 from crosswind.data.lake.objects.copies import Copies
 from crosswind.data.lake.objects.described import described, name_of
 from crosswind.data.lake.objects.inventory import take_inventory
-from crosswind.data.lake.objects.sweep import MARK, sweep
+from crosswind.data.lake.objects.sweep import sweep
 from crosswind.data.lake.parts import ALWAYS, Held, Span, dates_of, held, manifest_of
 from crosswind.data.lake.publish import Staged, drop, hidden_name
 from crosswind.data.lake.publish_merged import Merged, drop_merged
 from crosswind.data.lake.removal import remove_abandoned
 from crosswind.data.lake.storage import Day, Filed, Inventory, LocalStorage, Published
-from crosswind.data.schema.errors import ConflictError, GoneError, UnavailableError
+from crosswind.data.schema.errors import GoneError, UnavailableError
 from crosswind.data.schema.lake_file import WITH_ROWS, LakeFile, LakeFileKind
 from crosswind.data.schema.run import new_ulid
 
@@ -103,7 +104,7 @@ class Mirror:
 
     def fetch(self, files: Iterable[Filed]) -> None:
         """Copy them."""
-        self._copies.bring([file.noted for file in files if file.noted is not None])
+        self._brought([file.noted for file in files if file.noted is not None])
 
     def made_of(self, file: Filed) -> Held:
         """Copy its manifest, and return it."""
@@ -160,19 +161,10 @@ class Mirror:
         return Published(paths, tuple(files))
 
     def _claim(self) -> None:
-        """Note whose the objects are, before the first: another catalog would remove those that it does not name."""
+        """Check once whose the objects are, before the first. Raises: ConflictError."""
         if self._is_claimed:
             return
-        with self._catalog.write() as session:
-            identity = session.lake_files.identity().encode()
-        if self._bucket.content(MARK) is None:
-            draft = hidden_name(self.root, self.root / "set=mark" / secrets.token_hex(8))
-            draft.write_bytes(identity)
-            self._bucket.put(MARK, draft)
-            draft.unlink()
-        if self._bucket.content(MARK) != identity:
-            said = "is another catalog's: expected a prefix that nobody uses"
-            raise ConflictError(f"lake {self._bucket.address} {said}")
+        claim(self._catalog, self._bucket, self.root)
         self._is_claimed = True
 
     def _upload(self, hidden: Path, file: LakeFile) -> Callable[[], None]:
@@ -358,7 +350,11 @@ class Mirror:
         return take_inventory(self._catalog, self._bucket)
 
     def _brought(self, files: Sequence[LakeFile]) -> list[Path]:
-        self._copies.bring(files)
+        try:
+            self._copies.bring(files)
+        except GoneError:
+            self._claim()  # which says so where the bucket is another lake's
+            raise
         return [self._copies.path(file.key) for file in files]
 
 

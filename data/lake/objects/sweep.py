@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from crosswind.data.catalog.catalog import Catalog
+from crosswind.data.lake.identity import MARK
 from crosswind.data.lake.objects.bucket import Bucket
 
 GRACE_NS = 3_600_000_000_000  # for readers who learned of it before it was replaced
 ORPHAN_NS = 24 * GRACE_NS
 DAY_SECONDS = 86_400.0
-MARK = ".lake"  # the object that says whose the objects beside it are
 MODELS = "models/"  # objects that the registry of models names
 AT_ONCE = 500
 

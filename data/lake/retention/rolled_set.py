@@ -43,6 +43,35 @@ def parts_of(column: Column) -> Mapping[str, str]:
     return {f"{column.name}_{kind}": function for kind, function in kinds.items()}
 
 
+def packed(column: Column) -> Mapping[str, str]:
+    """Return in SQL what is stored of a column's parts: null for what follows from the others to the last bit.
+
+    A step of one sample, or of equal ones, has one number then instead of three.
+    """
+    count, total, least, most = (f'"{column.name}_{kind}"' for kind in OF_ALL)
+    parts = {part: f'"{part}"' for part in parts_of(column)}
+    parts[f"{column.name}_sum"] = f"nullif({total}, {count} * {least})"
+    parts[f"{column.name}_max"] = f"nullif({most}, {least})"
+    if column.kind is Kind.COUNTER:
+        parts[f"{column.name}_min"] = f"nullif({least}, {_rate(column)})"
+    return parts
+
+
+def unpacked(column: Column) -> Mapping[str, str]:
+    """Return in SQL the parts of a column of what is stored, also where all parts are."""
+    count, total, least, most = (f'"{column.name}_{kind}"' for kind in OF_ALL)
+    parts = {part: f'"{part}"' for part in parts_of(column)}
+    if column.kind is Kind.COUNTER:
+        least = parts[f"{column.name}_min"] = f"coalesce({least}, {_rate(column)})"
+    parts[f"{column.name}_sum"] = f"coalesce({total}, {count} * {least})"
+    parts[f"{column.name}_max"] = f"coalesce({most}, {least})"
+    return parts
+
+
+def _rate(column: Column) -> str:
+    return f'"{column.name}_growth" / "{column.name}_seconds"'
+
+
 def rolled_set(name: str, columns: Mapping[str, Column], seconds: int) -> MetricSet:
     """Return the set of a set's roll-ups. Raises: InvalidInputError where a name would be too long."""
     keys = [column for column in columns.values() if column.kind is Kind.KEY]

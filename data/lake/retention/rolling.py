@@ -12,7 +12,7 @@ from crosswind.data.lake.delta import grown
 from crosswind.data.lake.instance import new_connection
 from crosswind.data.lake.lake import arrow_schema
 from crosswind.data.lake.parts import Span
-from crosswind.data.lake.retention.rolled_set import NODE, TIME, keys_of, parts_of, sampled
+from crosswind.data.lake.retention.rolled_set import NODE, TIME, keys_of, packed, parts_of, sampled, unpacked
 from crosswind.data.lake.series import in_order
 from crosswind.data.schema.keeping import resolution_of
 from crosswind.data.schema.metric import Column, Kind, MetricSet
@@ -89,11 +89,12 @@ def without_growth(rows: pa.Table, rolled: MetricSet, columns: Mapping[str, Colu
 def together(one: pa.Table, other: pa.Table, rolled: MetricSet, columns: Mapping[str, Column]) -> pa.Table:
     """Return two roll-ups of the same resolution as one."""
     functions = {part: function for column in sampled(columns) for part, function in parts_of(column).items()}
-    sums = ", ".join(f'{function}("{part}") as "{part}"' for part, function in functions.items())
+    stored = {part: sql for column in sampled(columns) for part, sql in unpacked(column).items()}
+    sums = ", ".join(f'{function}({stored[part]}) as "{part}"' for part, function in functions.items())
     keys = ", ".join(f'"{key}"' for key in (*keys_of(columns), TIME))
     with new_connection() as connection:
         connection.register("two", pa.concat_tables([one, other]))
-        return _table(connection, f"select {keys}, {sums} from two group by all", rolled)  # noqa: S608 - identifiers
+        return _table(connection, f"select {keys}, {sums} from two group by all", rolled, columns)  # noqa: S608 - identifiers
 
 
 def _counters(columns: Mapping[str, Column]) -> Iterator[Column]:
@@ -116,7 +117,12 @@ def _added_up(connection: duckdb.DuckDBPyConnection, rolled: MetricSet, columns:
     keys = "".join(f'"{key}", ' for key in keys_of(columns))
     parts = ", ".join(_parts_sql(column) for column in sampled(columns))
     time = f"({TIME} // {width}) * {width} as {TIME}"
-    return _table(connection, f"select {keys}{time}, {parts} from samples group by all", rolled)  # noqa: S608 - identifiers
+    sql = f"select {keys}{time}, {parts} from samples group by all"  # noqa: S608 - identifiers
+    return _table(connection, sql, rolled, columns)
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
 
 
 def _parts_sql(column: Column) -> str:
@@ -133,9 +139,13 @@ def _parts_sql(column: Column) -> str:
     )
 
 
-def _table(connection: duckdb.DuckDBPyConnection, sql: str, rolled: MetricSet) -> pa.Table:
+def _table(
+    connection: duckdb.DuckDBPyConnection, sql: str, rolled: MetricSet, columns: Mapping[str, Column]
+) -> pa.Table:
+    """Return rows of all parts as they are stored."""
     schema = arrow_schema(rolled)
-    names = ", ".join(f'"{name}"' for name in schema.names)
+    stored = {part: sql for column in sampled(columns) for part, sql in packed(column).items()}
+    names = ", ".join(f'{stored.get(name, _quoted(name))} as "{name}"' for name in schema.names)
     counts = [one.name for one in rolled.columns if one.kind is Kind.GAUGE and one.dtype == "int64"]
     whole = ", ".join(f'"{name}"::bigint as "{name}"' for name in counts)  # DuckDB's sums have 128 bits
     table: pa.Table = connection.sql(f"select {names} from (select * replace ({whole}) from ({sql}))").to_arrow_table()  # noqa: S608

@@ -1,7 +1,7 @@
 """Files that stand for a whole day of a set, written where no query looks, some nodes after others."""
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,14 +32,20 @@ class DayFile:
 
     of: MetricSet
     merged: Merged
-    writer: pq.ParquetWriter
+    opened: ExitStack
+    writer: pq.ParquetWriter | None = field(default=None, init=False)
     rows: int = field(default=0, init=False)
 
     def add(self, table: pa.Table) -> None:
         """Write some nodes' rows."""
-        if len(table):
-            self.writer.write_table(sorted_rows(table), row_group_size=ROWS_READ_AT_ONCE)
-            self.rows += len(table)
+        if not len(table):
+            return
+        rows = sorted_rows(table).cast(arrow_schema(self.of))
+        if self.writer is None:
+            writing = chunk_writer(self.merged.file[0], rows, self.of)
+            self.writer = self.opened.enter_context(writing)
+        self.writer.write_table(rows, row_group_size=ROWS_READ_AT_ONCE)
+        self.rows += len(rows)
 
     def manifest(self, origin: Origin) -> None:
         """Write what it is made of."""
@@ -57,8 +63,8 @@ def day_file(path: Path, of: MetricSet, origin: Origin) -> Iterator[DayFile]:
     drafts = [hidden_name(root, place) for place in places]
     merged = Merged(path, origin.replaced, (drafts[0], places[0]), (drafts[1], places[1]))
     try:
-        with chunk_writer(drafts[1], arrow_schema(of), of) as writer:
-            file = DayFile(of, merged, writer)
+        with ExitStack() as opened:
+            file = DayFile(of, merged, opened)
             yield file
         file.manifest(origin)
     except BaseException:

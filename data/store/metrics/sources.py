@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from crosswind.data.lake.lake import Lake, converted
 from crosswind.data.lake.retention.reading import Coarse, Reading, reading
-from crosswind.data.lake.retention.rolled_set import TIME
+from crosswind.data.lake.retention.rolled_set import TIME, unpacked
 from crosswind.data.schema.keeping import rollup_name
+from crosswind.data.schema.metric import Column
 from crosswind.data.store.metrics.aggregate import Samples
 from crosswind.data.store.metrics.rows import Rows, rolled_extent, rows_of
 from crosswind.data.store.metrics.selection import Selection
@@ -15,8 +16,8 @@ from crosswind.data.store.metrics.stored import Metric
 LOOK_BACK_NS = (
     300_000_000_000  # before the time that is asked for: the growth of its first samples needs the ones before
 )
+NAMES = {"count": "n", "sum": "total", "min": "least", "max": "most"}  # of the parts of a roll-up
 ONE_EACH = "1::bigint as n, value as total, value as least, value as most"
-ADDED_UP = '"{0}_count" as n, "{0}_sum" as total, "{0}_min" as least, "{0}_max" as most'
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Source:
         files = list(self.rolled(metric, selection))
         name = metric.column.name
         further = f'"{name}_growth" as growth, "{name}_seconds" as seconds, ' if metric.is_counter else ""
-        columns = f"{_keys(metric)}{TIME}, {further}null::double as value, {ADDED_UP.format(name)}"
+        columns = f"{_keys(metric)}{TIME}, {further}null::double as value, {_added_up(metric.column)}"
         some = f'"{name}_count" > 0'
         selects = [f"select {columns} from {source} where {rows.where} and {some}" for source, rows in files]  # noqa: S608
         return Samples(" union all ".join(selects), tuple(one for _, rows in files for one in rows.parameters))
@@ -88,6 +89,11 @@ def source_of(lake: Lake, metric: Metric, selection: Selection, coarse_seconds: 
         selection,
         reading(lake, metric.set_name, (begin_ns, end_ns - 1), look_back_ns=LOOK_BACK_NS, coarse=coarse),
     )
+
+
+def _added_up(column: Column) -> str:
+    parts = unpacked(column)
+    return ", ".join(f"{parts[f'{column.name}_{kind}']} as {name}" for kind, name in NAMES.items())
 
 
 def _keys(metric: Metric) -> str:

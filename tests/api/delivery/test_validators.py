@@ -105,8 +105,8 @@ def test_steps_of_a_run_in_progress_are_always_computed(client: TestClient, stor
 
 def test_the_version_of_a_catalog_in_postgresql_changes_with_every_commit(tmp_path: Path, postgres_url: str) -> None:
     with (
-        Store.open(tmp_path / "a", database=postgres_url) as one,
-        Store.open(tmp_path / "b", database=postgres_url) as two,
+        Store.open(tmp_path, database=postgres_url) as one,
+        Store.open(tmp_path, database=postgres_url) as two,
     ):
         versions = [one.catalog.version(), two.catalog.version()]
         assert versions[0] == versions[1]

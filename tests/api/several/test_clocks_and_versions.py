@@ -67,7 +67,7 @@ def test_a_clock_that_is_five_minutes_ahead_takes_over_no_training(tmp_path: Pat
         runner = Runner(store, {"step-time": Trainer(lambda _: pytest.fail("it is not trained here"))})
         runner.ask("step-time")
         assert runner._claim(None) is not None
-        with by_process(SHIFTED.format(ahead=AHEAD_SECONDS), tmp_path / "two", postgres_url) as other:
+        with by_process(SHIFTED.format(ahead=AHEAD_SECONDS), tmp_path / "one", postgres_url) as other:
             assert other.communicate(timeout=60)[0] == "None\n"
 
 
@@ -91,7 +91,7 @@ def test_a_link_that_one_server_made_is_used_up_at_the_other(tmp_path: Path, pos
     from crosswind.data.catalog.tokens import digest_of  # noqa: PLC0415
 
     somebody = Principal(PrincipalKind.PERSON, "anna", Role.USER, frozenset({Scope.READ}), user="anna")
-    with opened(tmp_path / "one", tmp_path / "two", url=postgres_url) as [one, two]:
+    with opened(tmp_path, tmp_path, url=postgres_url) as [one, two]:
         with one.catalog.write() as session:
             link = session.tokens.issue(somebody, 60, created_by="test", use=TokenUse.LINK)
         with two.catalog.write() as session:

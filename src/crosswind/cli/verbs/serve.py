@@ -105,6 +105,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         intensity=settings.intensity,
         quota_bytes=settings.quota_bytes,
         audit_days=settings.audit_kept_days,
+        batch_days=settings.batches_kept_days,
         kept=settings.kept,
         limits=Limits.of(arguments.limit),
         webhook_networks=networks_of(arguments.webhook_network),

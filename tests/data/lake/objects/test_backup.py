@@ -45,6 +45,18 @@ def test_a_prefix_belongs_to_one_catalog(store: Store, address: LakeAddress, tmp
         put(stranger.lake, 1)
 
 
+def test_another_prefix_is_not_taken_for_the_lake(
+    store: Store, address: LakeAddress, database: str, tmp_path: Path
+) -> None:
+    put(store.lake, 0)
+    refused = r"has no lake \(\.lake\), but the catalog's is .*: is CROSSWIND_LAKE that of the other servers"
+    with Store.open(tmp_path / "wrong", database=database, lake=elsewhere(address, "typo")) as wrong:
+        for act in (lambda: put(wrong.lake, 1), lambda: rows_of(wrong.lake), wrong.lake.storage.check):
+            with pytest.raises(ConflictError, match=refused):
+                act()
+    assert rows_of(store.lake) == expected(1)
+
+
 def test_a_store_whose_rows_are_elsewhere_is_refused(
     store: Store, address: LakeAddress, database: str, tmp_path: Path
 ) -> None:

@@ -19,6 +19,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", help="the files' format (default: detected from their content)")
     parser.add_argument("--map", metavar="FILE", help="of tables: which column is what, in which unit (docs/tables.md)")
     parser.add_argument("--dry-run", action="store_true", help="show what the files would become, and store nothing")
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="of spools: also segments so old, or kept as .rejected, that they may have been stored before",
+    )
     parser.add_argument("--system", help="the system that the files are about (default: this one)")
     parser.add_argument("--workload", default="", help="of runs whose files name none")
     parser.add_argument("--run", metavar="RUN", help="store the files as traces of this run's ranks (docs/traces.md)")

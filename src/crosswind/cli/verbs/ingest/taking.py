@@ -47,10 +47,12 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     reader = _reader_of(arguments)
     if arguments.run is not None and (reader or arguments.dry_run or not arguments.paths):
         raise InvalidInputError("--run: expected files of traces, and none of --format, --map, --dry-run")
+    if arguments.again and (reader or arguments.dry_run or arguments.run is not None):
+        raise InvalidInputError("--again: expected spools, and none of --format, --map, --dry-run, --run")
     if arguments.dry_run:
         return _dry_run(Looking(context, reader), arguments, settings)
     with open_checked(settings) as store:
-        taking, paths = _Taking(store, context, reader), arguments.paths or [str(settings.spool)]
+        taking, paths = _Taking(store, context, reader, again=arguments.again), arguments.paths or [str(settings.spool)]
         with ingesting(paths, taking.loaded):
             if arguments.run is not None:
                 taking.take_traces([Path(path) for path in arguments.paths], arguments.run)
@@ -94,6 +96,7 @@ class _Taking:
     store: Store
     context: Context
     reader: Reader | None  # for all files, where one is named
+    again: bool = False  # of spools
     loaded: Loaded = field(default_factory=Loaded)
     failures: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
@@ -145,7 +148,7 @@ class _Taking:
 
     def _folder(self, folder: Path) -> None:
         if is_spool(folder):
-            add(self.loaded, load_spool(self.store, folder))
+            add(self.loaded, load_spool(self.store, folder, again=self.again))
             return
         readable = 0
         for candidate in candidates_below(folder, self.reader.name if self.reader else None):
@@ -178,7 +181,9 @@ def _why(report: Report) -> str:
 def is_spool(folder: Path) -> bool:
     """Return whether the folder is empty or has segments of agents or probes."""
     names = [path.name for path in folder.iterdir()]
-    return not names or any(name.endswith((".segment", ".open")) or name == "ingest.lock" for name in names)
+    return not names or any(
+        name.endswith((".segment", ".open", ".rejected")) or name == "ingest.lock" for name in names
+    )
 
 
 def store_spool(settings: Settings) -> Loaded:
