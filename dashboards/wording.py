@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation
 from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.words import percent as finite_percent
 from crosswind.data.schema.words import phase_words, words
 
 NONE = "\u2013"  # shown where a value is missing; never a zero
@@ -88,8 +89,7 @@ def percent(ratio: float | None) -> str:
     """A ratio as percent: `92 %`, `4.3 %`, `0.12 %`."""
     if ratio is None or not math.isfinite(ratio):
         return NONE
-    hundredfold = ratio * 100
-    return f"{hundredfold:.0f} %" if abs(hundredfold) >= 9.95 else f"{hundredfold:.2g} %"
+    return finite_percent(ratio)
 
 
 def cause_words(explanation: Explanation) -> str:

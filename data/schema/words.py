@@ -18,6 +18,12 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def percent(ratio: float) -> str:
+    """A finite ratio as percent: `92 %`, `4.3 %`, `0.12 %`."""
+    hundredfold = ratio * 100
+    return f"{hundredfold:.0f} %" if abs(hundredfold) >= 9.95 else f"{hundredfold:.2g} %"
+
+
 def phase_words(phase: str) -> str:
     """A phase in a sentence: `comm` reads `communication`."""
     return {"comm": "communication"}.get(phase, phase)

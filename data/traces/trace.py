@@ -49,11 +49,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Group:
-    """The ranks among which collectives happen: a communicator."""
+    """The ranks among which collectives happen: a communicator, or two ranks of one, of which the first sends."""
 
     name: str
     ranks: tuple[int, ...] = ()  # empty where the trace does not list them
     size: int = 0  # 0 where the trace does not say
+    within: tuple[int, ...] = ()  # of a sender and a receiver: the ranks of their communicator
 
 
 @dataclass(frozen=True)

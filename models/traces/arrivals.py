@@ -53,7 +53,7 @@ def arrivals(
     matched = collectives(traces) if matched is None else matched
     offsets = clocks(traces, matched) if offsets is None else offsets
     chosen = matched.is_in.sum(axis=1) > 1
-    is_in, begins = matched.is_in[chosen], (matched.begin_ns + offsets.offset_ns)[chosen]
+    is_in, begins = matched.is_in[chosen], offsets.on_first(matched.begin_ns)[chosen]
     limits = np.iinfo(np.int64)
     first = np.where(is_in, begins, limits.max).min(axis=1, initial=limits.max)
     return Arrivals(

@@ -2,71 +2,111 @@
 
 A collective ends at about one time on all its ranks. The median of the differences of ends is robust against single
 ones that do not; where ranks share no collective, their marked steps stand in. Ranks of one file have one clock.
+Clocks also run at rates of their own, by some parts in a million: where a capture is so long that the differences
+surely grow or shrink, a line is laid through them (the median of the slopes of all pairs, after Theil and Sen).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crosswind.data.traces.trace import Integers, RankTrace
-from crosswind.models.traces.collectives import Collectives, collectives
+from crosswind.data.traces.trace import Events, Integers, RankTrace
+from crosswind.models.traces.collectives import PAIR, Collectives, collectives
+from crosswind.models.traces.drift import drift
 from crosswind.models.traces.ranks import ranks_of, text_of
 from crosswind.models.traces.steps import steps
 
 
 @dataclass(frozen=True)
 class Clocks:
-    """Nanoseconds to add to each rank's times, (n_ranks,), so that all are on the clock of the first rank."""
+    """Offsets of the ranks' clocks, (n_ranks,), to that of the first rank, and their rates where they drift."""
 
     ranks: tuple[int, ...]
-    offset_ns: Integers
+    offset_ns: Integers  # to add at `pivot_ns`
+    rate: NDArray[np.float64]  # by which that grows with the rank's time; 0 unless it surely does
+    pivot_ns: Integers  # on the rank's own clock
     residual_ns: NDArray[np.float64]  # median distance of a rank's ends from the others' after that; NaN if unknown
     basis: str  # "ends of collectives", "ends of steps", "one recording" (of all ranks, in one file), or "none"
     notes: tuple[str, ...] = ()
+
+    def on_first(self, times_ns: Integers) -> Integers:
+        """Return times of the ranks, (..., n_ranks), on the clock of the first one."""
+        if not self.rate.any():
+            return times_ns + self.offset_ns
+        drift: Integers = np.rint(self.rate * (times_ns - self.pivot_ns)).astype(np.int64)
+        return times_ns + self.offset_ns + drift
+
+    def of_rank(self, place: int) -> "Clocks":
+        """Return the clock of one rank alone."""
+        one = slice(place, place + 1)
+        columns = self.offset_ns[one], self.rate[one], self.pivot_ns[one], self.residual_ns[one]
+        return Clocks(self.ranks[one], *columns, self.basis)
 
 
 def clocks(traces: Sequence[RankTrace], matched: Collectives | None = None) -> Clocks:
     """Return the offsets of the ranks' clocks. Raises: InvalidInputError as `ranks_of`."""
     if len({trace.source for trace in traces}) == 1 and traces[0].source and len(traces) > 1:
-        return _of(ranks_of(traces), np.zeros((1, len(traces))), "one recording")
+        return _of(ranks_of(traces), np.zeros((1, len(traces))), "one recording", 0)
     matched = collectives(traces) if matched is None else matched
     if (matched.is_in.sum(axis=1) > 1).any():
-        start = matched.end_ns[matched.is_in].min()  # a double holds no nanoseconds since 1970
-        return _of(matched.ranks, np.where(matched.is_in, matched.end_ns - start, np.nan), "ends of collectives")
-    ends = [steps(trace).end_ns for trace in traces]
-    if len(traces) > 1 and all(len(one) for one in ends):
-        return _of(ranks_of(traces), _table(ends), "ends of steps")
-    return _of(ranks_of(traces), np.full((0, len(traces)), np.nan), "none")
+        start = int(matched.end_ns[matched.is_in].min())  # a double holds no nanoseconds since 1970
+        ends = np.where(matched.is_in, matched.end_ns - start, np.nan)
+        is_pair = np.array([basis == PAIR for basis in matched.basis], bool)
+        alone = _of(matched.ranks, ends[~is_pair], "ends of collectives", start)
+        return _of(matched.ranks, ends, "ends of collectives", start) if alone.notes and is_pair.any() else alone
+    marked = [steps(trace).end_ns for trace in traces]
+    if len(traces) > 1 and all(len(one) for one in marked):
+        start = min(int(one[0]) for one in marked)
+        return _of(ranks_of(traces), _table(marked, start), "ends of steps", start)
+    return _of(ranks_of(traces), np.full((0, len(traces)), np.nan), "none", 0)
 
 
 def aligned(traces: Sequence[RankTrace], offsets: Clocks) -> list[RankTrace]:
     """Return the traces on one clock."""
-    return [trace.moved(by) for trace, by in zip(traces, offsets.offset_ns.tolist(), strict=True)]
+    return [_on_first(trace, offsets.of_rank(place)) for place, trace in enumerate(traces)]
 
 
-def _table(ends: Sequence[Integers]) -> NDArray[np.float64]:
-    """Return the k-th ends of ranks, (n_steps, n_ranks), from the first one on; NaN where a rank has fewer."""
-    start = min(int(one[0]) for one in ends)
+def _on_first(trace: RankTrace, clock: Clocks) -> RankTrace:
+    if not clock.rate.any():
+        return trace.moved(int(clock.offset_ns[0]))
+    begin, end = (clock.on_first(one[:, None])[:, 0] for one in (trace.events.begin_ns, trace.events.end_ns))
+    columns = trace.events.columns | {"begin_ns": begin, "duration_ns": end - begin}
+    return replace(trace, events=Events(**columns))
+
+
+def _table(ends: Sequence[Integers], start: int) -> NDArray[np.float64]:
+    """Return the k-th ends of ranks after a start, (n_steps, n_ranks); NaN where a rank has fewer."""
     table = np.full((max(len(one) for one in ends), len(ends)), np.nan)
     for column, one in enumerate(ends):
         table[: len(one), column] = one - start
     return table
 
 
-def _of(ranks: tuple[int, ...], ends: NDArray[np.float64], basis: str) -> Clocks:
-    """Return clocks from the ends of (n_events, n_ranks), NaN where a rank is not in one; from rank to rank."""
-    offset = np.full(len(ranks), np.nan)
+def _of(ranks: tuple[int, ...], ends: NDArray[np.float64], basis: str, start: int) -> Clocks:
+    """Return clocks from the ends of (n_events, n_ranks), NaN where a rank is not in one; from rank to rank.
+
+    Ends are after `start`, ns.
+    """
+    offset, rate, pivot = np.full(len(ranks), np.nan), np.zeros(len(ranks)), np.zeros(len(ranks))
     offset[0] = 0.0
     while (rank := _next(ends, offset)) is not None:
-        differences = _common(ends + offset, np.isfinite(offset)) - ends[:, rank]
-        offset[rank] = np.nanmedian(differences)
+        differences = _common(ends + offset + rate * (ends - pivot), np.isfinite(offset)) - ends[:, rank]
+        rate[rank], pivot[rank] = drift(ends[:, rank], differences)
+        offset[rank] = np.nanmedian(differences - rate[rank] * (ends[:, rank] - pivot[rank]))
     lost = [rank for rank, one in zip(ranks, offset, strict=True) if np.isnan(one)]
     notes = (f"{text_of(lost)}: nothing is shared with {text_of(ranks[:1])}, so the clock is taken as equal",)
+    said = [
+        f"the clock of {text_of([number])} drifts by {by * 1e6:.3g} parts in a million against that of "
+        f"{text_of(ranks[:1])}: its times are corrected for it"
+        for number, by in zip(ranks, rate.tolist(), strict=True)
+        if by
+    ]
     offset = np.nan_to_num(offset)
-    offsets: Integers = np.rint(offset).astype(np.int64)
-    return Clocks(ranks, offsets, _residual(ends + offset), basis, notes if lost else ())
+    moved = ends + offset + rate * (ends - pivot)
+    columns = np.rint(offset).astype(np.int64), rate, np.rint(pivot).astype(np.int64) + start
+    return Clocks(ranks, *columns, _residual(moved), basis, (*(notes if lost else ()), *said))
 
 
 def _next(ends: NDArray[np.float64], offset: NDArray[np.float64]) -> int | None:

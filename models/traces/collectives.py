@@ -1,8 +1,9 @@
 """Collectives matched across ranks.
 
 By communicator and sequence number where a trace states them, else the k-th of a communicator, else the k-th of one
-name. None of it needs a common clock: the last rank to arrive waits least, so that the shortest duration is the
-transfer, and what a rank has over it is its wait.
+name; a send and its receive are the k-th from one rank to another in a communicator. None of it needs a common clock:
+the last rank to arrive waits least, so that the shortest duration is the transfer, and what a rank has over it is its
+wait.
 """
 
 import re
@@ -20,6 +21,7 @@ from crosswind.models.traces.ranks import absent_notes, ranks_of, text_of
 Key: TypeAlias = tuple[Hashable, ...]
 BETWEEN_TWO = ("send_receive", UNKNOWN)  # on a host without a communicator
 DIRECTED = re.compile(r"(?<![a-z])i?(send|recv)(?![a-z])", re.IGNORECASE)
+PAIR = "order from rank to rank"  # of a send and its receive, which need not end together
 SHOWN = 5  # of a kind, in notes
 
 
@@ -33,7 +35,7 @@ class Collectives:
     ranks: tuple[int, ...]
     operation: tuple[str, ...]  # of each collective: "all_reduce", or UNKNOWN
     group: tuple[str, ...]  # name of its communicator; empty where not stated
-    basis: tuple[str, ...]  # why they are one: "sequence", "order in communicator", "order of name"
+    basis: tuple[str, ...]  # why they are one: "sequence", "order in communicator", PAIR, "order of name"
     event: Integers  # position among the trace's events
     begin_ns: Integers
     duration_ns: Integers
@@ -93,8 +95,8 @@ def _keys(trace: RankTrace, kind: Kind, skipped: Counter[str]) -> dict[Key, int]
         if _is_between_two(trace.names[name], operations[name], facts, kind):
             skipped[trace.names[name]] += 1
             continue
-        series: Key = (communicator, "k-th") if facts else (None, "k-th", trace.names[name])
-        if facts and sequence != NONE:
+        series: Key = (communicator, PAIR if facts.within else "k-th") if facts else (None, "k-th", trace.names[name])
+        if facts and sequence != NONE and not facts.within:  # a rank numbers what it sends and receives by itself
             series = (communicator, operations[name], sequence)
         keys[*series, order[series]] = event  # numbers may begin again, as in each step of a table
         order[series] += 1
@@ -149,6 +151,8 @@ def _values(traces: Sequence[RankTrace], event: Integers, name: str) -> Integers
 
 
 def _basis(key: Key) -> str:
+    if PAIR in key:
+        return PAIR
     if "k-th" not in key:
         return "sequence"
     return "order in communicator" if isinstance(key[0], tuple) else "order of name"

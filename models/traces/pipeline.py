@@ -6,6 +6,7 @@ slow for that.
 Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", SC 2021.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -94,11 +95,13 @@ def stages_of(traces: Sequence[RankTrace]) -> dict[int, int]:
     """
     stages: dict[int, int] = {}
     for rank, trace in zip(ranks_of(traces), traces, strict=True):
+        mine, by_members = trace.events.of(Kind.COLLECTIVE, Kind.MESSAGE), defaultdict[tuple[int, ...], set[str]](set)
         for code, group in enumerate(trace.groups):
-            mine = trace.events.of(Kind.COLLECTIVE, Kind.MESSAGE)
-            operations = {operation_of(trace.names[name]) for name in np.unique(mine.name[mine.group == code])}
-            if operations == {TRANSFER} and rank in group.ranks:
-                stages[rank] = group.ranks.index(rank)
+            names = np.unique(mine.name[mine.group == code]).tolist()
+            by_members[group.within or group.ranks] |= {operation_of(trace.names[name]) for name in names}
+        for members, operations in by_members.items():
+            if operations == {TRANSFER} and rank in members:
+                stages[rank] = members.index(rank)
     return stages if len(stages) == len(traces) else {}
 
 

@@ -145,8 +145,8 @@ def _pop(
 ) -> Pop:
     """Return the metrics of useful times by location, over the time between the ranks' edges on aligned clocks."""
     offsets = clocks(traces) if offsets is None else offsets
-    shifts = offsets.offset_ns.tolist()
-    moved = [(one[0] + by, one[1] + by) for one, by in zip(edges, shifts, strict=True) if one]
+    spans = np.array([one or (0, 0) for one in edges], np.int64)
+    moved = [span for span, one in zip(offsets.on_first(spans.T).T.tolist(), edges, strict=True) if one]
     if not useful or not moved:
         raise InvalidInputError("traces: no event at these locations; expected some to measure efficiency over")
     runtime = max(end for _, end in moved) - min(begin for begin, _ in moved)

@@ -24,10 +24,13 @@ from crosswind.models.traces.breakdown import Breakdown, breakdown
 from crosswind.models.traces.clocks import Clocks, clocks
 from crosswind.models.traces.collectives import Collectives, collectives
 from crosswind.models.traces.critical_path import CriticalPath, path_of
+from crosswind.models.traces.exposed_waits import step_waits
 from crosswind.models.traces.graph.build import graph
 from crosswind.models.traces.graph.graph import Graph, Work
 from crosswind.models.traces.kernels import kernel_types, kernels
+from crosswind.models.traces.late_rank import LateRank, late_rank
 from crosswind.models.traces.operators import OperatorTotal, operators
+from crosswind.models.traces.pipeline import Pipeline, pipeline, stages_of
 from crosswind.models.traces.pop import Pop, pop_of_devices, pop_of_hosts
 from crosswind.models.traces.ranks import absent_notes, ranks_of
 from crosswind.models.traces.report_words import verdict
@@ -55,6 +58,11 @@ class Analysed:
         return clocks(self.traces, self.collectives)
 
     @cached_property
+    def stages(self) -> dict[int, int]:
+        """The pipeline's stage of each rank; empty where the traces name no pipeline."""
+        return stages_of(self.traces)
+
+    @cached_property
     def graph(self) -> Graph:
         """The activities with their dependencies."""
         return graph(self.traces, self.collectives, self.clocks)
@@ -79,7 +87,7 @@ def report_on(of: Analysed, *, top: int = TRACED_NAMES) -> TraceReport:
     all_kernels, all_operators = kernels(traces), operators(traces)
     notes = (trace.notes for trace in traces)
     return TraceReport(
-        verdict(ranks, arrived.slowest, span),
+        verdict(ranks, span, _late(of, arrived), _pipeline(of)),
         tuple(sorted({trace.format for trace in traces})),
         max((trace.world_size for trace in traces if trace.world_size), default=None),
         span,
@@ -99,8 +107,18 @@ def report_on(of: Analysed, *, top: int = TRACED_NAMES) -> TraceReport:
     )
 
 
+def _late(of: Analysed, arrived: Arrivals) -> LateRank | None:
+    late = arrived.slowest
+    return None if late is None else late_rank(late, of.traces, graph=of.graph, offsets=of.clocks, stages=of.stages)
+
+
+def _pipeline(of: Analysed) -> Pipeline | None:
+    return pipeline(of.traces, of.stages, of.clocks) if len(set(of.stages.values())) > 1 else None
+
+
 def _ranks(of: Analysed, arrived: Arrivals) -> Iterable[TracedRank]:
     last, waited, caused = arrived.times_last, arrived.waited_ns, arrived.caused_ns
+    of_steps = step_waits(of.traces, of.collectives)
     for place, (rank, trace) in enumerate(zip(ranks_of(of.traces), of.traces, strict=True)):
         parts = breakdown(trace)
         waits = np.bincount(arrived.last, arrived.wait_ns[:, place], minlength=len(arrived.ranks))
@@ -113,6 +131,7 @@ def _ranks(of: Analysed, arrived: Arrivals) -> Iterable[TracedRank]:
             _classes(parts),
             _finite(parts.overlap_share),
             tuple(turns(trace).duration_ns.tolist()),
+            of_steps[place],
             int(last[place]),
             int(waited[place]),
             int(caused[place]),

@@ -8,7 +8,6 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.question import TRACED_NAMES
 from crosswind.data.traces.trace import RankTrace
 from crosswind.models.traces.arrivals import arrivals
-from crosswind.models.traces.pipeline import stages_of
 from crosswind.models.traces.report import Analysed, report_on
 from crosswind.models.traces.what_if.causes import (
     communication_free,
@@ -34,8 +33,8 @@ def trace_what_ifs(
     `steps` are those of the whole run. Raises: InvalidInputError for a cause that is none, or has nothing to act on.
     """
     of = Analysed(traces)
-    stages = stages_of(traces) or None
-    replays = [what_if(of.graph, _cause(of, name, faster)) for name in without] or what_ifs_of(traces, stages)
+    chosen = [what_if(of.graph, _cause(of, name, faster)) for name in without]
+    replays = chosen or what_ifs_of(traces, of.stages or None)
     return tuple(_answer(one, steps) for one in sorted(replays, key=lambda one: one.replayed_ns))
 
 
@@ -48,12 +47,12 @@ def report_and_what_ifs(
     """
     of = Analysed(traces)
     report = report_on(of, top=top)
-    replays = what_ifs_of(traces, stages_of(traces) or None, of.graph)
+    replays = what_ifs_of(traces, of.stages or None, of.graph)
     return report, tuple(_answer(one, None) for one in replays)
 
 
 def _cause(of: Analysed, name: str, faster: float) -> Cause:
-    stages = stages_of(of.traces)
+    stages = of.stages
     if name == "communication":
         return communication_free
     if name == "sequences":

@@ -44,7 +44,7 @@ from crosswind.dashboards.figures.traces.path import path_shares
 from crosswind.dashboards.figures.traces.pop import EarlierPop, pop_table
 from crosswind.dashboards.figures.traces.replays import replays
 from crosswind.dashboards.figures.traces.times import times_of_ranks
-from crosswind.dashboards.figures.traces.turns import steps_of_ranks
+from crosswind.dashboards.figures.traces.turns import steps_of_ranks, waits_of_ranks
 from crosswind.dashboards.figures.trials import TrialValue, trial_values
 from crosswind.dashboards.figures.variability import cohort_distributions, cohort_over_time
 from crosswind.dashboards.figures.waterfall import waterfall
@@ -183,8 +183,9 @@ def of_traces() -> dict[str, Chart | None]:
     parts = [TracePart(f"{HOSTILE}{n}", 1 + n, 0.1, HOSTILE, n) for n in range(200)]
     classes = tuple(replace(parts[n], name=name) for n, name in enumerate(CLASSES))
     waits = tuple(range(200))
+    steps = (7,) * STEPS
     ranks = [
-        TracedRank(n, HOSTILE, 9, 21, "device", classes, 0.5, (7,) * STEPS, 1 + n, 9, 9 + n, waits, 0, None)
+        TracedRank(n, HOSTILE, 9, 21, "device", classes, 0.5, steps, steps, 1 + n, 9, 9 + n, waits, 0, None)
         for n in range(200)
     ]
     places = (f"{HOSTILE}, device 0",) * 200
@@ -194,6 +195,7 @@ def of_traces() -> dict[str, Chart | None]:
     return {
         "times": times_of_ranks(ranks),
         "turns": steps_of_ranks(ranks),
+        "exposed": waits_of_ranks(ranks),
         "arrivals": arrival_matrix(ranks),
         "exchanges": exchanges([TracedCollectives(f"{HOSTILE}{n}", 9, 9, 9, 9) for n in range(99)], 2),
         "pop": pop_table([pop, replace(pop, over="hosts")], [EarlierPop(HOSTILE, pop)] * 3),
@@ -238,7 +240,7 @@ NAMES = (
     *("importance", "slices", "parallel", "contour"),
     *("history", "sampled", "losses", "frontier"),
     *("distribution", "scaling", "weather", "front", "timeline"),
-    *("times", "turns", "arrivals", "exchanges", "pop", "replays", "path", "kernels", "operators"),
+    *("times", "turns", "exposed", "arrivals", "exchanges", "pop", "replays", "path", "kernels", "operators"),
 )
 
 

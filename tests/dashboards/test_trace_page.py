@@ -17,7 +17,7 @@ from crosswind.dashboards.figures.traces.differing import waterfall_from
 from crosswind.dashboards.figures.traces.pop import PopTable
 from crosswind.dashboards.figures.traces.replays import Replays
 from crosswind.dashboards.figures.traces.times import TimesOfRanks
-from crosswind.dashboards.figures.traces.turns import steps_of_ranks
+from crosswind.dashboards.figures.traces.turns import steps_of_ranks, waits_of_ranks
 from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.runs import stored_traces
 from crosswind.dashboards.pages.runs.trace import TraceView, view
@@ -60,6 +60,21 @@ def test_metrics_stand_beside_those_of_earlier_runs_of_the_cohort_with_traces(la
     assert [one.run_id for one in table.earlier] == ["r1"]
     assert table.table.headers[-1] == "earlier: r1"
     assert table.table.rows[0][1] == table.table.rows[0][-1]
+
+
+def test_the_difference_is_from_the_run_that_the_reader_chooses(lab: Store) -> None:
+    for run_id in ("r1", "r3", "r4"):
+        store_traces(lab, run_id)
+    page = view(Local(lab), PageQuery({"with": "r4"}, run_id="r3"))
+    assert (page.compared, page.is_chosen, page.comparable) == ("r4", True, ("r4", "r1"))
+    assert seen(lab, "r3").compared == "r1"
+    with own_client(app_of(lab), base_url="http://127.0.0.1") as client:
+        html = html_of(client, "/runs/r3/trace?with=r4")
+        assert "<option selected>r4</option>" in html
+        assert "and A the newest" not in html
+        assert "expected another run, which has traces" in html_of(client, "/runs/r3/trace?with=r3", status=422)
+        assert "expected another run, which has traces" in html_of(client, "/runs/r3/trace?with=r0", status=422)
+        html_of(client, "/runs/r3/trace?with=nope", status=404)
 
 
 def test_a_run_without_traces_says_how_to_record_some(lab: Store) -> None:
@@ -127,6 +142,16 @@ def test_long_steps_are_joined_and_missing_ones_are_gaps() -> None:
     assert [row[:2] for row in grid.ns] == [(3, 6), (6, None)]
     assert grid.title.startswith("Step 400 takes longest")
     assert steps_of_ranks([first]) is None
+
+
+def test_exposed_waits_are_by_step_and_rank() -> None:
+    first, second = trace_report(two_ranks()).ranks
+    assert waits_of_ranks([first, second]) is None  # one step is no grid
+    grid = waits_of_ranks([replace(first, step_wait_ns=(5, 900)), replace(second, step_wait_ns=(8, 0))])
+    assert grid is not None
+    assert grid.ns == ((5, 900), (8, 0))
+    assert grid.title == "Rank 0 waits longest, 900 ns in step 2"
+    assert waits_of_ranks([replace(first, step_wait_ns=(0, 0))]) is None
 
 
 @pytest.mark.parametrize(

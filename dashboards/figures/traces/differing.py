@@ -1,4 +1,4 @@
-"""The way from an earlier run's mean step to that of a traced run, kind by kind."""
+"""The way from another run's mean step to that of a traced run, kind by kind."""
 
 from itertools import accumulate
 
@@ -9,8 +9,8 @@ from crosswind.data.schema.answers.explanations import Interval
 from crosswind.data.schema.answers.trace_difference import RunsDifference
 
 
-def waterfall_from(answer: RunsDifference, earlier: str) -> Waterfall | None:
-    """Return the waterfall from the earlier run, the first of the two; None where no interval can be had."""
+def waterfall_from(answer: RunsDifference, other: str) -> Waterfall | None:
+    """Return the waterfall from the other run, the first of the two; None where no interval can be had."""
     kinds = [(KINDS[kind.kind], kind.seconds) for kind in answer.kinds if kind.seconds.value]
     parts = [*sorted(kinds, key=lambda kind: -abs(kind[1].value)), (UNEXPLAINED, answer.unexplained)]
     if not all(interval.low <= interval.high for _, interval in (*parts, ("", answer.seconds))):
@@ -21,7 +21,7 @@ def waterfall_from(answer: RunsDifference, earlier: str) -> Waterfall | None:
     drops = tuple(
         Drop(name, start, interval, name == main) for start, (name, interval) in zip(starts, parts, strict=False)
     )
-    ends = f"a step of the earlier run {earlier[-NAME_LENGTH:]}", "a step of this run"
+    ends = f"a step of run {other[-NAME_LENGTH:]}", "a step of this run"
     return Waterfall(begin, answer.second.step_seconds, drops, ends, "more a step")
 
 

@@ -1,4 +1,4 @@
-"""The time of each recorded step on each traced rank."""
+"""The time of each recorded step on each traced rank, and how much of it is exposed wait for other ranks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,10 +41,7 @@ class StepsOfRanks:
     @property
     def sentence(self) -> str:
         """The figure in words, for those who do not see it."""
-        shown = "" if self.rank_count == len(self.ranks) else f", {len(self.ranks)} of {self.rank_count} of them"
-        cell = "" if self.steps_a_column == 1 else f" A cell is the longest of {self.steps_a_column} steps."
-        steps = count(self.steps_a_column * (len(self.ns[0]) - 1) + 1, "step")
-        return f"Time of {steps if not cell else 'the steps'} that the traces mark, by rank{shown}.{cell}"
+        return f"Time of {self._steps} that the traces mark, by rank{self._shown}.{self._cell}"
 
     @property
     def table(self) -> Table:
@@ -55,6 +52,18 @@ class StepsOfRanks:
             ("rank", *(f"step {step}" for step in columns)),
             tuple((str(rank), *(time(ns) for ns in row[:TABLE_STEPS])) for rank, row in rows),
         )
+
+    @property
+    def _steps(self) -> str:
+        return count(len(self.ns[0]), "step") if self.steps_a_column == 1 else "the steps"
+
+    @property
+    def _shown(self) -> str:
+        return "" if self.rank_count == len(self.ranks) else f", {len(self.ranks)} of {self.rank_count} of them"
+
+    @property
+    def _cell(self) -> str:
+        return "" if self.steps_a_column == 1 else f" A cell is the longest of {self.steps_a_column} steps."
 
     def draw(self) -> Figure:
         """The figure for plotly.js."""
@@ -73,15 +82,57 @@ class StepsOfRanks:
         return figure.update_xaxes(**whole).update_yaxes(fixedrange=True)
 
 
+@dataclass(frozen=True)
+class WaitsOfRanks(StepsOfRanks):
+    """The exposed waits in the same form."""
+
+    name: ClassVar[str] = "exposed"
+
+    @property
+    def title(self) -> str:
+        """The finding."""
+        waits = {
+            (ns, rank, step)
+            for rank, row in zip(self.ranks, self.ns, strict=True)
+            for step, ns in zip(self.columns, row, strict=True)
+            if ns is not None
+        }
+        longest, rank, step = max(waits)
+        return f"Rank {rank} waits longest, {time(longest)} in step {step}"
+
+    @property
+    def sentence(self) -> str:
+        """The figure in words, for those who do not see it."""
+        return (
+            f"Wait in collectives for the last rank to arrive while nothing is computed, in {self._steps} that the "
+            f"traces mark, by rank{self._shown}.{self._cell} A rank that waits less than the others makes them wait."
+        )
+
+
 def steps_of_ranks(ranks: Sequence[TracedRank]) -> StepsOfRanks | None:
     """Return the figure; None where no rank marks two steps. Of many ranks the first are shown."""
-    marked = [rank for rank in ranks if rank.step_ns][:MOST_RANKS]
-    longest = max((len(rank.step_ns) for rank in marked), default=0)
+    shown = _rows(ranks, [rank.step_ns for rank in ranks])
+    return None if shown is None else StepsOfRanks(*shown)
+
+
+def waits_of_ranks(ranks: Sequence[TracedRank]) -> WaitsOfRanks | None:
+    """Return the figure; None where no rank marks two steps, or none waits."""
+    waits = [rank.step_wait_ns for rank in ranks]
+    shown = _rows(ranks, waits) if any(map(any, waits)) else None
+    return None if shown is None else WaitsOfRanks(*shown)
+
+
+def _rows(
+    ranks: Sequence[TracedRank], times: Sequence[tuple[int, ...]]
+) -> tuple[tuple[int, ...], tuple[tuple[int | None, ...], ...], int, int] | None:
+    """Return the ranks that mark steps, their cells, the steps in each, and the number of all ranks."""
+    marked = [(rank.rank, ns) for rank, ns in zip(ranks, times, strict=True) if ns][:MOST_RANKS]
+    longest = max((len(ns) for _, ns in marked), default=0)
     if longest < 2:
         return None
     size = -(-longest // MOST_COLUMNS)
-    rows = tuple(_columns(rank.step_ns, size, -(-longest // size)) for rank in marked)
-    return StepsOfRanks(tuple(rank.rank for rank in marked), rows, size, len(ranks))
+    cells = tuple(_columns(ns, size, -(-longest // size)) for _, ns in marked)
+    return tuple(rank for rank, _ in marked), cells, size, len(ranks)
 
 
 def _columns(ns: Sequence[int], size: int, columns: int) -> tuple[int | None, ...]:

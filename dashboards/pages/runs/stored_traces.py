@@ -45,12 +45,11 @@ def difference_from(store: Store, earlier: TracedRun, traced: TracedRun) -> Kept
     return Kept(difference(*(traces_of_run(store, one.run_id) for one in (earlier, traced))))
 
 
-def traced_before(client: Local, run: Run, peers: Sequence[Run]) -> list[TracedRun]:
-    """Return the newest of these runs that began before this one and have traces, the newest first."""
-    before = [peer for peer in peers if (peer.started_ns or 0) < (run.started_ns or 0)]
-    traced = traced_among(client.store, before)
-    newest = sorted((peer for peer in before if peer.run_id in traced), key=lambda peer: -(peer.started_ns or 0))
-    return [traced[peer.run_id] for peer in newest[:EARLIER]]
+def traced_peers(client: Local, peers: Sequence[Run]) -> list[tuple[Run, TracedRun]]:
+    """Return those of these runs that have traces, the newest first."""
+    traced = traced_among(client.store, peers)
+    newest = sorted((peer for peer in peers if peer.run_id in traced), key=lambda peer: -(peer.started_ns or 0))
+    return [(peer, traced[peer.run_id]) for peer in newest]
 
 
 def earlier_pops(client: Local, earlier: Sequence[TracedRun], over: str) -> tuple[EarlierPop, ...]:

@@ -28,6 +28,7 @@ class TracedRank:
     parts: tuple[TracePart, ...] = field(metadata=about("classes of time, which sum to the span"))
     overlap_share: float | None = field(metadata=about("of communication, that runs beside computation"))
     step_ns: tuple[int, ...] = field(metadata=about("durations of the steps that it marks"))
+    step_wait_ns: tuple[int, ...] = field(metadata=about("of these, waits in collectives while nothing is computed"))
     times_last: int = field(metadata=about("at how many collectives it came last"))
     waited_ns: int = field(metadata=about("for others, in collectives"))
     caused_ns: int = field(metadata=about("that others waited for it, as it came last"))

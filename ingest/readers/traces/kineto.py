@@ -78,7 +78,7 @@ class KinetoReader:
 
     limit: int = LIMIT
     name: ClassVar[str] = "kineto"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     companions: ClassVar[tuple[str, ...]] = ()
     description: ClassVar[str] = "torch.profiler's trace (Kineto JSON, also .gz), or another in Chrome's format"
 
@@ -110,6 +110,7 @@ class _Collected:
     threads: dict[Thread, str] = field(default_factory=dict)
     processes: dict[object, str] = field(default_factory=dict)
     group_facts: dict[object, Group] = field(default_factory=dict)
+    pairs: dict[str, tuple[int, int]] = field(default_factory=dict)  # who sends to whom; NONE: this rank
     begun: dict[Thread, list[AnyEvent]] = field(default_factory=dict)  # ranges that wait for their end
     ignored: Counter[str] = field(default_factory=Counter)
     is_kineto: bool | None = None  # or another tool's, whose categories mean nothing to us
@@ -219,9 +220,12 @@ class _Collected:
 
     def _group(self, one: Arguments) -> str:
         name = str(one.communicator if one.group is None else one.group)[:200]
-        if name not in self.group_facts:
-            self.group_facts[name] = Group(name, _ranks(one.ranks), max(0, whole(one.group_size)))
-        return name
+        pair = whole(one.source), whole(one.destination)
+        key = name if pair == (NONE, NONE) else f"{name} {pair[0]}>{pair[1]}"
+        if key not in self.group_facts:
+            self.group_facts[key] = Group(name, _ranks(one.ranks), max(0, whole(one.group_size)))
+            self.pairs[key] = pair
+        return key
 
     def trace(self, path: Path, stated: Mapping[str, Any]) -> RankTrace:
         """Return the trace of all blocks. Raises: MalformedError when nothing in it has a duration."""
@@ -234,12 +238,13 @@ class _Collected:
         events = self._classified_by_line(_after(events, stated), names)
         distributed = stated.get("distributedInfo") or {}
         distributed = distributed if isinstance(distributed, dict) else {}
+        rank = _number_or_none(distributed.get("rank"))
         return RankTrace(
             _classified(events, names),
             names,
             self._places(events),
-            tuple(self.group_facts[name] for name in self.groups.number_of),
-            rank=_number_or_none(distributed.get("rank")),
+            tuple(_paired(self.group_facts[key], self.pairs[key], rank) for key in self.groups.number_of),
+            rank=rank,
             world_size=_number_or_none(distributed.get("world_size")),
             node=str(stated.get("host_name", ""))[:200],
             run=str(stated.get("job_name") or stated.get("job_id") or "")[:200],
@@ -277,6 +282,15 @@ def _after(events: Events, stated: Mapping[str, Any]) -> Events:
     if not 0 < base_ns < 1 << 61 or not 0 <= int(events.begin_ns.min()) <= int(events.begin_ns.max()) < 1 << 61:
         return events
     return Events(**(events.columns | {"begin_ns": events.begin_ns + base_ns}))
+
+
+def _paired(group: Group, pair: tuple[int, int], rank: int | None) -> Group:
+    """Return the sender and the receiver of a communicator, of whom a trace states the other; else the group."""
+    ends = tuple(rank if one == NONE else one for one in pair)
+    source, destination = ends
+    if pair == (NONE, NONE) or source is None or destination is None or source == destination:
+        return group
+    return Group(f"{group.name} {source}>{destination}", (source, destination), 2, group.ranks)
 
 
 def _number_or_none(value: object) -> int | None:

@@ -34,6 +34,8 @@ class Arguments(msgspec.Struct, gc=False):
     group: Any = msgspec.field(default=None, name="Process Group Name")
     ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
     sequence: Any = msgspec.field(default=NONE, name="Seq")
+    source: Any = msgspec.field(default=NONE, name="Src Rank")  # of a receive, and of this rank itself otherwise
+    destination: Any = msgspec.field(default=NONE, name="Dst Rank")  # of a send
     communicator: Any = msgspec.field(default=None, name="Comms Id")
     name: Any = None  # of a thread or process
 

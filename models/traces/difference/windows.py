@@ -23,15 +23,18 @@ def windows(trace: RankTrace) -> Windows:
     """Return the windows of a trace: from the first work that one step launched to the first that the next one did."""
     if not len(trace.events):
         return Windows(np.zeros(2, np.int64), ("a trace is empty",))
-    edges = _marks(trace)
-    if np.any(trace.events.kind <= Kind.COPY):
-        edges = _on_device(trace.events, edges)
-    edges = np.unique(edges)
+    edges = np.unique(step_edges(trace))
     if len(edges) < 2:
         return Windows(np.array(trace.span, np.int64), ("no steps are marked: the whole trace counts as one step",))
     if len(edges) <= FEWEST:
         return Windows(edges)
     return Windows(edges[:-1], ("the last step is left out: recording ends before the next one begins",))
+
+
+def step_edges(trace: RankTrace) -> Integers:
+    """Return where each marked step begins and the last one ends, on the device if there is one; empty without any."""
+    edges = _marks(trace)
+    return _on_device(trace.events, edges) if np.any(trace.events.kind <= Kind.COPY) else edges
 
 
 def _marks(trace: RankTrace) -> Integers:

@@ -4,6 +4,7 @@ import math
 
 from crosswind.data.schema.answers.explanations import Interval
 from crosswind.data.schema.answers.trace_difference import DifferencePart, PartKind, RunsDifference
+from crosswind.data.schema.words import percent
 
 SAID = 3  # parts at most
 LEAST = 0.1  # of the difference, that a part must be to be said
@@ -26,7 +27,7 @@ PHASES = {PartKind.HOST: "time in {}"}  # of a run without traces
 def sentence(answer: RunsDifference) -> str:
     """Return by how much B's step is longer or shorter than A's, and by what."""
     change, usual = answer.seconds, answer.first.step_seconds
-    size = f"{duration(abs(change.value))}{f' ({abs(change.value) / usual:.1%})' if usual else ''}"
+    size = f"{duration(abs(change.value))}{f' ({percent(abs(change.value) / usual)})' if usual else ''}"
     way = "longer" if change.value > 0 else "shorter"
     text = f"B's step is {size} {way}{_bounds(change)}"
     if change.low <= 0 <= change.high:

@@ -40,8 +40,8 @@ def _drafts(
     meets, numbers = matched.is_in.sum(axis=1) > 1, Numbers[str]()
     drafts, notes, guessed = [], [], []
     limits = np.iinfo(np.int64)
-    first_end = np.where(matched.is_in, matched.end_ns + offsets.offset_ns, limits.max).min(axis=1)
-    last_arrival = np.where(matched.is_in, matched.begin_ns + offsets.offset_ns, limits.min).max(axis=1)
+    first_end = np.where(matched.is_in, offsets.on_first(matched.end_ns), limits.max).min(axis=1)
+    last_arrival = np.where(matched.is_in, offsets.on_first(matched.begin_ns), limits.min).max(axis=1)
     for column, trace in enumerate(traces):
         collective: Integers = np.full(len(trace.events), NONE, np.int64)
         rows = np.flatnonzero(meets & matched.is_in[:, column])

@@ -1,6 +1,8 @@
 """Collectives matched across ranks, clocks, and who comes last."""
 
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from hypothesis import given
@@ -11,7 +13,8 @@ from tests.needs import needs_data
 from crosswind.data.traces.trace import Group, Kind, RankTrace
 from crosswind.models.traces.arrivals import arrivals
 from crosswind.models.traces.clocks import aligned, clocks
-from crosswind.models.traces.collectives import collectives
+from crosswind.models.traces.collectives import PAIR, collectives
+from crosswind.models.traces.pipeline import stages_of
 
 REDUCE = "ncclKernel_AllReduce_RING_LL_Sum_float(x)"
 
@@ -96,6 +99,21 @@ def test_transfers_in_a_pipelines_communicator_are_not_taken_for_collectives() -
     for groups, count in ((wide, 1), (narrow, 2)):
         traces = [made(rows, rank, groups, group=[0, 0], sequence=[1, 1]) for rank in range(2)]
         assert len(collectives(traces)) == count
+
+
+def test_a_send_and_its_receive_are_joined_in_a_communicator_of_four() -> None:
+    """Recorded with gloo, with the arguments that NCCL's sends have; rank 1 sleeps for 4 ms before each send."""
+    pipeline4 = Path(__file__).parent / "pipeline4"
+    traces = read(*(str(pipeline4 / f"rank{rank}.json.gz") for rank in range(4)))
+    matched = collectives(traces)
+    pairs = [row for row, basis in enumerate(matched.basis) if basis == PAIR]
+    assert Counter(matched.group[row] for row in pairs) == {"0 0>1": 6, "0 1>2": 6, "0 2>3": 6}
+    assert all(not matched.missing[row] for row in pairs)
+    assert matched.is_in[pairs].sum(axis=1).tolist() == [2] * 18
+    waits = [matched.wait_ns[row, 2] for row in pairs if matched.group[row] == "0 1>2"]
+    assert min(waits) > 4_000_000
+    assert stages_of(traces) == {0: 0, 1: 1, 2: 2, 3: 3}
+    assert not [note for note in matched.notes if "partners" in note]
 
 
 def test_numbers_that_begin_again_in_each_step_do_not_mix_steps() -> None:

@@ -9,7 +9,7 @@ from crosswind.cli.verbs.trace.reading import traces_of
 from crosswind.dashboards.wording import count
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.traces.perfetto import write_perfetto
-from crosswind.models.traces.clocks import clocks
+from crosswind.models.traces.clocks import aligned, clocks
 from crosswind.models.traces.ranks import ranks_of
 from crosswind.settings import Settings
 
@@ -24,7 +24,7 @@ def execute(files: Sequence[Path], arguments: argparse.Namespace, settings: Sett
     traces = traces_of(files, arguments, settings)
     offsets = clocks(traces)
     try:
-        events = write_perfetto(traces, ranks_of(traces), offsets.offset_ns.tolist(), output)
+        events = write_perfetto(aligned(traces, offsets), ranks_of(traces), [0] * len(traces), output)
     except OSError as error:
         raise UnavailableError(f"{output}: {error.strerror or error}") from error
     if arguments.json:
