@@ -13,6 +13,7 @@ from crosswind.api.routes.step_rows import WINDOW_ROWS
 from crosswind.api.routes.trace_rows import EventsQuery, TraceEventRow, events_of
 from crosswind.api.tables.listing import Listing
 from crosswind.api.wire import Id, refuse_unknown_query
+from crosswind.data.schema.answers.trace_difference import RunsDifference
 from crosswind.data.schema.answers.traces import TracedRun, TraceReport
 from crosswind.data.schema.question import TRACED_NAMES
 from crosswind.data.store.store import Store
@@ -58,6 +59,12 @@ def get_run_trace(
 ) -> TraceReport:
     """Return where the time of a run's traced ranks goes, and which of them the others wait for."""
     return client.trace(run_id, top=top)
+
+
+@router.get("/runs/{run_id}/trace/difference")
+def get_run_trace_difference(run_id: Id, other: Annotated[Id, Query(alias="with")], client: ClientOf) -> RunsDifference:
+    """Return by what the steps of another run differ from this one's; without traces of both, by the probe's steps."""
+    return client.trace_diff(run_id, other)
 
 
 @router.get("/runs/{run_id}/trace/events", **EVENTS.route, dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
