@@ -1,6 +1,6 @@
 """Work that is cheaper together: what comes while others are being worked on is worked on as one group."""
 
-from asyncio import Future, Task, create_task, get_running_loop
+from asyncio import Future, Task, create_task, current_task, get_running_loop
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import accumulate
 from typing import Generic, TypeVar
@@ -28,16 +28,14 @@ class Gathering(Generic[Item, Result]):
         self._size = size
         self._size_at_most = size_at_most
         self._waiting: list[tuple[Item, Future[Result]]] = []
-        self._working: set[Task[None]] = set()
+        self._working: set[Task[None] | None] = set()
 
     async def result(self, item: Item) -> Result:
         """Return what the work made of this item. Raises: as the work."""
         future: Future[Result] = get_running_loop().create_future()
         self._waiting.append((item, future))
         if len(self._working) < GROUPS:
-            task = create_task(self._work_on_all())
-            self._working.add(task)
-            task.add_done_callback(self._working.discard)
+            self._working.add(create_task(self._work_on_all()))
         return await future
 
     async def _work_on_all(self) -> None:
@@ -45,6 +43,8 @@ class Gathering(Generic[Item, Result]):
             fitting = self._fitting()
             group, self._waiting = self._waiting[:fitting], self._waiting[fitting:]
             await self._work_on([(item, future) for item, future in group if not future.done()])
+        # here and not in a callback of the task: until that ran, an item would wait for a task that has ended
+        self._working.remove(current_task())
 
     def _fitting(self) -> int:
         """Return how many of those that wait are the next group."""

@@ -76,3 +76,25 @@ def test_a_group_holds_no_more_bytes_than_it_may_unless_one_item_does() -> None:
 
     asyncio.run(ask())
     assert groups == [[4, 4], [4], [20], [3, 3]]
+
+
+def test_an_item_that_comes_as_all_work_ends_does_not_wait_for_the_next() -> None:
+    finished = asyncio.Event()
+
+    async def work(items: Sequence[int]) -> Sequence[int]:
+        await finished.wait()
+        return items
+
+    async def ask_twice(gathering: Gathering[int, int]) -> int:
+        await gathering.result(0)
+        return await gathering.result(100)
+
+    async def ask() -> int:
+        gathering = Gathering(work, at_most=1)
+        last = asyncio.create_task(ask_twice(gathering))
+        others = [asyncio.create_task(gathering.result(number)) for number in range(1, GROUPS)]
+        asyncio.get_running_loop().call_later(0.01, finished.set)
+        await asyncio.gather(*others)
+        return await asyncio.wait_for(last, timeout=10)
+
+    assert asyncio.run(ask()) == 100
