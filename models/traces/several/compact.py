@@ -24,8 +24,10 @@ def compact(trace: RankTrace) -> RankTrace:
     if trace.format == TABLE:
         return trace
     events = trace.events.where(_is_read(trace))
-    codes, name = np.unique(events.name, return_inverse=True)
-    columns = events.columns | {"name": name.astype(np.int32)}
+    is_used = np.zeros(len(trace.names), bool)
+    is_used[events.name] = True
+    codes, number = np.flatnonzero(is_used), np.cumsum(is_used, dtype=np.int32) - 1
+    columns = events.columns | {"name": number[events.name]}
     columns |= {number: _narrow(columns[number]) for number in NUMBERS}
     columns |= {unread: _one(columns[unread]) for unread in UNREAD}
     return replace(trace, events=Events(**columns), names=tuple(trace.names[code] for code in codes.tolist()))

@@ -12,7 +12,6 @@ from crosswind.data.traces.cache import TraceCache
 from crosswind.data.traces.trace import RankTrace
 from crosswind.ingest.load.load_traces import CACHE
 from crosswind.ingest.readers.traces.files import stream_traces
-from crosswind.models.traces.several.probe_steps import ranks_of_run
 from crosswind.models.traces.several.ranks_read import by_rank
 from crosswind.models.traces.steps import without_last_step
 from crosswind.settings import Settings
@@ -36,6 +35,8 @@ def _read(files: Sequence[Path], workers: int, settings: Settings) -> Iterator[R
 
 
 def _stored(arguments: argparse.Namespace, settings: Settings) -> Iterator[RankTrace]:
+    from crosswind.models.traces.several.probe_steps import ranks_of_run  # noqa: PLC0415 - heavy, and not for files
+
     with connect(arguments.server, settings=settings) as client:
         run_id = run_named(client, arguments.run).run_id
         yield from ranks_of_run(local(client, "--last-step, what-if, merge of a run").store, run_id)
