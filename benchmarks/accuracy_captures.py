@@ -1,8 +1,10 @@
-"""The share of faults whose rank is among the 2 that are traced, replayed on the lab's samples with 3 or 4 ranks.
+"""The share of faults whose rank is among the 2 that are traced, replayed on runs of the lab with 3 or 4 ranks.
 
 Counted are faults during which the run's steps took 10 % longer than those of its undisturbed cohort. A capture for
-another reason than the baseline, after the fault had begun, is right if the rank is in it. Faults of one rank come
-first; of the others a rank need not be to blame. The rules were looked at on these runs while they were made.
+another reason than the baseline, after the fault had begun, is right if the rank is in it: `first` counts the first
+one alone, `right` any, as a run may have several. Faults of one rank come first; of the others a rank need not be to
+blame. The rules were looked at on the lab's samples while they were made; `held_out` are runs of `crosswind lab run
+--plan captures` that no rule was changed after.
 """
 
 import json
@@ -10,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
+from math import sqrt
+from pathlib import Path
 from statistics import fmean
 
 import pyarrow.parquet as pq
@@ -22,6 +26,7 @@ from crosswind.data.schema.steps import NANOSECOND
 from crosswind.ingest.capture.chooser import Chooser, Reason
 from crosswind.ingest.capture.steps import RankStep
 
+HELD_OUT = Path(__file__).parent / "accuracy" / "captures"
 TRACED, SIZES, SLOWER, WARM = 2, (3, 4), 1.1, 5
 COLUMNS = ["run_id", "rank", "step", "ts_ns", "duration_seconds", "comm_seconds"]
 Steps = Sequence[tuple[int, int, RankStep]]  # begin and end, ns
@@ -33,14 +38,22 @@ class Tally:
 
     faults: int = 0
     captured: int = 0
+    first: int = 0
     right: int = 0
 
 
 def main() -> None:
     with as_file(files("crosswind.data.samples") / "lab") as folder:
-        runs = [run for run in records_of(Run, pq.read_table(folder / "runs.parquet")) if run.world_size in SIZES]
-        injected = records_of(Injected, pq.read_table(folder / "injections.parquet"))
-        steps = steps_of(pq.read_table(folder / "step.parquet", columns=COLUMNS).to_pylist())
+        figures = judged("samples", folder)
+    figures |= judged("held_out", HELD_OUT)
+    print(json.dumps(figures))
+
+
+def judged(name: str, folder: Path) -> dict[str, float]:
+    """Print the faults of a folder of recorded runs by kind, and return the figures."""
+    runs = [run for run in records_of(Run, pq.read_table(folder / "runs.parquet")) if run.world_size in SIZES]
+    injected = records_of(Injected, pq.read_table(folder / "injections.parquet"))
+    steps = steps_of(pq.read_table(folder / "step.parquet", columns=COLUMNS).to_pylist())
     usual = usual_steps(runs, steps)
     tallies: dict[tuple[int, str], Tally] = defaultdict(Tally)
     quiet = [bool(list(captures(steps[run.run_id]))) for run in runs if run.tags["injected"] == "none"]
@@ -52,8 +65,9 @@ def main() -> None:
                 after = [ranks for ns, ranks in made if ns >= fault.started_ns]
                 tally.faults += 1
                 tally.captured += bool(after)
+                tally.first += any(fault.rank in ranks for ranks in after[:1])
                 tally.right += any(fault.rank in ranks for ranks in after)
-    tell(tallies, quiet)
+    return printed(name, tallies, quiet)
 
 
 def steps_of(rows: Sequence[dict[str, int]]) -> dict[str, Steps]:
@@ -99,18 +113,34 @@ def slowed(steps: Steps, fault: Injected, usual: float) -> bool:
     return bool(during and usual) and fmean(during) >= SLOWER * usual
 
 
-def tell(tallies: dict[tuple[int, str], Tally], quiet: Sequence[bool]) -> None:
+def printed(name: str, tallies: dict[tuple[int, str], Tally], quiet: Sequence[bool]) -> dict[str, float]:
     figures: dict[str, float] = {}
-    print(f"{'ranks':>5} {'fault':<20}{'faults':>7}{'captured':>10}{'right':>7}")
+    print(f"{name}\n{'ranks':>5} {'fault':<20}{'faults':>7}{'captured':>10}{'first':>7}{'right':>7}")
     for (ranks, kind), tally in sorted(tallies.items(), key=lambda item: (item[0][1] not in OF_A_RANK, item[0])):
-        print(f"{ranks:>5} {kind:<20}{tally.faults:>7}{tally.captured:>10}{tally.right:>7}")
-    for ranks in SIZES:
+        print(f"{ranks:>5} {kind:<20}{tally.faults:>7}{tally.captured:>10}{tally.first:>7}{tally.right:>7}")
+    for ranks in sorted({ranks for ranks, _ in tallies}):
         chosen = [tally for (size, kind), tally in tallies.items() if size == ranks and kind in OF_A_RANK]
-        figures[f"faults_of_a_rank_of_{ranks}"] = sum(tally.faults for tally in chosen)
-        figures[f"captured_of_{ranks}"] = sum(tally.captured for tally in chosen)
-        figures[f"right_of_{ranks}"] = sum(tally.right for tally in chosen)
-    print(f"undisturbed runs {len(quiet)}, with a capture besides the baseline {sum(quiet)}")
-    print(json.dumps(figures | {"undisturbed": len(quiet), "undisturbed_captured": sum(quiet)}))
+        faults, captured, first, right = (
+            sum(getattr(tally, figure) for tally in chosen) for figure in ("faults", "captured", "first", "right")
+        )
+        figures[f"{name}_faults_of_a_rank_of_{ranks}"] = faults
+        figures[f"{name}_captured_of_{ranks}"] = captured
+        figures[f"{name}_first_of_{ranks}"] = first
+        figures[f"{name}_right_of_{ranks}"] = right
+        low, high = wilson(right, faults)
+        print(f"of {ranks} ranks: {right} of {faults} right ({low:.0%} to {high:.0%}), {first} at once")
+    print(f"undisturbed runs {len(quiet)}, with a capture besides the baseline {sum(quiet)}\n")
+    return figures | {f"{name}_undisturbed": len(quiet), f"{name}_undisturbed_captured": sum(quiet)}
+
+
+def wilson(right: int, count: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share. Source: Wilson 1927."""
+    if not count:
+        return 0.0, 1.0
+    share, square = right / count, 1.96**2
+    middle = (share + square / (2 * count)) / (1 + square / count)
+    half = 1.96 * sqrt(share * (1 - share) / count + square / (4 * count**2)) / (1 + square / count)
+    return middle - half, middle + half
 
 
 if __name__ == "__main__":

@@ -40,8 +40,11 @@ GROUPS = {
 # What takes longest begins first, so that no core is idle at the end.
 FIRST = ("slurm", "tests/end_to_end/test_demo.py", "adapters", "injected", "lab", "openapi", "server")
 
-if not hasattr(sys.modules["__main__"], "__spec__"):  # in pytest-xdist's processes; spawn reads it
-    sys.modules["__main__"].__spec__ = None
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Give `__main__` the attribute that spawning a process reads: in pytest-xdist's processes it gets lost."""
+    vars(sys.modules["__main__"]).setdefault("__spec__", None)
 
 
 @pytest.fixture(scope="session")

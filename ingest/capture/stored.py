@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from crosswind.data.files import make_private, published
@@ -18,8 +19,16 @@ Why = dict[tuple[int, int], tuple[str, str]]  # by rank and first step: role and
 logger = logging.getLogger("crosswind")
 
 
-def stored(folder: Path, kept: Path, why: Why, size_bytes: int) -> dict[str, str]:
-    """Move the traces of a run to `kept`, within so many bytes, remove `folder`, and return the run's tags.
+@dataclass(frozen=True)
+class Stored:
+    """The traces of a run that are in the store's folder, and the tags of all that were planned."""
+
+    files: list[Path] = field(default_factory=list)
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+def stored(folder: Path, kept: Path, why: Why, size_bytes: int) -> Stored:
+    """Move the traces of a run to `kept`, within so many bytes, remove `folder`, and return the traces there.
 
     What a killed rank left is packed first. A trace that was planned and is not there has a tag that says why.
     """
@@ -36,7 +45,8 @@ def stored(folder: Path, kept: Path, why: Why, size_bytes: int) -> dict[str, str
             tags[TAG + name] = f"not captured: {_reason(refused)}"
     tags |= _missing(why, tags)
     shutil.rmtree(folder, ignore_errors=True)
-    return tags
+    files = [kept / (tag.removeprefix(TAG) + PACKED) for tag in tags]
+    return Stored([path for path in files if path.is_file()], tags)
 
 
 def _pack_left(draft: Path, size_bytes: int) -> None:

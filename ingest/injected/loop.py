@@ -2,7 +2,8 @@
 
 A step ends with the optimizer's and the next one begins there. The time until the next batch is requested
 (logging, a checkpoint) counts as `other`, the time until that batch is there as `input`. The end of the data ends the
-series of steps: an evaluation between two epochs is in none, nor are batches that were fetched for no step.
+series of steps: an evaluation between two epochs is in none, nor are batches that were fetched for no step. Where no
+optimizer of PyTorch's steps, the collectives that repeat are the steps.
 """
 
 import atexit
@@ -13,15 +14,17 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
 from crosswind.ingest.injected.leaving import note_end
+from crosswind.ingest.injected.repetition import Repetition
 from crosswind.ingest.probe.place import is_numbered
 from crosswind.ingest.probe.run import RunProbe
 
+LEAST_PASSES, LEAST_CALLS = 16, 64  # of DDP models, which know their step, and calls of Python, which are anything
 PROBE_THREAD = "crosswind-probe"  # every open probe has one
 LEFT_OUT = (
     "crosswind does not record this fork, which nothing numbers: "
@@ -71,10 +74,12 @@ class WatchedLoop:
         self._optimizer: Callable[[], Any] = lambda: None
         self._models: list[weakref.ref[Any]] = []
         self._has_models = self._is_training_watched = False
+        self.has_optimizer = False  # one of PyTorch's was made
+        self._passes, self._calls = Repetition(LEAST_PASSES), Repetition(LEAST_CALLS)
         self._gap = ExitStack()  # between a step and the next demand for data
         self._is_step_open = self._is_waiting = self._is_in_gap = False
         self._batches = 0
-        self._is_past_data = False
+        self._is_past_data = self._is_repeating = False
         self._fetches_every_step = True
         self._exits: list[BaseException] = []
         self._is_fork = False
@@ -108,6 +113,14 @@ class WatchedLoop:
         if probe := self._probe:
             probe.abandon_step()
             probe.__exit__(None, None, None)
+
+    @property
+    def counts_calls(self) -> bool:
+        """Return whether only the collectives that Python launches can show the steps.
+
+        Where there is an optimizer that has not stepped yet, layers of one size are no steps.
+        """
+        return not (self.is_over or self._has_models or self.has_optimizer)
 
     @_noted
     def data_requested(self) -> None:
@@ -180,6 +193,36 @@ class WatchedLoop:
         """Note a data-parallel model; it is watched once it trains, when the script has set it up."""
         self._models.append(weakref.ref(model))
         self._has_models = True
+
+    @_noted
+    def forward_begun(self, model: object) -> None:
+        """Note that a data-parallel model begins a pass whose gradients will be reduced."""
+        if self._optimizer() is None and self._learns() and self._passes.ends_step(id(model)):
+            self._repeated()
+
+    @_noted
+    def collective_launched(self, what: Hashable) -> None:
+        """Note that Python code launches a collective; ask `counts_calls` first."""
+        if self._learns() and self._calls.ends_step(what):
+            self._repeated()
+
+    def _repeated(self) -> None:
+        """End a step where the collectives of the one before ended."""
+        probe = self._opened()
+        if self._is_repeating and self._is_step_open:
+            self._leave_gap()
+            probe.end_step()
+        else:  # it is only now that we know where steps end
+            probe.abandon_step()
+        self._is_repeating = True
+        self._begin()
+        probe.batch_arrived()
+        self._batches = 1  # what is fetched from now on is part of the step
+        self._watch_models()
+        if not self._is_training_watched:
+            self._is_training_watched = True
+            if not self._has_models:
+                probe.watch_training(())
 
     def _begin(self) -> None:
         self._opened().begin_step()

@@ -31,6 +31,7 @@ from crosswind.data.store.jobs import JOB
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.batch_builder import BatchBuilder, parse_quickly
 from crosswind.ingest.load.binding import check_nodes, check_places, check_run_ids, own_runs
+from crosswind.ingest.load.captured import tables_of
 from crosswind.ingest.load.extent import believed, check_extent
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.reader.reader import Report
@@ -62,6 +63,7 @@ class Loaded:
 @dataclass
 class _Content:
     builder: BatchBuilder
+    traced: list[pa.Table] = field(default_factory=list)  # of traces that runs captured
     tables: list[pa.Table] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
@@ -243,10 +245,10 @@ def _content(lake: Lake, frames: Iterable[Frame | SweepRows], path: Readable, se
     content, reasons = _Content(BatchBuilder(lake.check)), []
     for frame in frames:
         try:
-            _take(frame, content)
+            _take(lake, frame, content)
         except ProjectError as error:
             reasons.append(str(error))
-    content.tables = content.builder.tables()
+    content.tables = content.builder.tables() + content.traced
     reasons += content.builder.refused
     if sent is not None:
         content.tables, unbelievable = believed(content.tables, sent.came_ns)
@@ -259,26 +261,34 @@ def _content(lake: Lake, frames: Iterable[Frame | SweepRows], path: Readable, se
     return content
 
 
-def _take(frame: Frame | SweepRows, content: _Content) -> None:
+def _take(lake: Lake, frame: Frame | SweepRows, content: _Content) -> None:
     match frame:
         case RowsFrame() | SweepRows():
             content.builder.add(frame)
-        case RecordFrame("run", value):
-            content.runs.append(run_of(_named(value)))
-        case RecordFrame("rank", value):
-            content.ranks.append(rank_of(value))
-        case RecordFrame("allocation" | "placement" as record, value):
-            content.places.append(PLACES[record](_named(value)))
-        case RecordFrame("injection", value):
-            content.injections.append(injection_of(_named(value)))
-        case RecordFrame(record, value) if record == RECOVERED:
-            _note_death(value, content)
-        case RecordFrame(record, _):
-            raise MalformedError(
-                f"record {record!r:.80}: expected run, rank, allocation, placement, injection or recovered"
-            )
+        case RecordFrame("trace", value):
+            content.traced += tables_of(lake, value)
+        case RecordFrame(record, value):
+            _take_record(record, value, content)
         case _:
             pass  # a set is carried by its rows
+
+
+def _take_record(record: str, value: Mapping[str, object], content: _Content) -> None:
+    match record:
+        case "run":
+            content.runs.append(run_of(_named(value)))
+        case "rank":
+            content.ranks.append(rank_of(value))
+        case "allocation" | "placement":
+            content.places.append(PLACES[record](_named(value)))
+        case "injection":
+            content.injections.append(injection_of(_named(value)))
+        case _ if record == RECOVERED:
+            _note_death(value, content)
+        case _:
+            raise MalformedError(
+                f"record {record!r:.80}: expected run, rank, allocation, placement, injection, trace or recovered"
+            )
 
 
 def _note_death(value: Mapping[str, object], content: _Content) -> None:

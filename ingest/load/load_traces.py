@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+from crosswind.data.lake.lake import Lake
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.paths import TRACE_CACHE_BYTES
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.data.traces.cache import TraceCache
 from crosswind.data.traces.rows import rows_of
+from crosswind.ingest.load.captured import was_captured
 from crosswind.ingest.load.digests import digests_of
 from crosswind.ingest.load.load import Loaded
 from crosswind.ingest.load.load_file import load_file
@@ -32,6 +34,7 @@ class TracesOfRun:
     is_new: bool  # the run: nothing else of it is stored
     ranks: Sequence[int]  # of the file's traces
     cache: TraceCache
+    lake: Lake
     name: ClassVar[str] = "trace"
     description: ClassVar[str] = "a trace of a run that is named"
 
@@ -53,7 +56,10 @@ class TracesOfRun:
         for rank, trace in zip(self.ranks, self.file.read(self.cache), strict=True):
             report.read += len(trace.events)
             report.notes += trace.notes
-            yield from rows_of(trace, self.run, rank)
+            if not self.is_new and was_captured(self.lake, self.run.run_id, replace(trace, rank=rank)):
+                report.notes.append(f"rank {rank}: the run has sent this trace itself")
+            else:
+                yield from rows_of(trace, self.run, rank)
 
 
 def load_traces(  # noqa: PLR0913 - as for other files, and what is kept of them
@@ -74,7 +80,7 @@ def load_traces(  # noqa: PLR0913 - as for other files, and what is kept of them
     run, is_new = _run(store, run_id, context)
     ranks = _ranks(paths, cache)
     for file in trace_files(paths):
-        reader = TracesOfRun(file, run, is_new, ranks[str(file.path)], cache)
+        reader = TracesOfRun(file, run, is_new, ranks[str(file.path)], cache, store.whole.lake)
         load_file(store, file.path, reader, loaded, context=context)
     loaded.runs.add(run_id)
 

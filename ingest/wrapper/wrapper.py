@@ -29,7 +29,8 @@ from crosswind.ingest.agent.agent import run_agent
 from crosswind.ingest.agent.settings import AgentSettings
 from crosswind.ingest.capture.plan import FOLDER, folder_of
 from crosswind.ingest.capture.planner import Planner, planning
-from crosswind.ingest.capture.stored import stored
+from crosswind.ingest.capture.sending import Sending
+from crosswind.ingest.capture.stored import Stored, stored
 from crosswind.ingest.capture.wanted import Wanted
 from crosswind.ingest.injected import injected
 from crosswind.ingest.kernel.node_facts import node_facts
@@ -101,6 +102,7 @@ class Outcome:
     state: RunState = RunState.COMPLETED
     failure: str | None = None  # one sentence
     no_steps: str | None = None  # why none were recorded, and what to do
+    traces: str | None = None  # those that were captured, and the command that shows or stores them
 
 
 def launch(wanted: Launch) -> Outcome:
@@ -133,20 +135,22 @@ def launch(wanted: Launch) -> Outcome:
             _note_end(writer, record, Ending(RunState.FAILED), NEVER_STARTED)
             raise
         ending = ending_of(wanted.spool, run_id, exit_code, stopped_ns=stopped_ns, watched=_watched(wanted))
-        record["tags"] |= commit.facts(COMMIT_SECONDS) | (_traces(planner, wanted) if planner else {})
+        kept = _traces(planner, wanted) if planner else Stored()
+        record["tags"] |= commit.facts(COMMIT_SECONDS) | kept.tags
+        traces = Sending(writer, run_id, begin, time.time_ns()).send(kept.files)
         _note_end(writer, record, ending, exit_code)
     seconds = (time.time_ns() - begin) * 1e-9
-    return Outcome(run_id, exit_code, seconds, ending.state, ending.failure_words, ending.no_steps)
+    return Outcome(run_id, exit_code, seconds, ending.state, ending.failure_words, ending.no_steps, traces)
 
 
-def _traces(planner: Planner, wanted: Launch) -> dict[str, str]:
-    """Keep the run's traces. Return the tags that name them."""
+def _traces(planner: Planner, wanted: Launch) -> Stored:
+    """Keep the run's traces in the store's folder."""
     try:
         kept = wanted.traces / planner.run_id
         return stored(planner.folder, kept, planner.why, planner.wanted.budget.size_bytes)
     except OSError as error:
         logger.warning("the traces of this run stay in %s: %s", planner.folder, error)
-        return {}
+        return Stored()
 
 
 def _note_end(writer: SpoolWriter, record: Mapping[str, Any], ending: Ending, exit_code: int) -> None:

@@ -11,6 +11,7 @@ from crosswind.ingest.probe.torch_calls.patches import Patches
 from crosswind.ingest.probe.watch import seen_end
 
 TRANSFER: Final = "transfer"
+REDUCTIONS: Final = ("all_reduce", "reduce_scatter")  # by which gradients meet
 
 # Method of ProcessGroup: operation, and the place of the argument whose bytes are reported, the same on all ranks.
 # Source: torch/csrc/distributed/c10d/init.cpp. PyTorch's version decides which of them exist.
@@ -62,6 +63,30 @@ def watch_process_groups(calls: Calls, patches: Patches) -> None:
         if name in vars(ProcessGroup):
             patches.set(ProcessGroup, name, _method(getattr(ProcessGroup, name), calls, pending))
     patches.set(Work, "wait", _wait(Work.wait, calls, pending))
+
+
+def notice_calls(is_wanted: Callable[[], bool], notice: Callable[[tuple[str, int]], None]) -> None:
+    """Call `notice` before each reduction that Python launches, if wanted by then, with its operation and bytes."""
+    from torch.distributed import ProcessGroup  # noqa: PLC0415 - torch is the user's
+
+    for name, (operation, _) in METHODS.items():
+        if name in vars(ProcessGroup) and operation in REDUCTIONS:
+            setattr(ProcessGroup, name, _noticed(getattr(ProcessGroup, name), is_wanted, notice))
+
+
+def _noticed(original: Any, is_wanted: Callable[[], bool], notice: Callable[[tuple[str, int]], None]) -> Any:
+    name = original.__name__
+    operation, sized = METHODS[name]
+
+    def method(group: Any, *arguments: Any, **named: Any) -> Any:
+        if is_wanted():
+            values = (*arguments, *named.values())
+            notice((operation, 0 if sized is None else bytes_of(tensors_in(values[sized]))))
+        return original(group, *arguments, **named)
+
+    method.__code__ = method.__code__.replace(co_name=name)  # as below
+    method.__name__, method.__doc__ = name, original.__doc__
+    return method
 
 
 def _method(original: Any, calls: Calls, pending: Pending) -> Callable[..., Any]:

@@ -71,8 +71,12 @@ BYTES_OF = {"float": 4, "int": 4, "half": 2, "bfloat16": 2, "double": 8, "long":
 
 @dataclass(frozen=True)
 class KinetoReader:
-    """One file is one rank; the rank stands in distributedInfo, or in the file's name."""
+    """One file is one rank; the rank stands in distributedInfo, or in the file's name.
 
+    A file of more than `limit` bytes, unpacked, is refused.
+    """
+
+    limit: int = LIMIT
     name: ClassVar[str] = "kineto"
     version: ClassVar[int] = 2
     companions: ClassVar[tuple[str, ...]] = ()
@@ -86,7 +90,7 @@ class KinetoReader:
 
     def read(self, path: Path, report: Report) -> Iterator[RankTrace]:
         """Yield the file's only rank. Raises: MalformedError, UnavailableError."""
-        with Bytes(path, report, limit=LIMIT) as stream:
+        with Bytes(path, report, limit=self.limit) as stream:
             document_ = document(stream, TYPES, report)
             collected = _Collected(report)
             for block in document_.blocks:

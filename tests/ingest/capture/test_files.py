@@ -74,7 +74,9 @@ def test_the_end_of_a_run_keeps_its_traces_and_says_why_others_are_not_there(tmp
     refuse(folder, "rank2.step10-12", "the program's own profiler\nwas at work")
     (folder / "..rank9.json.gz").write_bytes(b"no name of ours")
     why = {(rank, 10): ("culprit", "baseline") for rank in range(4)}
-    tags = stored(folder, kept, why, 1000)
+    done = stored(folder, kept, why, 1000)
+    tags = done.tags
+    assert done.files == [kept / f"rank{rank}.step10-12.json.gz" for rank in (0, 1)]
     assert tags == {
         "trace.rank0.step10-12": f"culprit (baseline), {len((kept / 'rank0.step10-12.json.gz').read_bytes())} bytes: "
         "traces/run/rank0.step10-12.json.gz",
@@ -91,8 +93,9 @@ def test_no_more_is_kept_than_the_budget_takes(tmp_path: Path) -> None:
     folder.mkdir()
     for rank in (0, 1):
         (folder / f"rank{rank}.step1-2.json.gz").write_bytes(bytes(60))
-    tags = stored(folder, tmp_path / "kept", {}, 100)
-    assert tags["trace.rank1.step1-2"] == "not kept: 60 bytes are more than the 40 left"
+    done = stored(folder, tmp_path / "kept", {}, 100)
+    assert done.files == [tmp_path / "kept" / "rank0.step1-2.json.gz"]
+    assert done.tags["trace.rank1.step1-2"] == "not kept: 60 bytes are more than the 40 left"
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["rank0.step1-2.json.gz"]
 
 
@@ -101,5 +104,5 @@ def test_a_link_is_not_kept(tmp_path: Path) -> None:
     folder.mkdir()
     secret.write_text(json.dumps({"a": 1}))
     (folder / "rank0.step1-2.json.gz").symlink_to(secret)
-    assert stored(folder, tmp_path / "kept", {}, 1000)["trace.rank0.step1-2"].startswith("not kept")
+    assert stored(folder, tmp_path / "kept", {}, 1000).tags["trace.rank0.step1-2"].startswith("not kept")
     assert secret.exists()

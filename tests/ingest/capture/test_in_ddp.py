@@ -1,12 +1,15 @@
-"""`crosswind run --trace` around real DDP training over gloo: the traces are there, and our reader reads them."""
+"""`crosswind run --trace` around real DDP training over gloo: the traces are there, and stored with the run."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.api.several.servers import ServerProcess
 
 from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.traces.kineto import KinetoReader
@@ -41,7 +44,41 @@ def test_two_ranks_one_of_them_asked_for(tmp_path: Path) -> None:
     assert ranks_of(tmp_path) == {1: 2}
     shown = run(tmp_path, "show")
     assert "trace.rank1.step12-13 asked for (by hand)" in shown
-    assert f"traces/{next(tmp_path.glob('traces/*')).name}/rank1.step12-13.json.gz" in shown
+    assert f"traces/{next(tmp_path.glob('traces/*/')).name}/rank1.step12-13.json.gz" in shown
+    report = json.loads(run(tmp_path, "trace", "--run", "latest", "--json"))
+    assert [rank["rank"] for rank in report["ranks"]] == [1]
+
+
+def test_traces_reach_a_server_that_was_away_and_are_stored_once(tmp_path: Path) -> None:
+    spool, home = tmp_path / "home" / "spool", tmp_path / "server"
+    program = (sys.executable, *TRAIN, "--ranks", "3", "--steps", "16")
+    run(tmp_path / "home", "run", "--no-agent", "--no-ingest", "--trace", "0-2:12-13", "--", *program)
+    server = ServerProcess(home, f"sqlite:///{home / 'catalog.sqlite'}")
+    send = [*CROSSWIND, "sync", str(spool), "--to", server.url]
+    away = subprocess.run(send, capture_output=True, text=True, check=False, timeout=60)
+    assert (away.returncode, len(list(spool.glob("*.segment"))) > 3) == (75, True)
+    copies = {path: path.read_bytes() for path in spool.glob("*.segment")}
+    server.start()
+    try:
+        server.await_ready()
+        first = traced_after(send, server)
+        for path, content in copies.items():
+            path.write_bytes(content)
+        assert traced_after(send, server) == first
+        assert first["traced_ranks"] == 3
+    finally:
+        server.kill()
+
+
+def traced_after(send: list[str], server: ServerProcess) -> dict[str, Any]:
+    """Send the spool, and return what the server says of the only run with traces."""
+    subprocess.run(send, check=True, timeout=120, stdout=subprocess.DEVNULL)
+    with server.client() as client:
+        [traced] = client.get("/v1/traces").json()["traces"]
+        report = client.get(f"/v1/runs/{traced['run_id']}/trace").json()
+        assert [rank["rank"] for rank in report["ranks"]] == [0, 1, 2]
+        assert client.get(f"/runs/{traced['run_id']}/trace.csv").text.count("\n") == 4
+    return dict(traced)
 
 
 @pytest.mark.thorough
@@ -50,4 +87,6 @@ def test_the_slow_rank_of_four_is_traced_and_named(tmp_path: Path) -> None:
     words = ("--trace", "auto", "--trace-ranks", "2", "--trace-pause", "0", "--trace-captures", "8")
     run(tmp_path, "run", "--no-agent", *words, "--", *program)
     assert ranks_of(tmp_path)[2] == 3
+    report = json.loads(run(tmp_path, "trace", "--run", "latest", "--json"))
+    assert {rank["rank"] for rank in report["ranks"]} == ranks_of(tmp_path).keys()
     assert re.search(r"trace\.rank2\.step\S+ culprit \(", run(tmp_path, "show"))

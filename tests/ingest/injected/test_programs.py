@@ -13,6 +13,8 @@ import pytest
 from tests.conftest import free_port
 from tests.ingest.probe.adapters import frameworks
 
+from crosswind.data.store.store import Store
+
 PROGRAMS = Path(__file__).parent / "programs"
 CROSSWIND = (sys.executable, "-m", "crosswind.cli.main")
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2")
@@ -61,6 +63,23 @@ def test_nanogpt_is_recorded_with_the_arguments_that_its_configurator_reads(tmp_
     assert outcome["steps"] == 8 - 1 - 3  # the first one shows where the loop is, then comes warm-up
     assert outcome["comm_seconds"] > 0
     assert [rank["rank"] for rank in shown["ranks"]] == [0, 1]
+
+
+@pytest.mark.parametrize(("words", "unseen"), [((), 16), (("--by-hand",), 64 // 4)])
+def test_a_training_that_marks_no_steps_has_those_of_its_collectives(
+    words: tuple[str, ...], unseen: int, tmp_path: Path
+) -> None:
+    script = str(PROGRAMS / "unmarked_train.py")
+    came = recorded(tmp_path, *TORCHRUN, script, "--steps", "50", "--slow-rank", "1", *words)
+    assert came.exit_code == 0, came.said
+    outcome = came.asked("show")["outcome"]
+    assert 50 - unseen - 5 <= outcome["steps"] <= 50 - unseen - 3  # warm-up is in none
+    assert outcome["step_p50_seconds"] > 0.19
+    with Store.open(came.home) as store:
+        rows = store.lake.frame("select rank, step, comm_seconds as waited from step")
+    assert rows[rows["rank"] == 0]["step"].tolist() == rows[rows["rank"] == 1]["step"].tolist()
+    waited = rows.groupby("rank")["waited"].median()
+    assert waited[0] > 0.1 > waited[1]
 
 
 @pytest.mark.thorough

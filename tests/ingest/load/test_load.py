@@ -355,7 +355,7 @@ def test_records_of_unknown_kinds_and_shapes_are_reported_and_the_rest_is_stored
     loaded = load_spool(store, spool)
     assert (loaded.rows, loaded.runs) == (5, {"r1"})
     assert [problem.removeprefix(f"{path.name}: ") for problem in loaded.problems] == [
-        "record 'weather': expected run, rank, allocation, placement, injection or recovered",
+        "record 'weather': expected run, rank, allocation, placement, injection, trace or recovered",
         "run record: run_id is 5, expected str",
     ]
     assert path.with_suffix(".rejected").exists()

@@ -116,6 +116,8 @@ def _lines(outcome: Outcome, place: str) -> list[str]:
         lines.append(f"failed: {outcome.failure}")
     if outcome.no_steps:
         lines.append(f"no steps recorded: {outcome.no_steps}")
+    if outcome.traces:
+        lines.append(outcome.traces)
     return lines
 
 

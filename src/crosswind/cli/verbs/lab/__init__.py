@@ -15,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     run = _action(actions, "run", "measures the runs of a plan that are not in the store yet; needs root")
     run.add_argument("--plan", choices=list(PLANS), default="quick", help="quick (8 runs) by default")
-    run.add_argument("--seed", type=int, metavar="N", help="another order of runs; for validation, the plan is fresh")
+    run.add_argument("--seed", type=int, metavar="N", help="another order of runs; of most plans, also other faults")
     run.add_argument("--only", type=int, metavar="N", help="measure at most N runs now")
     _action(actions, "faults", "what can be injected")
     wanted = _action(actions, "export", "writes measured runs and their truth as sample data")
