@@ -66,7 +66,7 @@ NEEDS: Mapping[str, Need | None] = {
     **{f"GET /v1/runs{path}": READ for path in ("", "/{run_id}")},
     **{f"GET /v1/runs/{{run_id}}/{part}": READ for part in ("report", "steps", "comparison", "explanation", "waits")},
     **{f"GET /v1/runs/{{run_id}}/{part}": READ for part in ("remaining", "batch-shares", "stragglers", "replay")},
-    **{f"GET /v1/runs/{{run_id}}/trace{part}": READ for part in ("", "/events", "/perfetto")},
+    **{f"GET /v1/runs/{{run_id}}/trace{part}": READ for part in ("", "/difference", "/events", "/perfetto")},
     "GET /v1/traces": READ,
     **{f"GET /v1/jobs{path}": READ for path in ("", "/{job_id}", "/{job_id}/nodes")},
     **{f"GET /v1/{noun}": READ for noun in ("run-outcomes", "nodes", "weather", "counters", "interference")},

@@ -13,6 +13,7 @@ from crosswind.api.routes.step_rows import WINDOW_ROWS
 from crosswind.api.routes.trace_rows import EventsQuery, TraceEventRow, events_of
 from crosswind.api.tables.listing import Listing
 from crosswind.api.wire import Id, refuse_unknown_query
+from crosswind.data.schema.answers.trace_difference import RunsDifference
 from crosswind.data.schema.answers.traces import TracedRun, TraceReport
 from crosswind.data.schema.question import TRACED_NAMES
 from crosswind.data.store.store import Store
@@ -60,6 +61,12 @@ def get_run_trace(
     return client.trace(run_id, top=top)
 
 
+@router.get("/runs/{run_id}/trace/difference")
+def get_run_trace_difference(run_id: Id, other: Annotated[Id, Query(alias="with")], client: ClientOf) -> RunsDifference:
+    """Return by what the steps of another run differ from this one's; without traces of both, by the probe's steps."""
+    return client.trace_diff(run_id, other)
+
+
 @router.get("/runs/{run_id}/trace/events", **EVENTS.route, dependencies=[UNLESS_CATALOG_IS_UNCHANGED])
 def list_run_trace_events(
     run_id: Id, query: Annotated[EventsQuery, Query()], request: Request, store: StoreOf
@@ -88,8 +95,8 @@ def get_run_perfetto(run_id: Id, store: StoreOf) -> StreamingResponse:
 
 def _perfetto(store: Store, run_id: str) -> Iterator[bytes]:
     from crosswind.data.traces.perfetto import perfetto_pieces  # noqa: PLC0415 - heavy
-    from crosswind.models.traces.clocks import clocks  # noqa: PLC0415
+    from crosswind.models.traces.clocks import aligned, clocks  # noqa: PLC0415
     from crosswind.models.traces.ranks import ranks_of  # noqa: PLC0415
 
     traces = traces_of_run(store, run_id)
-    return perfetto_pieces(traces, ranks_of(traces), clocks(traces).offset_ns.tolist())
+    return perfetto_pieces(aligned(traces, clocks(traces)), ranks_of(traces))

@@ -10,9 +10,9 @@ from crosswind.data.traces.cache import TraceCache
 from crosswind.data.traces.trace import Kind
 from crosswind.ingest.readers.traces.files import read_traces, stream_traces
 from crosswind.models.traces.breakdown import breakdown
-from crosswind.models.traces.pop import pop_of_devices
+from crosswind.models.traces.pop import pop_of_devices, use_of_devices
 
-FOR_POP = Kind.KERNEL, Kind.COLLECTIVE, Kind.COPY, Kind.STEP  # all that it reads: no more of a rank stays in memory
+FOR_CLOCKS = Kind.COLLECTIVE, Kind.STEP  # no more of a rank stays in memory
 
 
 def analyse(path: Path) -> dict[str, Any]:
@@ -20,11 +20,12 @@ def analyse(path: Path) -> dict[str, Any]:
 
     As the peer does, it leaves out what was launched before the trace began.
     """
-    breakdowns, kept = [], []
+    breakdowns, kept, uses = [], [], []
     for trace in (trace.launched_within() for trace in stream_traces([path])):
         breakdowns.append(breakdown(trace))
-        kept.append(replace(trace, events=trace.events.of(*FOR_POP)))
-    pop = pop_of_devices(kept)
+        uses.append(use_of_devices(trace))
+        kept.append(replace(trace, events=trace.events.of(*FOR_CLOCKS)))
+    pop = pop_of_devices(kept, uses=uses)
     return {
         "compute_us": [(one.compute_ns + one.overlapped_ns) / 1e3 for one in breakdowns],
         "overlap": [round(one.overlap_share, 4) for one in breakdowns],

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from crosswind.data.schema.errors import InvalidInputError
 
+TRACE_CACHE_BYTES = 5_000_000_000  # of traces once read, unless CROSSWIND_TRACE_CACHE says otherwise
+
 
 def store_home(environment: Mapping[str, str] = os.environ) -> Path:
     """The folder of catalog and lake: CROSSWIND_HOME, else `crosswind` in the user's data folder.

@@ -1,6 +1,6 @@
 """The traces of stored runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crosswind.data.lake.steps_summary import time_of
@@ -25,19 +25,26 @@ from traced_rank group by run_id
 
 def traces_of_run(store: Store, run_id: str) -> "list[RankTrace]":
     """Return the traces of a run, by rank. Raises: NotFoundError for a run that is not stored, or without traces."""
-    from crosswind.data.traces.rows import traces_in  # noqa: PLC0415 - heavy
+    return list(stream_of_run(store, run_id))
+
+
+def stream_of_run(store: Store, run_id: str) -> "Iterator[RankTrace]":
+    """Yield the same, each of which may be freed once the next one is asked for. Raises: as `traces_of_run`."""
+    from crosswind.data.traces.rows import facts_by_rank, trace_in  # noqa: PLC0415 - heavy
 
     with store.catalog.read() as session:
         run = session.runs.get(run_id)
-    return traces_in(_rows(store, TRACED_RANK.name, run), _rows(store, TRACE_EVENT.name, run))
+    for rank, facts in facts_by_rank(_rows(store, TRACED_RANK.name, run)).items():
+        yield trace_in(rank, facts, _rows(store, TRACE_EVENT.name, run, rank))
 
 
-def _rows(store: Store, name: str, run: Run) -> "pa.Table":
-    """Return a run's rows of a set, as stored."""
+def _rows(store: Store, name: str, run: Run, rank: int | None = None) -> "pa.Table":
+    """Return a run's rows of a set as stored, of one rank or all."""
     columns = list(store.lake.columns(name)) if name in store.lake.sets() else []
     within = time_of([run])
+    where, of = ("run_id = ?", [run.run_id]) if rank is None else ("run_id = ? and rank = ?", [run.run_id, rank])
     if columns:
-        rows = store.lake.counters(name, columns, where="run_id = ?", parameters=[run.run_id], within=within)
+        rows = store.lake.counters(name, columns, where=where, parameters=of, within=within)
         if len(rows):
             return rows
     raise NotFoundError(f"run {run.run_id} has no traces: crosswind ingest FILE... --run {run.run_id} stores some")

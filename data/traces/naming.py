@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,16 @@ def kind_of_kernel(name: str) -> Kind:
 def kinds_of_kernels(names: Sequence[str]) -> NDArray[np.uint8]:
     """Return the kind of each name."""
     return np.array([kind_of_kernel(name) for name in names], np.uint8)
+
+
+@lru_cache(maxsize=4096)
+def with_operation(name: str, stated: str) -> str:
+    """Return the name of a collective's kernel with its operation, where the trace states it and the name does not.
+
+    RCCL, and NCCL where several collectives share a kernel, run "ncclDevKernel_Generic" for all.
+    """
+    is_generic = kind_of_kernel(name) == Kind.COLLECTIVE and operation_of(name) == UNKNOWN
+    return f"{name} {stated}" if is_generic and operation_of(stated) != UNKNOWN else name
 
 
 def operation_of(name: str) -> str:

@@ -92,16 +92,16 @@ def _table(metric_set: MetricSet, columns: Mapping[str, object]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def traces_in(ranks: pa.Table, events: pa.Table) -> list[RankTrace]:
-    """Return the traces of stored rows, by rank; several of one rank are joined. Times of events are exact."""
+def facts_by_rank(ranks: pa.Table) -> dict[int, list[Facts]]:
+    """Return what stored rows of ranks state, in the order of the ranks; one has several if several traces are its."""
     facts: dict[int, list[Facts]] = {}
     for row in ranks.sort_by([("rank", "ascending"), ("first_ns", "ascending")]).to_pylist():
         facts.setdefault(row["rank"], []).append({**row, **msgspec.json.decode(row["facts"])})
-    of_rank = events["rank"].to_numpy()
-    return [_trace(rank, parts, events.filter(pa.array(of_rank == rank))) for rank, parts in facts.items()]
+    return facts
 
 
-def _trace(rank: int, parts: Sequence[Facts], rows: pa.Table) -> RankTrace:
+def trace_in(rank: int, parts: Sequence[Facts], rows: pa.Table) -> RankTrace:
+    """Return the trace of a rank's stored rows; several of it are joined. Times of events are exact."""
     rows = rows.sort_by([("begin_ns", "ascending"), ("number", "ascending")])
     groups = {group["name"]: msgspec.convert(group, Group) for part in parts for group in part["groups"]}
     names, name = _codes(rows["name"])

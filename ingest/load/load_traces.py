@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from crosswind.data.lake.lake import Lake
 from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.paths import TRACE_CACHE_BYTES
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.data.traces.cache import TraceCache
@@ -61,12 +62,21 @@ class TracesOfRun:
                 yield from rows_of(trace, self.run, rank)
 
 
-def load_traces(store: Store, paths: Sequence[Path], run_id: str, loaded: Loaded, *, context: Context) -> None:
+def load_traces(  # noqa: PLR0913 - as for other files, and what is kept of them
+    store: Store,
+    paths: Sequence[Path],
+    run_id: str,
+    loaded: Loaded,
+    *,
+    context: Context,
+    cache_bytes: int = TRACE_CACHE_BYTES,
+) -> None:
     """Store traces of the ranks of a run; a run that is not stored yet is made, and those of others are refused.
 
+    What was read is kept in the store's folder, so many bytes at most.
     Raises: MalformedError, UnavailableError, InvalidInputError when the files are not of one run; ForbiddenError.
     """
-    cache = TraceCache(store.home / CACHE)
+    cache = TraceCache(store.home / CACHE, cache_bytes)
     run, is_new = _run(store, run_id, context)
     ranks = _ranks(paths, cache)
     for file in trace_files(paths):

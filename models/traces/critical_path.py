@@ -62,10 +62,9 @@ def critical_path(traces: Sequence[RankTrace]) -> CriticalPath:
 def path_of(graph: Graph) -> CriticalPath:
     """Return the critical path of a graph."""
     rows = _rows(graph)
-    activities, ways = graph.activities, graph.binding[rows]
-    before = activities.before[rows, ways]
-    lag_work = np.where(before == NONE, Work.START, activities.lag_work[rows, ways])
-    lag = graph.lag_ns[rows, ways]
+    activities = graph.activities
+    before, lag = graph.before_by(rows)
+    lag_work = np.where(before == NONE, Work.START, activities.lag_work[rows, graph.binding[rows]])
     begins = np.stack([activities.begin_ns[rows] - lag, activities.begin_ns[rows]], axis=1).ravel()
     lengths = np.stack([lag, activities.duration_ns[rows]], axis=1).ravel()
     work = np.stack([lag_work, activities.work[rows]], axis=1).ravel().astype(np.uint8)
@@ -78,9 +77,8 @@ def path_of(graph: Graph) -> CriticalPath:
 def _rows(graph: Graph) -> Integers:
     """Return the activities on the path, in the order of time."""
     activities, rows = graph.activities, []
-    binding = activities.before[np.arange(len(activities)), graph.binding].tolist()
     row = int(np.argmax(activities.end_ns)) if len(activities) else NONE
     while row != NONE:
         rows.append(row)
-        row = binding[row]
+        row = int(activities.before[row, graph.binding[row]])
     return np.array(rows[::-1], np.int64)

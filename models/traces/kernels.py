@@ -4,10 +4,11 @@ Types agree with HolisticTraceAnalysis' kernel breakdown: an instant in which tw
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from math import fsum
+from typing import Self
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from crosswind.data.traces.naming import UNKNOWN, operation_of
 from crosswind.data.traces.trace import Kind, RankTrace
 from crosswind.models.traces.breakdown import device_classes
 from crosswind.models.traces.occupancy import occupancy
-from crosswind.models.traces.ranks import ranks_of
+from crosswind.models.traces.ranks import numbered
 
 TYPES = ("communication", "compute", "memory")
 
@@ -61,27 +62,62 @@ class Kernels:
     notes: tuple[str, ...] = ()
 
 
-def kernel_types(traces: Sequence[RankTrace]) -> KernelTypes:
+def kernel_types(traces: Iterable[RankTrace]) -> KernelTypes:
     """Return the devices' time by type. Raises: InvalidInputError as `ranks_of`."""
-    ranks, busy = ranks_of(traces), dict.fromkeys(_combinations(), 0)
-    for trace in traces:
-        if np.any(trace.events.kind <= Kind.COPY):
-            pieces = occupancy(trace.span, device_classes(trace.events))
-            for types in busy:
-                running = [pieces.busy[name] == (name in types) for name in TYPES]
-                busy[types] += pieces.total(np.logical_and.reduce(running))
-    return KernelTypes(busy, ranks, _without_device(traces))
+    return KernelSums.of(traces).types
 
 
-def kernels(traces: Sequence[RankTrace]) -> Kernels:
+def kernels(traces: Iterable[RankTrace]) -> Kernels:
     """Return totals of kernels, collectives and copies by name. Raises: InvalidInputError as `ranks_of`."""
-    totals: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0])
-    for trace in traces:
-        _add(totals, trace)
-    whole = fsum(total for total, _ in totals.values()) or 1.0
-    ordered = sorted(totals.items(), key=lambda item: -item[1][0])
-    rows = (KernelTotal(name, Kind(kind), ns, count, ns / whole) for (name, kind), (ns, count) in ordered)
-    return Kernels(tuple(rows), ranks_of(traces), (*_without_device(traces), *unknown_notes(list(totals.items()))))
+    return KernelSums.of(traces).kernels
+
+
+@dataclass
+class KernelSums:
+    """Sums over the ranks that were added, one after the other."""
+
+    stated: list[int | None] = field(default_factory=list)  # ranks, in the order in which they came
+    without_device: int = 0
+    _busy: dict[tuple[str, ...], int] = field(default_factory=lambda: dict.fromkeys(_combinations(), 0))
+    _totals: dict[tuple[str, int], list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
+
+    @classmethod
+    def of(cls, traces: Iterable[RankTrace]) -> Self:
+        """Return the sums over traces, each of which may be freed once the next one is asked for."""
+        sums = cls()
+        for trace in traces:
+            sums.add(trace)
+        return sums
+
+    def add(self, trace: RankTrace) -> None:
+        """Add a rank."""
+        self.stated.append(trace.rank)
+        if not np.any(trace.events.kind <= Kind.COPY):
+            self.without_device += 1
+            return
+        _add(self._totals, trace)
+        pieces = occupancy(trace.span, device_classes(trace.events))
+        for types in self._busy:
+            running = [pieces.busy[name] == (name in types) for name in TYPES]
+            self._busy[types] += pieces.total(np.logical_and.reduce(running))
+
+    @property
+    def types(self) -> KernelTypes:
+        """Return the time by type."""
+        return KernelTypes(dict(self._busy), numbered(self.stated), self._notes())
+
+    @property
+    def kernels(self) -> Kernels:
+        """Return the totals by name."""
+        whole = fsum(total for total, _ in self._totals.values()) or 1.0
+        ordered = sorted(self._totals.items(), key=lambda item: -item[1][0])
+        rows = (KernelTotal(name, Kind(kind), ns, count, ns / whole) for (name, kind), (ns, count) in ordered)
+        notes = (*self._notes(), *unknown_notes(list(self._totals.items())))
+        return Kernels(tuple(rows), numbered(self.stated), notes)
+
+    def _notes(self) -> tuple[str, ...]:
+        count, of = self.without_device, len(self.stated)
+        return (f"{count} of {of} traces have no work of a device",) if count else ()
 
 
 def unknown_notes(totals: Sequence[tuple[tuple[str, int], Sequence[int]]]) -> tuple[str, ...]:
@@ -107,8 +143,3 @@ def _add(totals: dict[tuple[str, int], list[int]], trace: RankTrace) -> None:
         entry = totals[trace.names[code // len(Kind)], code % len(Kind)]
         entry[0] += total
         entry[1] += count
-
-
-def _without_device(traces: Sequence[RankTrace]) -> tuple[str, ...]:
-    count = sum(not len(trace.events.on_device()) for trace in traces)
-    return (f"{count} of {len(traces)} traces have no work of a device",) if count else ()

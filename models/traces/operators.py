@@ -4,15 +4,16 @@ Work of the device belongs to the innermost operator around its launch, else to 
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
 from crosswind.data.traces.trace import NONE, Events, Integers, Kind, RankTrace
 from crosswind.models.traces.launches import launches
 from crosswind.models.traces.nesting import parents, roots
-from crosswind.models.traces.ranks import ranks_of
+from crosswind.models.traces.ranks import numbered
 
 
 @dataclass(frozen=True)
@@ -55,20 +56,44 @@ class OperatorTimes:
     unassigned_ns: int
 
 
-def operators(traces: Sequence[RankTrace]) -> Operators:
+def operators(traces: Iterable[RankTrace]) -> Operators:
     """Return totals of operators by name. Raises: InvalidInputError as `ranks_of`."""
-    totals: dict[str, list[int]] = defaultdict(lambda: [0] * 5)
-    unassigned = 0
-    for trace in traces:
+    return OperatorSums.of(traces).operators
+
+
+@dataclass
+class OperatorSums:
+    """Sums over the ranks that were added, one after the other."""
+
+    stated: list[int | None] = field(default_factory=list)  # ranks, in the order in which they came
+    unassigned_ns: int = 0
+    _totals: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0] * 5))
+
+    @classmethod
+    def of(cls, traces: Iterable[RankTrace]) -> Self:
+        """Return the sums over traces, each of which may be freed once the next one is asked for."""
+        sums = cls()
+        for trace in traces:
+            sums.add(trace)
+        return sums
+
+    def add(self, trace: RankTrace) -> None:
+        """Add a rank."""
         times = operator_times(trace.events)
-        unassigned += times.unassigned_ns
-        _add(totals, trace, times)
-    by = 1 if any(row[1] for row in totals.values()) else 3
-    whole = sum(row[by] for row in totals.values()) or 1
-    ordered = sorted(totals.items(), key=lambda item: -item[1][by])
-    rows = [_total(name, row, row[by] / whole) for name, row in ordered]
-    notes = (f"{unassigned} ns of devices belong to no traced operator",) if unassigned else ()
-    return Operators(tuple(rows), ranks_of(traces), unassigned, notes)
+        self.stated.append(trace.rank)
+        self.unassigned_ns += times.unassigned_ns
+        _add(self._totals, trace, times)
+
+    @property
+    def operators(self) -> Operators:
+        """Return the totals by name."""
+        by = 1 if any(row[1] for row in self._totals.values()) else 3
+        whole = sum(row[by] for row in self._totals.values()) or 1
+        ordered = sorted(self._totals.items(), key=lambda item: -item[1][by])
+        rows = [_total(name, row, row[by] / whole) for name, row in ordered]
+        lost = self.unassigned_ns
+        notes = (f"{lost} ns of devices belong to no traced operator",) if lost else ()
+        return Operators(tuple(rows), numbered(self.stated), lost, notes)
 
 
 def operator_times(events: Events) -> OperatorTimes:

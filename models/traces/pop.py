@@ -23,6 +23,7 @@ from crosswind.models.traces.ranks import absent_notes, ranks_of, text_of
 
 NAN = float("nan")
 ON_HOSTS = tuple(kind for kind in Kind if not kind.is_device)
+FROM_OPERATORS = "useful: in operators, and not in calls that wait for a device"
 
 
 @dataclass(frozen=True)
@@ -102,51 +103,73 @@ class Scaling:
     kind: str
 
 
-def pop_of_hosts(traces: Sequence[RankTrace], offsets: Clocks | None = None) -> Pop:
+@dataclass(frozen=True)
+class RankUse:
+    """The use of one rank, ns: useful times by location, the edges of all its work, a device's busy times."""
+
+    edges: tuple[int, int] | None  # on its own clock; None without any work
+    useful_ns: Mapping[str, int]  # by what follows "rank 3": ", device 0", or nothing
+    busy_ns: tuple[int, ...] = ()
+    is_stated: bool = True  # of a host: useful times are, and not taken from operators
+
+
+def use_of_devices(trace: RankTrace) -> RankUse:
+    """Return the use of a rank's devices; useful is computation, also beside communication."""
+    devices = np.array([place.device for place in trace.places], np.int64)
+    work, useful, busy = trace.events.on_device(), {}, []
+    for device in np.unique(devices[work.place]).tolist():
+        mine = work.where(devices[work.place] == device)
+        useful[f", device {device}"] = union_ns(intervals(mine, Kind.KERNEL))
+        busy.append(union_ns(intervals(mine)))
+    return RankUse(_edges(intervals(work)), useful, tuple(busy))
+
+
+def use_of_host(trace: RankTrace) -> RankUse:
+    """Return the use of a rank's threads, where useful times are stated, else of its host by its operators."""
+    is_stated = bool(np.any(trace.events.kind == Kind.USEFUL))
+    return RankUse(_edges(intervals(trace.events, *ON_HOSTS)), _useful_of_host(trace), is_stated=is_stated)
+
+
+def pop_of_hosts(
+    traces: Sequence[RankTrace], offsets: Clocks | None = None, uses: Sequence[RankUse] | None = None
+) -> Pop:
     """Return the metrics over the threads whose useful times are stated, else over ranks by their operators.
 
-    Raises: InvalidInputError as `ranks_of`, or when nothing happens on hosts.
+    Of traces whose `uses` are given, only collectives and steps are read. Raises: InvalidInputError as `ranks_of`, or
+    when nothing happens on hosts.
     """
-    useful: dict[str, int] = {}
-    for rank, trace in zip(ranks_of(traces), traces, strict=True):
-        useful |= {f"rank {rank}{place}": ns for place, ns in _useful_of_host(trace).items()}
-    is_stated = all(np.any(trace.events.kind == Kind.USEFUL) for trace in traces)
-    notes = () if is_stated else ("useful: in operators, and not in calls that wait for a device",)
-    pop = _pop(traces, useful, [_edges(intervals(trace.events, *ON_HOSTS)) for trace in traces], offsets)
+    uses = [use_of_host(trace) for trace in traces] if uses is None else uses
+    notes = () if all(use.is_stated for use in uses) else (FROM_OPERATORS,)
+    pop = _pop(traces, uses, offsets)
     pop = replace(pop, notes=(*notes, *pop.notes))
     return replace(pop, instructions=_counted(traces, "instructions"), cycles=_counted(traces, "cycles"))
 
 
-def pop_of_devices(traces: Sequence[RankTrace], offsets: Clocks | None = None) -> Pop:
-    """Return the metrics over the devices of the ranks; useful is computation, also beside communication.
-
-    Raises: InvalidInputError as `ranks_of`, or when devices do nothing.
-    """
-    useful, busy, edges = {}, [0], []
-    for rank, trace in zip(ranks_of(traces), traces, strict=True):
-        devices = np.array([place.device for place in trace.places], np.int64)
-        work = trace.events.on_device()
-        edges.append(_edges(intervals(work)))
-        for device in np.unique(devices[work.place]).tolist():
-            mine = work.where(devices[work.place] == device)
-            useful[f"rank {rank}, device {device}"] = union_ns(intervals(mine, Kind.KERNEL))
-            busy.append(union_ns(intervals(mine)))
-    pop = _pop(traces, useful, edges, offsets)
-    lost = [rank for rank, one in zip(ranks_of(traces), edges, strict=True) if one is None]
-    pop = replace(pop, notes=(*pop.notes, f"{text_of(lost)}: no work of a device")) if lost else pop
-    return replace(pop, device_communication=_ratio(max(pop.useful_ns), max(busy)))
-
-
-def _pop(
-    traces: Sequence[RankTrace],
-    useful: Mapping[str, int],
-    edges: Sequence[tuple[int, int] | None],
-    offsets: Clocks | None,
+def pop_of_devices(
+    traces: Sequence[RankTrace], offsets: Clocks | None = None, uses: Sequence[RankUse] | None = None
 ) -> Pop:
+    """Return the metrics over the devices of the ranks.
+
+    Of traces whose `uses` are given, only collectives and steps are read. Raises: InvalidInputError as `ranks_of`, or
+    when devices do nothing.
+    """
+    uses = [use_of_devices(trace) for trace in traces] if uses is None else uses
+    pop = _pop(traces, uses, offsets)
+    lost = [rank for rank, use in zip(ranks_of(traces), uses, strict=True) if use.edges is None]
+    pop = replace(pop, notes=(*pop.notes, f"{text_of(lost)}: no work of a device")) if lost else pop
+    busy = max((ns for use in uses for ns in use.busy_ns), default=0)
+    return replace(pop, device_communication=_ratio(max(pop.useful_ns), busy))
+
+
+def _pop(traces: Sequence[RankTrace], uses: Sequence[RankUse], offsets: Clocks | None) -> Pop:
     """Return the metrics of useful times by location, over the time between the ranks' edges on aligned clocks."""
     offsets = clocks(traces) if offsets is None else offsets
-    spans = np.array([one or (0, 0) for one in edges], np.int64)
-    moved = [span for span, one in zip(offsets.on_first(spans.T).T.tolist(), edges, strict=True) if one]
+    ranks = ranks_of(traces)
+    useful = {
+        f"rank {rank}{place}": ns for rank, use in zip(ranks, uses, strict=True) for place, ns in use.useful_ns.items()
+    }
+    spans = np.array([use.edges or (0, 0) for use in uses], np.int64)
+    moved = [span for span, use in zip(offsets.on_first(spans.T).T.tolist(), uses, strict=True) if use.edges]
     if not useful or not moved:
         raise InvalidInputError("traces: no event at these locations; expected some to measure efficiency over")
     runtime = max(end for _, end in moved) - min(begin for begin, _ in moved)

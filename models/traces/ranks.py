@@ -12,14 +12,19 @@ def ranks_of(traces: Sequence[RankTrace]) -> tuple[int, ...]:
 
     Raises: InvalidInputError without traces, or when two are of one rank.
     """
-    if not traces:
+    return numbered([trace.rank for trace in traces])
+
+
+def numbered(stated: Sequence[int | None]) -> tuple[int, ...]:
+    """Return the same of the ranks that traces state. Raises: InvalidInputError as `ranks_of`."""
+    if not stated:
         raise InvalidInputError("no traces: expected one a rank")
-    stated = [trace.rank for trace in traces if trace.rank is not None]
-    repeated = sorted(rank for rank, count in Counter(stated).items() if count > 1)
+    taken = [rank for rank in stated if rank is not None]
+    repeated = sorted(rank for rank, count in Counter(taken).items() if count > 1)
     if repeated:
         raise InvalidInputError(f"traces: {text_of(repeated)} more than once; expected one trace a rank")
-    free = iter(sorted(set(range(len(traces) + len(stated))) - set(stated)))
-    return tuple(next(free) if trace.rank is None else trace.rank for trace in traces)
+    free = iter(sorted(set(range(len(stated) + len(taken))) - set(taken)))
+    return tuple(next(free) if rank is None else rank for rank in stated)
 
 
 def text_of(ranks: Sequence[int]) -> str:

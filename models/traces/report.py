@@ -1,9 +1,7 @@
 """The report of a run's traces: one answer for the command, the API, the client and the page."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Mapping
 from itertools import chain
 
 import numpy as np
@@ -18,73 +16,47 @@ from crosswind.data.schema.answers.traces import (
 )
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.question import TRACED_NAMES
-from crosswind.data.traces.trace import NONE, Kind, RankTrace
+from crosswind.data.traces.trace import NONE, RankTrace
 from crosswind.models.traces.arrivals import Arrivals, arrivals
-from crosswind.models.traces.breakdown import Breakdown, breakdown
-from crosswind.models.traces.clocks import Clocks, clocks
-from crosswind.models.traces.collectives import Collectives, collectives
+from crosswind.models.traces.breakdown import Breakdown
+from crosswind.models.traces.collectives import Collectives
 from crosswind.models.traces.critical_path import CriticalPath, path_of
 from crosswind.models.traces.exposed_waits import step_waits
-from crosswind.models.traces.graph.build import graph
-from crosswind.models.traces.graph.graph import Graph, Work
-from crosswind.models.traces.kernels import kernel_types, kernels
+from crosswind.models.traces.graph.graph import Work
+from crosswind.models.traces.kernels import KernelSums
 from crosswind.models.traces.late_rank import LateRank, late_rank
-from crosswind.models.traces.operators import OperatorTotal, operators
-from crosswind.models.traces.pipeline import Pipeline, pipeline, stages_of
+from crosswind.models.traces.operators import OperatorTotal
+from crosswind.models.traces.pipeline import Pipeline, pipeline
 from crosswind.models.traces.pop import Pop, pop_of_devices, pop_of_hosts
 from crosswind.models.traces.ranks import absent_notes, ranks_of
 from crosswind.models.traces.report_words import verdict
-from crosswind.models.traces.steps import turns
+from crosswind.models.traces.several.ranks_read import RanksRead, Several
 from crosswind.models.traces.what_if.ideal_network import on_ideal_network
 
 CLASSES = ("compute", "overlapped", "exposed", "memory", "host_bound", "idle")
 WORDS: Mapping[str, str] = {"exposed": "exposed communication", "host_bound": "host-bound"}
 
 
-@dataclass(frozen=True)
-class Analysed:
-    """Traces of one run, with what several analyses share."""
-
-    traces: Sequence[RankTrace]
-
-    @cached_property
-    def collectives(self) -> Collectives:
-        """The collectives, matched across ranks."""
-        return collectives(self.traces)
-
-    @cached_property
-    def clocks(self) -> Clocks:
-        """The clocks of the ranks."""
-        return clocks(self.traces, self.collectives)
-
-    @cached_property
-    def stages(self) -> dict[int, int]:
-        """The pipeline's stage of each rank; empty where the traces name no pipeline."""
-        return stages_of(self.traces)
-
-    @cached_property
-    def graph(self) -> Graph:
-        """The activities with their dependencies."""
-        return graph(self.traces, self.collectives, self.clocks)
-
-
-def trace_report(traces: Sequence[RankTrace], *, top: int = TRACED_NAMES) -> TraceReport:
+def trace_report(traces: Iterable[RankTrace], *, top: int = TRACED_NAMES) -> TraceReport:
     """Return the report of the traces of one run, with so many names of each kind.
 
-    Raises: InvalidInputError as `ranks_of`, or when nothing happens in any trace.
+    Each trace may be freed once the next one is asked for. Raises: InvalidInputError as `ranks_of`, or when nothing
+    happens in any trace.
     """
-    return report_on(Analysed(traces), top=top)
+    return report_on(RanksRead.of(traces), top=top)
 
 
-def report_on(of: Analysed, *, top: int = TRACED_NAMES) -> TraceReport:
-    """Return the same of traces with what several analyses share. Raises: as `trace_report`."""
+def report_on(read: RanksRead, *, top: int = TRACED_NAMES) -> TraceReport:
+    """Return the same of ranks that were read. Raises: as `trace_report`."""
+    of = read.several
     traces = of.traces
-    if not any(len(trace.events) for trace in traces):
+    ranks_of(traces)
+    if not any(parts.events for parts in read.parts):
         raise InvalidInputError("traces: no event in any of them; expected some to report on")
     arrived, path = arrivals(traces, of.collectives, of.clocks), path_of(of.graph)
-    ranks = tuple(_ranks(of, arrived))
+    ranks = tuple(_ranks(read, arrived))
     span = int(path.span_ns)
-    all_kernels, all_operators = kernels(traces), operators(traces)
+    all_kernels, all_operators = read.kernels.kernels, read.operators.operators
     notes = (trace.notes for trace in traces)
     return TraceReport(
         verdict(ranks, span, _late(of, arrived), _pipeline(of)),
@@ -93,7 +65,7 @@ def report_on(of: Analysed, *, top: int = TRACED_NAMES) -> TraceReport:
         span,
         ranks,
         arrived.slowest,
-        _types(traces),
+        _types(read.kernels),
         tuple(
             TracePart(one.name, one.total_ns, one.share, one.kind.name.lower(), one.count)
             for one in all_kernels.totals[:top]
@@ -101,43 +73,43 @@ def report_on(of: Analysed, *, top: int = TRACED_NAMES) -> TraceReport:
         tuple(map(_operator, all_operators.totals[:top])),
         _by_operation(of.collectives, arrived),
         of.clocks.basis,
-        _pop(of),
+        _pop(read),
         _path(path, top),
         tuple(dict.fromkeys(chain(*notes, absent_notes(traces), all_kernels.notes, all_operators.notes, path.notes))),
     )
 
 
-def _late(of: Analysed, arrived: Arrivals) -> LateRank | None:
+def _late(of: Several, arrived: Arrivals) -> LateRank | None:
     late = arrived.slowest
     return None if late is None else late_rank(late, of.traces, graph=of.graph, offsets=of.clocks, stages=of.stages)
 
 
-def _pipeline(of: Analysed) -> Pipeline | None:
+def _pipeline(of: Several) -> Pipeline | None:
     return pipeline(of.traces, of.stages, of.clocks) if len(set(of.stages.values())) > 1 else None
 
 
-def _ranks(of: Analysed, arrived: Arrivals) -> Iterable[TracedRank]:
+def _ranks(read: RanksRead, arrived: Arrivals) -> Iterable[TracedRank]:
     last, waited, caused = arrived.times_last, arrived.waited_ns, arrived.caused_ns
-    of_steps = step_waits(of.traces, of.collectives)
-    for place, (rank, trace) in enumerate(zip(ranks_of(of.traces), of.traces, strict=True)):
-        parts = breakdown(trace)
+    traces, offsets = read.several.traces, read.several.clocks
+    of_steps = step_waits(traces, read.several.collectives)
+    for place, (rank, trace, own) in enumerate(zip(ranks_of(traces), traces, read.parts, strict=True)):
         waits = np.bincount(arrived.last, arrived.wait_ns[:, place], minlength=len(arrived.ranks))
         yield TracedRank(
             rank,
             trace.source,
-            len(trace.events),
-            parts.span_ns,
-            parts.locations,
-            _classes(parts),
-            _finite(parts.overlap_share),
-            tuple(turns(trace).duration_ns.tolist()),
+            own.events,
+            own.breakdown.span_ns,
+            own.breakdown.locations,
+            _classes(own.breakdown),
+            _finite(own.breakdown.overlap_share),
+            own.step_ns,
             of_steps[place],
             int(last[place]),
             int(waited[place]),
             int(caused[place]),
             tuple(int(ns) for ns in waits),
-            int(of.clocks.offset_ns[place]),
-            _finite(float(of.clocks.residual_ns[place])),
+            int(offsets.offset_ns[place]),
+            _finite(float(offsets.residual_ns[place])),
         )
 
 
@@ -150,8 +122,8 @@ def _parts(times: Iterable[tuple[object, int]], whole: float) -> tuple[TracePart
     return tuple(TracePart(str(name), int(ns), ns / whole if whole else 0.0) for name, ns in times)
 
 
-def _types(traces: Sequence[RankTrace]) -> tuple[TracePart, ...]:
-    types = kernel_types(traces)
+def _types(sums: KernelSums) -> tuple[TracePart, ...]:
+    types = sums.types
     return tuple(TracePart(" and ".join(names), types.busy_ns[names], share) for names, share in types.shares.items())
 
 
@@ -172,14 +144,13 @@ def _by_operation(matched: Collectives, arrived: Arrivals) -> tuple[TracedCollec
     return tuple(sorted(totals, key=lambda one: -(one.transfer_ns + one.wait_ns)))
 
 
-def _pop(of: Analysed) -> tuple[TracedPop, ...]:
-    has_device = any(np.any(trace.events.kind <= Kind.COPY) for trace in of.traces)
-    has_host = any(np.any(np.isin(trace.events.kind, (Kind.OPERATOR, Kind.USEFUL))) for trace in of.traces)
-    of_replay = "devices" if has_device else "hosts"  # whose activities are in the graph
-    measured = {
-        **({"devices": pop_of_devices(of.traces, of.clocks)} if has_device else {}),
-        **({"hosts": pop_of_hosts(of.traces, of.clocks)} if has_host else {}),
-    }
+def _pop(read: RanksRead) -> tuple[TracedPop, ...]:
+    of, parts, measured = read.several, read.parts, {}
+    if any(own.devices.edges for own in parts):
+        measured["devices"] = pop_of_devices(of.traces, of.clocks, [own.devices for own in parts])
+    if any(own.has_operators for own in parts):
+        measured["hosts"] = pop_of_hosts(of.traces, of.clocks, [own.host for own in parts])
+    of_replay = next(iter(measured), "")  # whose activities are in the graph
     return tuple(
         _pop_of(over, on_ideal_network(pop, of.graph) if over == of_replay else pop) for over, pop in measured.items()
     )

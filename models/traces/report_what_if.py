@@ -1,14 +1,15 @@
 """The replays of a run's traces without one cause each, as answers; causes by the names that people give them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from crosswind.data.schema.answers.traces import TraceReport, TraceWhatIf
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.question import TRACED_NAMES
 from crosswind.data.traces.trace import RankTrace
 from crosswind.models.traces.arrivals import arrivals
-from crosswind.models.traces.report import Analysed, report_on
+from crosswind.models.traces.report import report_on
+from crosswind.models.traces.several.ranks_read import RanksRead, Several
 from crosswind.models.traces.what_if.causes import (
     communication_free,
     kernels_faster,
@@ -26,32 +27,35 @@ NANOSECONDS = 1e9
 
 
 def trace_what_ifs(
-    traces: Sequence[RankTrace], without: Sequence[str] = (), *, faster: float = FASTER, steps: int | None = None
+    traces: Iterable[RankTrace], without: Sequence[str] = (), *, faster: float = FASTER, steps: int | None = None
 ) -> tuple[TraceWhatIf, ...]:
     """Return the replays without these causes, or without each that applies; what saves most is first.
 
-    `steps` are those of the whole run. Raises: InvalidInputError for a cause that is none, or has nothing to act on.
+    `steps` are those of the whole run. Each trace may be freed once the next one is asked for.
+    Raises: InvalidInputError for a cause that is none, or has nothing to act on.
     """
-    of = Analysed(traces)
-    chosen = [what_if(of.graph, _cause(of, name, faster)) for name in without]
-    replays = chosen or what_ifs_of(traces, of.stages or None)
+    of = Several.of(traces)
+    replays = [what_if(of.graph, _cause(of, name, faster)) for name in without] or _each(of)
     return tuple(_answer(one, steps) for one in sorted(replays, key=lambda one: one.replayed_ns))
 
 
 def report_and_what_ifs(
-    traces: Sequence[RankTrace], *, top: int = TRACED_NAMES
+    traces: Iterable[RankTrace], *, top: int = TRACED_NAMES
 ) -> tuple[TraceReport, tuple[TraceWhatIf, ...]]:
     """Return the report of traces and the replays without each cause that applies, from one graph.
 
     Raises: as `trace_report`.
     """
-    of = Analysed(traces)
-    report = report_on(of, top=top)
-    replays = what_ifs_of(traces, of.stages or None, of.graph)
-    return report, tuple(_answer(one, None) for one in replays)
+    read = RanksRead.of(traces)
+    report = report_on(read, top=top)
+    return report, tuple(_answer(one, None) for one in _each(read.several))
 
 
-def _cause(of: Analysed, name: str, faster: float) -> Cause:
+def _each(of: Several) -> tuple[WhatIf, ...]:
+    return what_ifs_of(of.traces, of.stages or None, lambda: of.graph)
+
+
+def _cause(of: Several, name: str, faster: float) -> Cause:
     stages = of.stages
     if name == "communication":
         return communication_free
@@ -70,7 +74,7 @@ def _cause(of: Analysed, name: str, faster: float) -> Cause:
     raise InvalidInputError(f"--without {name[:80]!r}: expected {', '.join(CAUSES)}")
 
 
-def _latest(of: Analysed) -> int:
+def _latest(of: Several) -> int:
     late = arrivals(of.traces, of.collectives, of.clocks).slowest
     if late is None:
         raise InvalidInputError("--without slow-rank: no rank waits for another; expected collectives of two ranks")

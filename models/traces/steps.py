@@ -16,12 +16,18 @@ def steps(trace: RankTrace) -> Events:
 
 def turns(trace: RankTrace) -> Events:
     """Return the marked steps, or the optimizer's where none are marked; empty without both."""
-    marked = steps(trace)
+    return trace.events.where(turns_in(trace))
+
+
+def turns_in(trace: RankTrace) -> Integers:
+    """Return the positions of the turns among the trace's events."""
+    events = trace.events
+    marked = np.flatnonzero(events.kind == Kind.STEP)
     if len(marked):
         return marked
     is_optimizer = np.array([name.startswith(OPTIMIZER) for name in trace.names], bool)
-    named = trace.events.of(Kind.ANNOTATION, Kind.OPERATOR)
-    return named.where(is_optimizer[named.name])
+    named = np.flatnonzero((events.kind == Kind.ANNOTATION) | (events.kind == Kind.OPERATOR))
+    return np.asarray(named[is_optimizer[events.name[named]]])
 
 
 def without_last_step(trace: RankTrace) -> RankTrace:

@@ -13,11 +13,12 @@ from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.keeping import KEEP, KeepPolicy
 from crosswind.data.schema.lake_address import CACHE, LAKE, LakeAddress
-from crosswind.data.schema.paths import spool_directory, store_home
+from crosswind.data.schema.paths import TRACE_CACHE_BYTES, spool_directory, store_home
 from crosswind.ingest.probe.place import system_name
 
 CARBON, PUE = "CROSSWIND_CARBON_GRAMS_PER_KWH", "CROSSWIND_PUE"
 QUOTA, AUDIT = "CROSSWIND_QUOTA_BYTES", "CROSSWIND_AUDIT_DAYS"
+TRACES = "CROSSWIND_TRACE_CACHE"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Settings:
     audit_days: str = ""
     lake_address: str = field(default="", repr=False)  # it may hold a secret
     lake_cache: str = ""
+    trace_cache: str = ""
     keep: str = ""
     batch_days: str = ""
 
@@ -42,7 +44,7 @@ class Settings:
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """CROSSWIND_HOME, CROSSWIND_SPOOL, CROSSWIND_SYSTEM, CROSSWIND_DATABASE, CROSSWIND_TOKEN,
         CROSSWIND_CARBON_GRAMS_PER_KWH, CROSSWIND_PUE, CROSSWIND_QUOTA_BYTES, CROSSWIND_AUDIT_DAYS, CROSSWIND_LAKE,
-        CROSSWIND_LAKE_CACHE, CROSSWIND_KEEP, CROSSWIND_BATCH_DAYS.
+        CROSSWIND_LAKE_CACHE, CROSSWIND_TRACE_CACHE, CROSSWIND_KEEP, CROSSWIND_BATCH_DAYS.
         """
         return cls(
             home=store_home(environment),
@@ -56,6 +58,7 @@ class Settings:
             audit_days=environment.get(AUDIT, ""),
             lake_address=environment.get(LAKE, ""),
             lake_cache=environment.get(CACHE, ""),
+            trace_cache=environment.get(TRACES, ""),
             keep=environment.get(KEEP, ""),
             batch_days=environment.get(BATCH_DAYS, ""),
         )
@@ -74,6 +77,11 @@ class Settings:
     def quota_bytes(self) -> int | None:
         """The bytes that the tokens of one user may send in a day; None for no limit. Raises: InvalidInputError."""
         return int(_number(QUOTA, self.quota, least=0.0)) if self.quota else None
+
+    @property
+    def trace_cache_bytes(self) -> int:
+        """The bytes of traces once read that are kept in the home. Raises: InvalidInputError."""
+        return int(_number(TRACES, self.trace_cache, least=0.0)) if self.trace_cache else TRACE_CACHE_BYTES
 
     @property
     def audit_kept_days(self) -> int:

@@ -109,6 +109,7 @@ ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is trie
     "/v1/runs": ["/v1/runs"],
     "/v1/runs/{run_id}": [f"/v1/runs/{RUN}"],
     "/v1/runs/{run_id}/trace/events": [f"/v1/runs/{RUN}/trace/events", f"/v1/runs/{RUN}/trace/events?format=csv"],
+    "/v1/runs/{run_id}/trace/difference": [f"/v1/runs/ann-run0/trace/difference?with={RUN}"],
     "/v1/runs/{run_id}/trace/perfetto": [f"/v1/runs/{RUN}/trace/perfetto"],
     "/v1/traces": ["/v1/traces", "/v1/traces?format=csv"],
     "/v1/runs/{run_id}/remaining": [f"/v1/runs/{RUN}/remaining?total_steps=20"],

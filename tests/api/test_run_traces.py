@@ -12,12 +12,14 @@ from tests.api.two_users import ANN, MARK, client_of
 from tests.serving import answering
 from tests.traced_run import LATE_NS, store_traces
 
+from crosswind.client import traces
 from crosswind.client.local import Local
 from crosswind.client.remote import Remote
 from crosswind.data.schema.access import OWNER
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.own_runs import erase
 from crosswind.data.store.store import Store
+from crosswind.data.traces.trace import RankTrace
 
 START_NS = 1_700_000_000_000_000_000
 ASKERS = 64
@@ -76,6 +78,63 @@ def test_the_file_for_perfetto_has_a_process_a_rank(client: TestClient) -> None:
     answer = client.get("/v1/runs/ann-run/trace/perfetto")
     assert "attachment" in answer.headers["content-disposition"]
     assert {event["pid"] for event in answer.json()["traceEvents"]} == {0, 1}
+
+
+@pytest.fixture
+def pair(store: Store) -> str:
+    """A second run with traces of the same user."""
+    times = {"started_ns": START_NS, "ended_ns": START_NS + 10**9}
+    with store.catalog.write() as session:
+        session.runs.merge(Run("second", "gpt", "lab", RunState.COMPLETED, 2, user="ann", **times))  # type: ignore[arg-type]
+    store_traces(store, "second")
+    return "second"
+
+
+def test_the_difference_of_two_runs_is_one_at_all_doors(store: Store, client: TestClient, pair: str) -> None:
+    answer = client.get(f"/v1/runs/ann-run/trace/difference?with={pair}").json()
+    assert answer["first"]["over"] == answer["second"]["over"] == "device"
+    parts = sum(part["seconds"]["value"] for part in answer["parts"]) + answer["unexplained"]["value"]
+    assert parts == pytest.approx(answer["seconds"]["value"], abs=1e-9)
+    with answering(store.home) as url, Remote(url) as remote:
+        sent, own = remote.trace_diff("ann-run", pair), Local(store).trace_diff("ann-run", pair)
+    assert (sent.sentence, sent.first, sent.second, sent.notes) == (own.sentence, own.first, own.second, own.notes)
+    assert [part.operator for part in sent.parts] == [part.operator for part in own.parts]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "words"),
+    [
+        ("", 422, "with"),
+        ("?with=ann-run", 422, "compared with itself"),
+        ("?with=nobody", 404, "nobody"),
+        ("?with=bare", 422, "has no steps"),
+        (f"?with={MARK}-run", 404, f"{MARK}-run"),
+    ],
+)
+def test_runs_that_cannot_be_compared_are_refused(store: Store, query: str, status: int, words: str) -> None:
+    with store.catalog.write() as session:
+        session.runs.merge(Run("bare", "gpt", "lab", RunState.COMPLETED, user="ann"))
+    answer = client_of(store, ANN).get(f"/v1/runs/ann-run/trace/difference{query}")
+    assert (answer.status_code, words in answer.text) == (status, True), answer.text
+
+
+def test_an_answer_is_kept_for_the_api_and_the_page_whatever_else_is_stored(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    read = traces.stream_of_run
+
+    def counted(here: Store, run_id: str) -> Iterator[RankTrace]:
+        asked.append(run_id)
+        return read(here, run_id)
+
+    monkeypatch.setattr(traces, "stream_of_run", counted)
+    client = client_of(store, OWNER)
+    first = client.get("/v1/runs/ann-run/trace?top=2").json()
+    with store.catalog.write() as session:
+        session.runs.merge(Run("other", "gpt", "lab", RunState.COMPLETED))
+    assert client.get("/v1/runs/ann-run/trace").json()["kernels"][:2] == first["kernels"]
+    assert asked == ["ann-run"]
 
 
 @pytest.mark.parametrize("part", ["trace", "trace/events", "trace/perfetto"])

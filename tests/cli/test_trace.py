@@ -43,7 +43,7 @@ def written(folder: Path, mark: str = "") -> list[str]:
     folder.mkdir(parents=True)
     paths = [folder / f"rank{rank}.json.gz" for rank in range(2)]
     for path, trace in zip(paths, two_ranks(1_700_000_000_000_000_000, mark=mark), strict=True):
-        write_perfetto([trace], [trace.rank or 0], [0], path)
+        write_perfetto([trace], [trace.rank or 0], path)
         facts = {
             **json.loads(gzip.decompress(path.read_bytes())),
             "distributedInfo": {"rank": trace.rank, "world_size": 2},

@@ -10,6 +10,7 @@ from tests.traced_run import LATE_NS, store_traces, two_ranks
 
 from crosswind.api.answer_cache import AnswerCache
 from crosswind.cli.main import main
+from crosswind.client import traces
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.traces.arrivals import ArrivalMatrix
 from crosswind.dashboards.figures.traces.bars import own_name
@@ -19,7 +20,6 @@ from crosswind.dashboards.figures.traces.replays import Replays
 from crosswind.dashboards.figures.traces.times import TimesOfRanks
 from crosswind.dashboards.figures.traces.turns import steps_of_ranks, waits_of_ranks
 from crosswind.dashboards.pages.page import PageQuery
-from crosswind.dashboards.pages.runs import stored_traces
 from crosswind.dashboards.pages.runs.trace import TraceView, view
 from crosswind.dashboards.trace_report import trace_page
 from crosswind.data.schema.answers.explanations import Interval
@@ -92,10 +92,11 @@ def test_a_run_without_traces_says_how_to_record_some(lab: Store) -> None:
 
 def test_an_answer_is_kept_until_the_traces_change(lab: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    traces_of_run = stored_traces.traces_of_run
-    monkeypatch.setattr(
-        stored_traces, "traces_of_run", lambda store, run_id: read.append(run_id) or traces_of_run(store, run_id)
-    )
+    for name in ("traces_of_run", "stream_of_run"):
+        reads = getattr(traces, name)
+        monkeypatch.setattr(
+            traces, name, lambda store, run_id, reads=reads: read.append(run_id) or reads(store, run_id)
+        )
     store_traces(lab, "r3")
     client = Local(lab, compute=AnswerCache())
     view(client, PageQuery(run_id="r3"))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from crosswind.client.local import Local
 from crosswind.client.run_names import run_named
+from crosswind.client.traces import difference_from, report_and_replays
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.traces.arrivals import arrival_matrix
 from crosswind.dashboards.figures.traces.differing import waterfall_from
@@ -16,13 +17,7 @@ from crosswind.dashboards.figures.traces.replays import replays
 from crosswind.dashboards.figures.traces.times import times_of_ranks
 from crosswind.dashboards.figures.traces.turns import steps_of_ranks, waits_of_ranks
 from crosswind.dashboards.pages.page import RUNS, Page, PageQuery, Place
-from crosswind.dashboards.pages.runs.stored_traces import (
-    EARLIER,
-    difference_from,
-    earlier_pops,
-    report_and_replays,
-    traced_peers,
-)
+from crosswind.dashboards.pages.runs.stored_traces import EARLIER, earlier_pops, traced_peers
 from crosswind.dashboards.queries import peers_of
 from crosswind.data.schema.answers.trace_difference import RunsDifference
 from crosswind.data.schema.answers.traces import TracedRun, TraceReport, TraceWhatIf

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         stragglers,
         studies,
         systems,
+        trace_difference,
         traces,
         weather,
     )
@@ -43,6 +44,7 @@ __all__ = [
     "stragglers",
     "studies",
     "systems",
+    "trace_difference",
     "traces",
     "weather",
 ]

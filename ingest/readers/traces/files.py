@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,7 +49,8 @@ class TraceFile:
                 note = f"{self.path.name} changed while it was read: its end may be missing"
                 return [replace(trace, notes=(*trace.notes, note)) for trace in traces]
             if cache:
-                cache.put(key, traces)
+                with suppress(OSError):  # a full disk, or a folder of another user: it is read again next time
+                    cache.put(key, traces)
         except OSError as error:
             raise UnavailableError(f"{error.filename or self.path}: {error.strerror or error}") from error
         return traces

@@ -15,7 +15,7 @@ import numpy as np
 
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.traces.columns import Codes, EventColumns
-from crosswind.data.traces.naming import kinds_of_kernels
+from crosswind.data.traces.naming import kinds_of_kernels, with_operation
 from crosswind.data.traces.trace import NONE, Events, Flags, Group, Kind, Place, RankTrace
 from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.binary import Bytes, plain_bytes
@@ -78,7 +78,7 @@ class KinetoReader:
 
     limit: int = LIMIT
     name: ClassVar[str] = "kineto"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     companions: ClassVar[tuple[str, ...]] = ()
     description: ClassVar[str] = "torch.profiler's trace (Kineto JSON, also .gz), or another in Chrome's format"
 
@@ -188,7 +188,7 @@ class _Collected:
             "operator": integers([one.external for one in arguments]),
             "bytes": integers([one.bytes for one in arguments]),
         }
-        self._add_collectives(arguments, columns)
+        self._add_collectives(events, arguments, columns)
         self.columns.add(len(events), columns)
 
     def _without_bad(self, events: list[AnyEvent], is_good: Flags) -> list[AnyEvent]:
@@ -196,12 +196,15 @@ class _Collected:
             self.report.skip(0, str(events[row])[:200], "no time of an event: expected ts and dur >= 0, microseconds")
         return [event for event, good in zip(events, is_good, strict=True) if good]
 
-    def _add_collectives(self, arguments: list[Arguments], columns: dict[str, Any]) -> None:
-        """Fill in what few events have: sizes, communicators and sequence numbers of collectives, and FLOPs."""
+    def _add_collectives(self, events: Sequence[AnyEvent], arguments: list[Arguments], columns: dict[str, Any]) -> None:
+        """Fill in what few events have: names, sizes, communicators and numbers of collectives, and FLOPs."""
         rows = [
             row
             for row, one in enumerate(arguments)
-            if one.group is not None or one.flops is not None or one.communicator is not None
+            if one.collective is not None
+            or one.group is not None
+            or one.flops is not None
+            or one.communicator is not None
         ]
         if not rows:
             return
@@ -211,11 +214,13 @@ class _Collected:
         for row in rows:
             one = arguments[row]
             flops[row] = one.flops if isinstance(one.flops, int | float) else np.nan
-            if one.group is None and one.communicator is None:
-                continue
-            [group[row]] = self.groups.of([self._group(one)])
-            sequence[row] = whole(one.sequence)
-            columns["bytes"][row] = _message_bytes(one)
+            if one.collective is not None:
+                [columns["name"][row]] = self.names.of([_named(events[row], one)])
+            if (size := _message_bytes(one)) != NONE:
+                columns["bytes"][row] = size
+            if one.group is not None or one.communicator is not None:
+                [group[row]] = self.groups.of([self._group(one)])
+                sequence[row] = whole(one.sequence)
         columns |= {"group": group, "sequence": sequence, "flops": flops}
 
     def _group(self, one: Arguments) -> str:
@@ -303,6 +308,12 @@ def _ranks(value: object) -> tuple[int, ...]:
     if isinstance(value, str) and re.fullmatch(r"\[[\d, ]*\]", value):
         value = msgspec.json.decode(value)
     return tuple(value) if isinstance(value, list) and all(whole(one) != NONE for one in value) else ()
+
+
+def _named(event: AnyEvent, one: Arguments) -> str:
+    """Return an event's name, with the operation of a kernel of which the name alone does not say it."""
+    is_kernel = KIND_CODES.get(event.cat) == Kind.KERNEL
+    return with_operation(event.name, str(one.collective)[:100]) if is_kernel else event.name
 
 
 def _message_bytes(one: Arguments) -> int:

@@ -59,21 +59,21 @@ def _drafts(
     return drafts, tuple(numbers.number_of), notes
 
 
-def _activities(whole: Nodes, column: Integers, order: Integers, traces: Sequence[RankTrace]) -> Activities:
+def _activities(whole: Nodes, column: Codes, order: Integers, traces: Sequence[RankTrace]) -> Activities:
     """Return activities in their order, from the first begin on, with the parts and steps of their ranks."""
-    part, step = np.zeros(len(whole), np.int64), np.zeros(len(whole), np.int64)
+    part, step = np.zeros(len(whole), np.int32), np.zeros(len(whole), np.int32)
     for rank, trace in enumerate(traces):
         mine = np.flatnonzero(column == rank)
         arrivals = np.sort(whole.begin_ns[mine[whole.arrives[mine] != NONE]])
         part[mine] = np.searchsorted(arrivals, whole.begin_ns[mine], side="left")
         step[mine] = np.searchsorted(turns(trace).begin_ns, whole.begin_ns[mine], side="right")
-    place = np.empty(len(whole) + 1, np.int64)
+    place = np.empty(len(whole) + 1, np.int32)
     place[order], place[-1] = np.arange(len(whole)), NONE
     return Activities(
         whole.begin_ns[order] - (whole.begin_ns.min() if len(whole) else 0),
         whole.duration_ns[order],
         whole.work[order],
-        column[order].astype(np.int32),
+        column[order],
         whole.name[order],
         part[order],
         step[order],

@@ -18,9 +18,9 @@ class Nodes:
     duration_ns: Integers
     work: Works
     name: Codes
-    arrives: Integers
-    leaves: Integers
-    before: Integers  # (n, WAYS), positions here
+    arrives: Codes
+    leaves: Codes
+    before: Codes  # (n, WAYS), positions here
     lag_work: Works
 
     def __len__(self) -> int:
@@ -31,7 +31,7 @@ def nodes(begin: Integers, duration: Integers, work: NDArray[np.uint8] | Work, n
     """Return activities without dependencies."""
     count = len(begin)
     names: Codes = np.full(count, NONE, np.int32) if name is None else name
-    none, before = np.full(count, NONE, np.int64), np.full((count, WAYS), NONE, np.int64)
+    none, before = np.full(count, NONE, np.int32), np.full((count, WAYS), NONE, np.int32)
     works = np.full(count, work, np.uint8)
     return Nodes(begin, duration, works, names, none, none.copy(), before, np.zeros((count, WAYS), np.uint8))
 

@@ -4,6 +4,8 @@ An activity begins when all that it depends on has ended, each plus a lag. The d
 lag that was measured, so that a replay without a change gives the measured times exactly.
 """
 
+from array import array
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from crosswind.data.traces.trace import NONE, Codes, Integers
 
 WAYS = 3  # dependencies of one activity
+BLOCK = 1 << 14  # activities that are in memory as objects at once
 Works: TypeAlias = NDArray[np.uint8]
 
 
@@ -42,9 +45,9 @@ class Activities:
     work: Works  # of the duration
     rank: Codes  # index into the graph's ranks
     name: Codes  # index into the graph's names; NONE
-    part: Integers  # how many matched collectives its rank had begun
-    step: Integers  # how many marked steps its rank had begun
-    before: Integers  # (n, WAYS): positions of its dependencies; NONE
+    part: Codes  # how many matched collectives its rank had begun
+    step: Codes  # how many marked steps its rank had begun
+    before: Codes  # (n, WAYS): positions of its dependencies; NONE
     lag_work: Works  # (n, WAYS)
 
     def __len__(self) -> int:
@@ -72,33 +75,62 @@ class Graph:
         return int(self.activities.end_ns.max(initial=0))
 
     @cached_property
-    def binding(self) -> Integers:
+    def binding(self) -> NDArray[np.int8]:
         """Return the way of the dependency that ended last, (n,); the first where there is none."""
-        before, ends = self.activities.before, self.activities.end_ns
-        times = np.where(before == NONE, np.iinfo(np.int64).min, ends[before])
-        return np.asarray(np.argmax(times, axis=1))
+        ends, latest = self.activities.end_ns, np.full(len(self.activities), np.iinfo(np.int64).min)
+        binding = np.zeros(len(self.activities), np.int8)
+        for way in range(WAYS):
+            before = self.activities.before[:, way]
+            is_later = (before != NONE) & (ends[before] > latest)
+            latest[is_later], binding[is_later] = ends[before[is_later]], way
+        return binding
 
-    @cached_property
-    def lag_ns(self) -> Integers:
-        """Return the lag of each dependency, (n, WAYS): as measured where it is binding, else none."""
-        before, rows = self.activities.before, np.arange(len(self.activities))
-        ends = np.where(before == NONE, 0, self.activities.end_ns[before])
-        slack = self.activities.begin_ns[:, None] - ends
+    def lag_ns(self, rows: slice = slice(None)) -> Integers:
+        """Return the lag of each dependency of some activities, (n, WAYS): as measured if it is binding, else none."""
+        before, binding = self.activities.before[rows], self.binding[rows]
+        ends = np.where(before == NONE, 0, self._end_ns[before])
+        slack = self.activities.begin_ns[rows][:, None] - ends
         lag: Integers = np.minimum(slack, 0)
-        lag[rows, self.binding] = slack[rows, self.binding]
+        place = np.arange(len(lag))
+        lag[place, binding] = slack[place, binding]
         return lag
 
+    def before_by(self, rows: Integers) -> tuple[Codes, Integers]:
+        """Return the binding dependency of activities, positions or NONE, and its lag in ns, (n,) each."""
+        before = self.activities.before[rows, self.binding[rows]]
+        ends = np.where(before == NONE, 0, self._end_ns[before])
+        return before, np.asarray(self.activities.begin_ns[rows] - ends)
 
-def replayed(graph: Graph, duration: NDArray[np.float64], lag: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the ends of activities, (n,), with other durations (n,) and lags (n, WAYS), ns."""
-    before = np.where(graph.activities.before == NONE, len(duration), graph.activities.before)
-    ends = [0.0] * (len(duration) + 1)  # the last is the begin of the run
-    columns = (*before.T.tolist(), *lag.T.tolist(), duration.tolist())
-    for row, (one, two, three, lag_one, lag_two, lag_three, own) in enumerate(zip(*columns, strict=True)):
+    @cached_property
+    def _end_ns(self) -> Integers:
+        return self.activities.end_ns
+
+
+Factors: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]  # on durations (k,), on lags (k, WAYS)
+Scale: TypeAlias = Callable[[slice], Factors]
+
+
+def replayed(graph: Graph, scale: Scale) -> NDArray[np.float64]:
+    """Return the ends of activities, (n,) ns, with other durations and lags.
+
+    `scale` returns the factors on durations (k,) and on lags (k, WAYS) of k consecutive activities.
+    """
+    ends = array("d", bytes(8 * (len(graph.activities) + 1)))  # the last is the begin of the run
+    for first in range(0, len(graph.activities), BLOCK):
+        rows = slice(first, min(first + BLOCK, len(graph.activities)))
+        _replay(graph, rows, scale(rows), ends)
+    return np.frombuffer(ends)[:-1]
+
+
+def _replay(graph: Graph, rows: slice, factors: Factors, ends: "array[float]") -> None:
+    activities, lag = graph.activities, graph.lag_ns(rows)
+    scaled = np.where(lag > 0, lag * factors[1], lag)  # clocks that disagree are not scaled
+    before = activities.before[rows]
+    columns = (*before.T.tolist(), *scaled.T.tolist(), (activities.duration_ns[rows] * factors[0]).tolist())
+    for row, (one, two, three, lag_one, lag_two, lag_three, own) in enumerate(zip(*columns, strict=True), rows.start):
         begin = ends[one] + lag_one
         if (other := ends[two] + lag_two) > begin:
             begin = other
         if (other := ends[three] + lag_three) > begin:
             begin = other
         ends[row] = begin + own
-    return np.array(ends[:-1])

@@ -4,11 +4,10 @@ A rank that arrives when another has left already did not hold that one up (a br
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from crosswind.data.traces.trace import NONE, Flags, Integers
+from crosswind.data.traces.trace import NONE, Codes, Flags, Integers
 from crosswind.models.traces.graph.draft import Nodes, depend, joined, nodes
 from crosswind.models.traces.graph.graph import Work
 
@@ -16,21 +15,25 @@ TOLERANCE_NS = 10_000
 RESIDUALS = 4.0  # of clocks, by which an arrival may seem too late
 
 
-def together(drafts: Sequence[Nodes], collectives: int, residual_ns: float) -> tuple[Nodes, Integers]:
-    """Return the activities of all ranks with the points where they meet, and each one's column of ranks."""
+def together(drafts: list[Nodes], collectives: int, residual_ns: float) -> tuple[Nodes, Codes]:
+    """Return the activities of all ranks with the points where they meet, and each one's column of ranks.
+
+    The drafts are used up.
+    """
     shifts = np.cumsum([0, *map(len, drafts)])
-    bare = [replace(draft, before=np.full_like(draft.before, NONE)) for draft in drafts]
-    column = np.repeat(np.arange(len(drafts)), [len(draft) for draft in drafts])
+    column = np.repeat(np.arange(len(drafts), dtype=np.int32), [len(draft) for draft in drafts])
+    ranks = max(1, len(drafts))
     arrival, leaving = _tables(drafts, shifts, collectives)
     times = np.concatenate([draft.begin_ns for draft in drafts])
     met, parts = _meetings(arrival, leaving, times, TOLERANCE_NS + RESIDUALS * residual_ns)
     point = np.flatnonzero(met)  # rows of (n_collectives, n_ranks), by collective
     begins = np.maximum.accumulate(np.where(met.reshape(arrival.shape), times[arrival], parts), axis=1).ravel()[point]
-    whole, _ = joined(*bare, nodes(begins, np.zeros_like(begins), Work.NOTHING))
-    for draft, shift in zip(drafts, shifts[:-1], strict=True):
-        whole.before[shift : shift + len(draft)] = np.where(draft.before == NONE, NONE, draft.before + shift)
+    for draft, shift in zip(drafts, shifts[:-1].tolist(), strict=True):
+        draft.before[draft.before != NONE] += shift
+    whole, _ = joined(*drafts, nodes(begins, np.zeros_like(begins), Work.NOTHING))
+    drafts.clear()
     _connect(whole, arrival, leaving, point)
-    return whole, np.concatenate([column, point % max(1, len(drafts))])
+    return whole, np.concatenate([column, (point % ranks).astype(np.int32)])
 
 
 def _tables(drafts: Sequence[Nodes], shifts: Integers, collectives: int) -> tuple[Integers, Integers]:

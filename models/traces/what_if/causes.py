@@ -6,12 +6,13 @@ collectives for ranks, in a step for stages and sequences. Waits and transfers a
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.traces.trace import Flags, Integers
-from crosswind.models.traces.graph.graph import Graph, Work
+from crosswind.data.traces.trace import Codes, Integers
+from crosswind.models.traces.graph.graph import Graph, Work, Works
 from crosswind.models.traces.ranks import text_of
 from crosswind.models.traces.what_if.what_if import Cause, Change, Floats
 
@@ -21,7 +22,7 @@ COMPUTE = (Work.COMPUTE, Work.OPERATOR)
 
 def nothing(graph: Graph) -> Change:
     """Take nothing out: the replay gives what was measured."""
-    return Change("nothing", np.ones(len(graph.activities)), np.ones(graph.lag_ns.shape))
+    return Change("nothing", lambda rows: _ones(graph, rows))
 
 
 def rank_as_peers(rank: int, stages: Mapping[int, int] | None = None) -> Cause:
@@ -78,7 +79,7 @@ def sequences_equal(stages: Mapping[int, int] | None = None) -> Cause:
             factor[members, first:] = _by(totals[members, first:].mean(), totals[members, first:])
         notes = ("no steps are marked: ranks are equalised over the whole trace",) if not first else ()
         made = _scaled(graph, "sequences of unequal lengths", [factor, factor], graph.activities.step, only=COMPUTE)
-        return Change(made.cause, made.duration, made.lag, notes)
+        return replace(made, notes=notes)
 
     return change
 
@@ -86,14 +87,14 @@ def sequences_equal(stages: Mapping[int, int] | None = None) -> Cause:
 def communication_free(graph: Graph) -> Change:
     """Let collectives move their data in no time; their ranks still meet: an ideal network."""
     activities = graph.activities
-    alone = activities.work == Work.TRANSFER
-    notes = f"{alone.sum()} collectives are traced on one rank alone: their waits count as transfer"
-    return Change(
-        "transfers",
-        np.where(alone, 0.0, 1.0),
-        np.where(activities.lag_work == Work.TRANSFER, 0.0, 1.0),
-        (notes,) if alone.any() else (),
-    )
+    alone = int((activities.work == Work.TRANSFER).sum())
+    note = f"{alone} collectives are traced on one rank alone: their waits count as transfer"
+
+    def scale(rows: slice) -> tuple[Floats, Floats]:
+        duration, lag = (np.where(work == Work.TRANSFER, 0.0, 1.0) for work in _works(graph, rows))
+        return duration, lag
+
+    return Change("transfers", scale, (note,) if alone else ())
 
 
 def kernels_faster(pattern: str, factor: float) -> Cause:
@@ -108,8 +109,11 @@ def kernels_faster(pattern: str, factor: float) -> Cause:
         is_it = chosen[activities.name] & np.isin(activities.work, COMPUTE)
         if not factor > 0 or not is_it.any():
             raise InvalidInputError(f"kernels {pattern!r}, {factor} times faster: expected a factor over 0 and kernels")
-        duration = np.where(is_it, 1.0 / factor, 1.0)
-        return Change(f"{pattern} not {factor:g} times faster", duration, np.ones(graph.lag_ns.shape))
+
+        def scale(rows: slice) -> tuple[Floats, Floats]:
+            return np.where(is_it[rows], 1.0 / factor, 1.0), _ones(graph, rows)[1]
+
+        return Change(f"{pattern} not {factor:g} times faster", scale)
 
     return change
 
@@ -138,19 +142,26 @@ def _parts(graph: Graph) -> int:
     return int(graph.activities.part.max(initial=0)) + 1
 
 
-def _binding_lag(graph: Graph) -> tuple[Floats, Integers]:
-    """Return the lag before each activity, (n,) ns, and its class."""
-    rows, ways = np.arange(len(graph.activities)), graph.binding
-    return graph.lag_ns[rows, ways].astype(np.float64), graph.activities.lag_work[rows, ways].astype(np.int64)
+def _ones(graph: Graph, rows: slice) -> tuple[Floats, Floats]:
+    return np.ones(len(graph.activities.work[rows])), np.ones(graph.activities.lag_work[rows].shape)
 
 
-def _totals(graph: Graph, works: Sequence[Work], parts: Integers) -> Floats:
+def _works(graph: Graph, rows: slice) -> tuple[Works, Works]:
+    """Return the classes of activities (k,), and of the lags before them (k, WAYS)."""
+    return graph.activities.work[rows], graph.activities.lag_work[rows]
+
+
+def _totals(graph: Graph, works: Sequence[Work], parts: Codes) -> Floats:
     """Return the time of some classes, (n_ranks, n_parts) ns."""
-    activities, totals = graph.activities, np.zeros((len(graph.ranks), int(parts.max(initial=0)) + 1))
-    lag, lag_work = _binding_lag(graph)
-    np.add.at(totals, (activities.rank, parts), np.where(np.isin(activities.work, works), activities.duration_ns, 0))
-    np.add.at(totals, (activities.rank, parts), np.where(np.isin(lag_work, works), lag, 0))
-    return totals
+    activities = graph.activities
+    is_chosen = np.zeros(len(Work), bool)
+    is_chosen[list(works)] = True
+    rows, count = np.arange(len(activities)), int(parts.max(initial=0)) + 1
+    times = np.where(is_chosen[activities.work], activities.duration_ns, 0)
+    times += np.where(is_chosen[activities.lag_work[rows, graph.binding]], graph.before_by(rows)[1], 0)
+    cell = activities.rank.astype(np.int64) * count + parts
+    sums = np.bincount(cell, times, len(graph.ranks) * count)
+    return sums.reshape(-1, count).astype(np.float64)  # without any activity they are whole numbers
 
 
 def _by(wanted: Floats | float, own: Floats) -> Floats:
@@ -159,15 +170,16 @@ def _by(wanted: Floats | float, own: Floats) -> Floats:
 
 
 def _scaled(
-    graph: Graph, cause: str, factors: Sequence[Floats], parts: Integers, *, only: Sequence[Work] = (*DEVICE, *HOST)
+    graph: Graph, cause: str, factors: Sequence[Floats], parts: Codes, *, only: Sequence[Work] = (*DEVICE, *HOST)
 ) -> Change:
     """Return a change that scales work on devices and on hosts by factors, (n_ranks, n_parts) each."""
-    activities = graph.activities
-    of_device, of_host = (factor[activities.rank, parts] for factor in factors)
+    side = np.full(len(Work), 2)  # of each class: scaled as devices, as hosts, or not
+    side[list(only)] = [0 if work in DEVICE else 1 for work in only]
 
-    def scale(work: np.ndarray, axis: tuple[slice | None, ...]) -> Floats:
-        chosen: Flags = np.isin(work, only)
-        by = np.where(np.isin(work, DEVICE), of_device[axis], of_host[axis])
-        return np.where(chosen, by, 1.0)
+    def scale(rows: slice) -> tuple[Floats, Floats]:
+        place = graph.activities.rank[rows], parts[rows]
+        by = np.stack([*(factor[place] for factor in factors), np.ones(len(place[0]))], axis=1)  # (k, sides)
+        of_duration, of_lag = (side[work] for work in _works(graph, rows))
+        return np.take_along_axis(by, of_duration[:, None], 1)[:, 0], np.take_along_axis(by, of_lag, 1)
 
-    return Change(cause, scale(activities.work, (slice(None),)), scale(activities.lag_work, (slice(None), None)))
+    return Change(cause, scale)

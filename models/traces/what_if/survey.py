@@ -1,6 +1,6 @@
 """A run replayed without each of its likely causes, those that would save most first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -23,7 +23,9 @@ RANKS = 8  # replayed one by one: those longest on the critical path
 
 
 def what_ifs_of(
-    traces: Sequence[RankTrace], stages: Mapping[int, int] | None = None, graph: Graph | None = None
+    traces: Sequence[RankTrace],
+    stages: Mapping[int, int] | None = None,
+    graph: Callable[[], Graph] | None = None,
 ) -> tuple[WhatIf, ...]:
     """Return the replays of traces, whose graph may be given; of a table of operations those of the table, whose
     transfers a graph cannot join.
@@ -32,7 +34,7 @@ def what_ifs_of(
     """
     if traces and all(trace.format == TABLE for trace in traces):
         return table_what_ifs(operations_of(traces, stages))
-    return what_ifs(graph_of(traces) if graph is None else graph, stages)
+    return what_ifs(graph_of(traces) if graph is None else graph(), stages)
 
 
 def what_ifs(graph: Graph, stages: Mapping[int, int] | None = None) -> tuple[WhatIf, ...]:

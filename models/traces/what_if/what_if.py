@@ -10,18 +10,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crosswind.models.traces.graph.graph import Graph, replayed
+from crosswind.models.traces.graph.graph import Graph, Scale, replayed
 
 Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Change:
-    """Factors on a graph's durations (n,) and lags (n, WAYS), and what they take out."""
+    """Factors on a graph's durations and lags, as `replayed` takes them, and what they take out."""
 
     cause: str
-    duration: Floats
-    lag: Floats
+    scale: Scale
     notes: tuple[str, ...] = ()
 
 
@@ -55,9 +54,7 @@ Cause: TypeAlias = Callable[[Graph], Change]
 
 def what_if(graph: Graph, cause: Cause) -> WhatIf:
     """Replay a graph without a cause, one of `causes`. Raises: InvalidInputError, as the cause does."""
-    change, activities = cause(graph), graph.activities
-    lag = graph.lag_ns.astype(np.float64)
-    scaled = np.where(lag > 0, lag * change.lag, lag)  # clocks that disagree are not scaled
-    ends = replayed(graph, activities.duration_ns * change.duration, scaled)
+    change = cause(graph)
+    ends = replayed(graph, change.scale)
     notes = (*graph.notes, *change.notes)
     return WhatIf(change.cause, float(graph.span_ns), float(ends.max(initial=0.0)), graph.steps, notes)

@@ -161,6 +161,7 @@ class AsyncClient(Asynchronous[Client]):
     run_stragglers = awaited(Client.run_stragglers)
     replay = awaited(Client.replay)
     trace = awaited(Client.trace)
+    trace_diff = awaited(Client.trace_diff)
     traced_runs = awaited(Client.traced_runs)
     regressions = awaited(Client.regressions)
     weather = awaited(Client.weather)

@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from crosswind.data.schema.answers.runs import ListedRun, RunOutcome, RunReport
     from crosswind.data.schema.answers.stragglers import PeerRanking, Regressions, RunReplay, RunStragglers
     from crosswind.data.schema.answers.studies import Disturbance
+    from crosswind.data.schema.answers.trace_difference import RunsDifference
     from crosswind.data.schema.answers.traces import TracedRun, TraceReport
     from crosswind.data.schema.answers.weather import Remaining, SystemWeather
     from crosswind.data.sql.process import SqlProcesses
@@ -327,10 +328,15 @@ class Local:
 
     def trace(self, run_id: str, *, top: int = TRACED_NAMES) -> TraceReport:
         """As `Client.trace`."""
-        from crosswind.data.store.traced_runs import traces_of_run
-        from crosswind.models.traces.report import trace_report
+        from crosswind.client.traces import trace_of_run
 
-        return self._shared(("trace", run_id, top), lambda: trace_report(traces_of_run(self.store, run_id), top=top))
+        return self._shared(("trace", run_id, top), lambda: trace_of_run(self.store, self.compute, run_id, top))
+
+    def trace_diff(self, first: str, second: str) -> RunsDifference:
+        """As `Client.trace_diff`."""
+        from crosswind.client.traces import trace_difference
+
+        return trace_difference(self.store, self.compute, first, second)
 
     def traced_runs(self, *, limit: int | None = LISTED) -> tuple[TracedRun, ...]:
         """As `Client.traced_runs`; None: all."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # 70 ms that a verb does not need
     from crosswind.data.schema.answers.runs import ListedRun, RunOutcome, RunReport
     from crosswind.data.schema.answers.stragglers import PeerRanking, Regressions, RunReplay, RunStragglers
     from crosswind.data.schema.answers.studies import Disturbance
+    from crosswind.data.schema.answers.trace_difference import RunsDifference
     from crosswind.data.schema.answers.traces import TracedRun, TraceReport
     from crosswind.data.schema.answers.weather import Remaining, SystemWeather
     from crosswind.data.schema.question import LikeRun, Price, Question, Scales
@@ -179,6 +180,10 @@ class Client(Protocol):
 
     def trace(self, run_id: str, *, top: int = TRACED_NAMES) -> TraceReport:
         """The report of a run's stored traces, with so many kernels and operators."""
+        ...
+
+    def trace_diff(self, first: str, second: str) -> RunsDifference:
+        """By what the steps of the second run differ from those of the first, by traces or the probe's records."""
         ...
 
     def traced_runs(self, *, limit: int = LISTED) -> tuple[TracedRun, ...]:

@@ -227,6 +227,11 @@ class Remote:
         """As GET /v1/runs/{run_id}/trace."""
         return self._answers.get(answers.traces.TraceReport, f"{_run(run_id)}/trace", top=top)
 
+    def trace_diff(self, first: str, second: str) -> answers.trace_difference.RunsDifference:
+        """As GET /v1/runs/{run_id}/trace/difference."""
+        kind = answers.trace_difference.RunsDifference
+        return self._answers.get(kind, f"{_run(first)}/trace/difference", **{"with": second})
+
     def traced_runs(self, *, limit: int = LISTED) -> tuple[answers.traces.TracedRun, ...]:
         """As GET /v1/traces."""
         return self._answers.rows(answers.traces.TracedRun, "/v1/traces", {}, limit)

@@ -146,6 +146,7 @@ GET /v1/runs/{run_id}/batch-shares
 GET /v1/runs/{run_id}/stragglers
 GET /v1/runs/{run_id}/replay
 GET /v1/runs/{run_id}/trace
+GET /v1/runs/{run_id}/trace/difference
 GET /v1/runs/{run_id}/trace/events
 GET /v1/runs/{run_id}/trace/perfetto
 GET /v1/traces

@@ -1,5 +1,7 @@
 """A trace from the cache is the trace that was put there; a damaged one is none."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -62,3 +64,62 @@ def test_a_key_is_of_content_and_reader(tmp_path: Path) -> None:
     assert key_of([path], "kineto 2") != first
     path.write_text("one more")
     assert key_of([path], "kineto 1") != first
+
+
+def keys_in(folder: Path) -> set[str]:
+    """The keys that are kept whole or in part."""
+    return {path.name.split(".")[0] for path in folder.iterdir()}
+
+
+def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
+    TraceCache(tmp_path).put("a", [trace(0), trace(1)])
+    cache = TraceCache(tmp_path, limit_bytes=int(2.5 * TraceCache(tmp_path).size_bytes))
+    cache.put("b", [trace(0), trace(1)])
+    for age, key in enumerate("ba"):
+        for path in tmp_path.glob(f"{key}.*"):
+            os.utime(path, (1000 + age, 1000 + age))
+    assert cache.get("b") is not None  # is used now, and "a" is older
+    cache.put("c", [trace(0), trace(1)])
+    assert keys_in(tmp_path) == {"b", "c"}
+    assert cache.size_bytes <= cache.limit_bytes
+
+
+@pytest.mark.parametrize("limit", [0, 100])
+def test_what_is_larger_than_all_is_not_kept(tmp_path: Path, limit: int) -> None:
+    cache = TraceCache(tmp_path, limit)
+    cache.put("key", [trace(0)])
+    assert cache.get("key") is None
+    assert cache.size_bytes == 0
+
+
+def test_what_a_killed_writer_left_behind_goes_with_the_next(tmp_path: Path) -> None:
+    left, written = tmp_path / "key.0of1.parquet.1-1.part", tmp_path / "key.0of1.parquet.2-2.part"
+    for path in (left, written):
+        path.write_bytes(b"x")
+    os.utime(left, (1000, 1000))
+    TraceCache(tmp_path).put("other", [trace(0)])
+    assert (left.exists(), written.exists()) == (False, True)
+
+
+def test_many_read_and_write_at_once_and_each_gets_a_whole_trace_or_none(tmp_path: Path) -> None:
+    TraceCache(tmp_path).put("size", [trace(0), trace(1)])
+    size = TraceCache(tmp_path).size_bytes
+
+    def work(number: int) -> list[int | None]:
+        key, cache = f"key{number % 8}", TraceCache(tmp_path, 4 * size)
+        seen = []
+        for _ in range(4):
+            kept = cache.get(key)
+            if kept is None:
+                cache.put(key, [trace(0), trace(1)])
+            else:
+                assert [one.rank for one in kept] == [0, 1]
+                assert kept[1].names == trace(1).names
+            seen.append(None if kept is None else len(kept))
+        return seen
+
+    with ThreadPoolExecutor(64) as pool:
+        answers = [one for answer in pool.map(work, range(64)) for one in answer]
+    assert len(answers) == 256
+    assert TraceCache(tmp_path).size_bytes <= 4 * size
+    assert not list(tmp_path.glob("*.part"))

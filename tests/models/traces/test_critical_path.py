@@ -21,6 +21,7 @@ from crosswind.data.traces.trace import NONE, Kind, RankTrace
 from crosswind.models.traces.critical_path import critical_path, path_of
 from crosswind.models.traces.graph.build import graph
 from crosswind.models.traces.graph.graph import Graph, Work, replayed
+from crosswind.models.traces.what_if.causes import nothing
 
 US = 1000
 REDUCE = "ncclKernel_AllReduce_RING_LL_Sum_float(x)"
@@ -39,8 +40,7 @@ def check(made_graph: Graph) -> None:
     activities = made_graph.activities
     before = activities.before
     assert np.all(before < np.arange(len(activities))[:, None])
-    lag = made_graph.lag_ns.astype(np.float64)
-    ends = replayed(made_graph, activities.duration_ns.astype(np.float64), lag)
+    ends = replayed(made_graph, nothing(made_graph).scale)
     assert np.array_equal(ends, activities.end_ns)
     path = path_of(made_graph)
     assert path.span_ns == made_graph.span_ns == sum(path.by_work.values()) == sum(path.by_rank.values())

@@ -49,22 +49,28 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
             return _retire(store, policy, dry_run=arguments.dry_run, as_json=arguments.json)
         if arguments.action == "verify":
             return _verify(store, as_json=arguments.json)
-        return _status(store, policy, as_json=arguments.json)
+        return _status(store, policy, settings, as_json=arguments.json)
 
 
-def _status(store: "Store", policy: KeepPolicy, *, as_json: bool) -> int:
+def _status(store: "Store", policy: KeepPolicy, settings: Settings, *, as_json: bool) -> int:
     from crosswind.data.lake.retention.upkeep import expected  # noqa: PLC0415 - heavy
     from crosswind.data.lake.survey import survey  # noqa: PLC0415
+    from crosswind.data.traces.cache import TraceCache  # noqa: PLC0415
+    from crosswind.ingest.load.load_traces import CACHE  # noqa: PLC0415
 
     answer, due = survey(store.lake), expected(store.lake, policy)
+    cached, limit = TraceCache(settings.home / CACHE).size_bytes, settings.trace_cache_bytes
     if as_json:
-        say_json({**asdict(answer), "due": asdict(due)})
+        traces = {"bytes": cached, "limit_bytes": limit}
+        say_json({**asdict(answer), "due": asdict(due), "trace_cache": traces})
     elif answer.sets:
         say(table(HEADINGS, [_line(one) for one in answer.sets]))
         say(f"Due by policy: {_sentence(due)}" if policy != EVERYTHING else f"Kept for ever: {KEEP} is not set.")
     else:
         say("The lake holds no rows.")
     _say_besides(answer.inventory, as_json=as_json)
+    if cached and not as_json:
+        say(f"Besides, {cached / MEGABYTE:.1f} of at most {limit / MEGABYTE:.0f} MB are traces once read, in a cache.")
     return _reported([*answer.problems, *due.problems], as_json=as_json)
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,13 @@ from tests.ingest.readers.traces.chrome import document, kernel, read_text, step
 from tests.needs import needs_data
 
 from crosswind.data.schema.errors import MalformedError
-from crosswind.data.traces.trace import Kind, RankTrace
+from crosswind.data.traces.naming import UNKNOWN, operation_of
+from crosswind.data.traces.trace import NONE, Kind, RankTrace
 from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.traces import kineto
 from crosswind.ingest.readers.traces.kineto import KinetoReader
 from crosswind.models.traces.breakdown import breakdown
+from crosswind.models.traces.collectives import collectives
 
 RECORDED = Path(__file__).parents[2] / "recorded"
 SHARED = Path(__file__).parents[5] / "shared/data/traces"
@@ -153,9 +156,8 @@ def test_a_bomb_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         stream.write('{"schemaVersion":1,"traceEvents":[' + " " * (80 << 20))
     with pytest.raises(MalformedError, match=r"a\.json\.gz: no end of an event"):
         read(path)
-    monkeypatch.setattr(kineto, "LIMIT", 1 << 20)
     with pytest.raises(MalformedError, match="more than 1048576 bytes"):
-        read(path)
+        list(KinetoReader(limit=1 << 20).read(path, Report(str(path), "kineto")))
     monkeypatch.setattr(kineto, "EVENTS_LIMIT", 10)
     path.write_bytes(gzip.compress(document([kernel(0, 1)] * 11).encode()))
     with pytest.raises(MalformedError, match="more than 10 events"):
@@ -186,6 +188,32 @@ def test_a_trace_of_xla_in_chromes_format_has_device_work() -> None:
 def test_messages_of_gloo_are_messages() -> None:
     trace = read(SHARED / "kineto/gloo2/rank1_slow1.json.gz")
     assert set(trace.names_of(trace.events.of(Kind.MESSAGE))) == {"gloo:all_reduce"}
+
+
+GENERIC = "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)"
+
+
+@pytest.mark.parametrize(
+    ("stated", "operation"),
+    [("allreduce", "all_reduce"), ("_allgather_base", "all_gather"), ("send", "send_receive"), ("x", UNKNOWN)],
+)
+def test_a_generic_kernel_is_named_by_the_collective_that_is_stated(
+    tmp_path: Path, stated: str, operation: str
+) -> None:
+    arguments = {"Collective name": stated, "In msg nelems": 100, "dtype": "BFloat16", "Group size": 2}
+    events = [kernel(1, 2, GENERIC, **arguments), kernel(4, 2, GENERIC)]
+    trace, _ = read_text(tmp_path / "t.json", document(events))
+    matched = collectives([trace])
+    assert matched.operation == (operation, UNKNOWN)
+    assert matched.bytes.tolist() == [200, NONE]
+    assert trace.events.kind.tolist() == [Kind.COLLECTIVE] * 2
+
+
+@needs_data(SHARED / "kineto")
+def test_generic_kernels_of_a_recorded_trace_of_rocm_are_named() -> None:
+    trace = read(SHARED / "kineto/mi300_resnet_rank0of8.json.gz")
+    named = Counter(operation_of(name) for name in trace.names_of(trace.events.of(Kind.COLLECTIVE)))
+    assert named == {"all_reduce": 6, "broadcast": 6, UNKNOWN: 5}  # the last were launched before it began
 
 
 @needs_data(SHARED / "kineto")

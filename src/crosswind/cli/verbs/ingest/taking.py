@@ -55,7 +55,8 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         taking, paths = _Taking(store, context, reader, again=arguments.again), arguments.paths or [str(settings.spool)]
         with ingesting(paths, taking.loaded):
             if arguments.run is not None:
-                taking.take_traces([Path(path) for path in arguments.paths], arguments.run)
+                paths_of_run = [Path(path) for path in arguments.paths]
+                taking.take_traces(paths_of_run, arguments.run, settings.trace_cache_bytes)
             for path in paths if arguments.run is None else ():
                 taking.take(path)
         kept = kept_in(store) if taking.loaded.reports else None  # spools come all the time and add no kind of question
@@ -116,10 +117,11 @@ class _Taking:
         except OSError as error:
             self.failures.append(f"{name}: {error.strerror}")
 
-    def take_traces(self, paths: Sequence[Path], name: str) -> None:
-        """Store files as traces of a run: by its id, the end of one, or a new one's."""
+    def take_traces(self, paths: Sequence[Path], name: str, cache_bytes: int) -> None:
+        """Store files as traces of a run: by its id, the end of one, or a new one's; so much of them stays cached."""
         try:
-            load_traces(self.store, paths, _run_id(self.store, name), self.loaded, context=self.context)
+            run_id = _run_id(self.store, name)
+            load_traces(self.store, paths, run_id, self.loaded, context=self.context, cache_bytes=cache_bytes)
         except ProjectError as error:
             self.failures.append(str(error))
         self.failures += [f"{report.path}: {report.damage}" for report in self.loaded.reports if report.damage]

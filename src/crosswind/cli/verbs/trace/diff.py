@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from crosswind.cli.arguments import local
 from crosswind.cli.progress import Progress
 from crosswind.cli.text.output import printable, say, say_answer
 from crosswind.cli.text.trace_difference import PARTS, difference_text
@@ -13,8 +12,6 @@ from crosswind.client.connection import connect
 from crosswind.client.run_names import run_named
 from crosswind.data.schema.answers.trace_difference import RunsDifference
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
-from crosswind.data.store.store import Store
-from crosswind.data.store.traced_runs import traced_runs, traces_of_run
 from crosswind.settings import Settings
 
 
@@ -45,19 +42,7 @@ def _difference(first: Path, second: Path, arguments: argparse.Namespace, settin
 
 def _of_runs(first: str, second: str, arguments: argparse.Namespace, settings: Settings) -> RunsDifference:
     with connect(arguments.server, settings=settings) as client, Progress("comparing"):
-        store = local(client, "trace diff of runs").store
-        return runs_difference(store, *(run_named(client, name).run_id for name in (first, second)))
-
-
-def runs_difference(store: Store, first_id: str, second_id: str) -> RunsDifference:
-    """Return the difference of two stored runs by their traces, or by the probe's steps unless both have some."""
-    from crosswind.models.traces.difference.difference import difference  # noqa: PLC0415 - heavy
-    from crosswind.models.traces.difference.of_runs import difference_of_runs  # noqa: PLC0415 - heavy
-
-    traced = {run.run_id for run in traced_runs(store)}
-    if first_id == second_id or not {first_id, second_id} <= traced:
-        return difference_of_runs(store, first_id, second_id)
-    return difference(*(traces_of_run(store, run_id) for run_id in (first_id, second_id)))
+        return client.trace_diff(*(run_named(client, name).run_id for name in (first, second)))
 
 
 def _write(answer: RunsDifference, path: Path) -> None:

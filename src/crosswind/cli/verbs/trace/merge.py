@@ -24,7 +24,7 @@ def execute(files: Sequence[Path], arguments: argparse.Namespace, settings: Sett
     traces = traces_of(files, arguments, settings)
     offsets = clocks(traces)
     try:
-        events = write_perfetto(aligned(traces, offsets), ranks_of(traces), [0] * len(traces), output)
+        events = write_perfetto(aligned(traces, offsets), ranks_of(traces), output)
     except OSError as error:
         raise UnavailableError(f"{output}: {error.strerror or error}") from error
     if arguments.json:

@@ -7,18 +7,18 @@ from pathlib import Path
 from crosswind.cli.page_file import page_file, write_file
 from crosswind.cli.text.output import printable, say, say_answer
 from crosswind.cli.text.trace_report import trace_text
-from crosswind.cli.verbs.trace.reading import traces_of
+from crosswind.cli.verbs.trace.reading import streamed
 from crosswind.client.connection import connect
 from crosswind.client.run_names import run_named
 from crosswind.data.schema.answers.traces import TraceReport
 from crosswind.data.schema.question import TRACED_NAMES
 from crosswind.models.traces.report import trace_report
-from crosswind.models.traces.report_what_if import trace_what_ifs
+from crosswind.models.traces.report_what_if import report_and_what_ifs
 from crosswind.settings import Settings
 
 
 def execute(files: Sequence[Path], arguments: argparse.Namespace, settings: Settings) -> int:
-    """Print the report. Raises: as `traces_of`; UnavailableError when the page cannot be written."""
+    """Print the report. Raises: as `streamed`; UnavailableError when the page cannot be written."""
     if arguments.run and not arguments.last_step:  # a server answers, too
         answer, html = _of_run(arguments, settings)
     else:
@@ -46,10 +46,10 @@ def _of_run(arguments: argparse.Namespace, settings: Settings) -> tuple[TraceRep
 
 def _of_files(files: Sequence[Path], arguments: argparse.Namespace, settings: Settings) -> tuple[TraceReport, str]:
     """Return the report of files, and their page if that is asked for."""
-    traces = traces_of(files, arguments, settings)
-    answer = trace_report(traces, top=arguments.top or TRACED_NAMES)
+    traces, top = streamed(files, arguments, settings), arguments.top or TRACED_NAMES
     if not arguments.html:
-        return answer, ""
+        return trace_report(traces, top=top), ""
     from crosswind.dashboards.trace_report import trace_page  # noqa: PLC0415 - heavy
 
-    return answer, trace_page(answer, trace_what_ifs(traces))
+    answer, without = report_and_what_ifs(traces, top=top)
+    return answer, trace_page(answer, without)

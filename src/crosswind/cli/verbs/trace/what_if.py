@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crosswind.cli.text.output import printable, say, say_json, table
-from crosswind.cli.verbs.trace.reading import traces_of
+from crosswind.cli.verbs.trace.reading import streamed
 from crosswind.dashboards.wording import seconds
 from crosswind.data.schema.answers.traces import TraceWhatIf
 from crosswind.models.traces.report_what_if import FASTER, trace_what_ifs
@@ -17,7 +17,7 @@ HEADINGS = ("without", "measured", "replayed", "S", "saved a step", "saved in th
 
 def execute(files: Sequence[Path], arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the replays, what saves most first."""
-    traces = traces_of(files, arguments, settings)
+    traces = streamed(files, arguments, settings)
     faster = arguments.faster or FASTER
     answer = trace_what_ifs(traces, arguments.without or (), faster=faster, steps=arguments.steps)
     if arguments.json:

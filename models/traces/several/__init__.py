@@ -1,0 +1,1 @@
+"""Traces of several ranks, of which one at a time is whole in memory."""
