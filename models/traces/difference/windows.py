@@ -37,7 +37,7 @@ def step_edges(trace: RankTrace) -> Integers:
 
 
 def _marks(trace: RankTrace) -> Integers:
-    """Return the edges of marked steps, else the begins of the optimizer's ranges, between which all steps are whole."""
+    """Return the edges of marked steps, else the begins of the optimizer's ranges, between which steps are whole."""
     marked = steps(trace)
     return _edges(marked) if len(marked) else optimizer_ranges(trace).begin_ns
 

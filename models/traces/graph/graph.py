@@ -104,7 +104,7 @@ class Graph:
     def way(self) -> Integers:
         """Return the way of the dependency in whose run an activity may go on, (n,): points at collectives join up."""
         is_join = (self.activities.lag_work[:, 1] == Work.TRANSFER) & (self.activities.before[:, 1] != NONE)
-        return is_join.astype(np.int64)
+        return np.asarray(is_join, np.int64)
 
     @cached_property
     def runs(self) -> Runs:
@@ -113,7 +113,7 @@ class Graph:
 
     @cached_property
     def ns_by_part(self) -> Floats:
-        """Return the time of each rank in each part by class, (n_ranks, n_parts, classes): durations and binding lags."""
+        """Return the time of each rank in each part, (n_ranks, n_parts, classes): durations and binding lags."""
         return self._ns_by(self.activities.part)
 
     @cached_property

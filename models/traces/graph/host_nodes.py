@@ -1,9 +1,9 @@
 """The activities of a rank without a device: its outermost operators or useful states, and its messages.
 
 An operator follows the one that ended last before it on any thread. It waits for a message whose last rank arrived in
-the gap between, or else whose data came then: threads that send may be late to record either. A message on a thread that
-computes too holds it up until its data came: as long after the last arrival as the rank that waits least is in it. An
-operator in which a message begins is cut there.
+the gap between, or else whose data came then: threads that send may be late to record either. A message on a thread
+that computes too holds it up until its data came: as long after the last arrival as the rank that waits least is in it.
+An operator in which a message begins is cut there.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from crosswind.models.traces.nesting import parents
 
 @dataclass(frozen=True)
 class Moments:
-    """When the last rank arrives at each collective, when its data came, and when the first one leaves; (n,) ns each."""
+    """Moments of collectives, (n,) ns each: the last rank arrives, the data came, the first rank leaves."""
 
     last_arrival: Integers
     data_came: Integers

@@ -27,12 +27,12 @@ def replayed(graph: Graph, scales: Sequence[Scale]) -> Floats:
     for first in range(0, len(graph.activities), BLOCK):
         rows = graph.runs.order[first : first + BLOCK]
         edges = graph.runs.edges(first, first + len(rows))
-        _replay(graph, rows, edges, _times(graph, rows, graph.runs.goes_on[first : first + BLOCK], scales), ends)
+        _replay(graph, rows, edges, _times(graph, rows, graph.runs.goes_on[first : first + BLOCK], scales), ends=ends)
     return ends[:-1]
 
 
 def _replay(
-    graph: Graph, rows: Integers, edges: Sequence[int], times: tuple[Floats, Floats, Floats], ends: Floats
+    graph: Graph, rows: Integers, edges: Sequence[int], times: tuple[Floats, Floats, Floats], *, ends: Floats
 ) -> None:
     """Set the ends of some activities, run by run."""
     (lags, rest, sums), before = times, np.ascontiguousarray(graph.activities.before[rows].T)
@@ -42,9 +42,7 @@ def _replay(
         ends[rows[first:last]] = np.maximum.accumulate(latest, axis=0) + sums[first:last]
 
 
-def _times(
-    graph: Graph, rows: Integers, goes_on: Flags, scales: Sequence[Scale]
-) -> tuple[Floats, Floats, Floats]:
+def _times(graph: Graph, rows: Integers, goes_on: Flags, scales: Sequence[Scale]) -> tuple[Floats, Floats, Floats]:
     """Return lags by way, (WAYS, k, n_scales), without those within runs, which are in the sums; d - S; and S."""
     activities, place, binding = graph.activities, np.arange(len(rows)), graph.binding[rows]
     lag, within = graph.lag_ns(rows), np.flatnonzero(goes_on)

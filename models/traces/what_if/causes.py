@@ -22,7 +22,7 @@ COMPUTE = (Work.COMPUTE, Work.OPERATOR)
 
 def nothing(_graph: Graph) -> Change:
     """Take nothing out: the replay gives what was measured."""
-    return Change("nothing", lambda rows, works: np.ones(len(rows)))
+    return Change("nothing", lambda _, works: np.ones(len(works)))
 
 
 def rank_as_peers(rank: int, stages: Mapping[int, int] | None = None) -> Cause:
@@ -88,9 +88,7 @@ def communication_free(graph: Graph) -> Change:
     """Let collectives move their data in no time; their ranks still meet: an ideal network."""
     alone = int((graph.activities.work == Work.TRANSFER).sum())
     note = f"{alone} collectives are traced on one rank alone: their waits count as transfer"
-    return Change(
-        "transfers", lambda rows, works: np.where(works == Work.TRANSFER, 0.0, 1.0), (note,) if alone else ()
-    )
+    return Change("transfers", lambda _, works: np.where(works == Work.TRANSFER, 0.0, 1.0), (note,) if alone else ())
 
 
 def kernels_faster(pattern: str, factor: float) -> Cause:

@@ -1,5 +1,7 @@
 """A replay run by run, of several changes at once, gives what one activity after the other gives."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -86,5 +88,5 @@ def test_a_chain_is_one_run_and_what_it_waits_for_another() -> None:
     before[[1, 3, 4, 5], 0], before[3, 2] = [0, 1, 3, 2], 2
     plan = runs.runs_of(before, np.zeros(6, np.int64))
     edges = plan.edges(0, 6)
-    parts = [plan.order[first:last].tolist() for first, last in zip(edges, edges[1:], strict=False)]
+    parts = [plan.order[first:last].tolist() for first, last in pairwise(edges)]
     assert parts == [[0, 1], [2, 5], [3, 4]]
