@@ -17,6 +17,8 @@ from crosswind.models.traces.graph.order import in_order
 from crosswind.models.traces.ranks import text_of
 from crosswind.models.traces.steps import turns
 
+PROBE = "probe"  # the format of the probe's steps
+
 
 def graph(traces: Sequence[RankTrace], matched: Collectives | None = None, offsets: Clocks | None = None) -> Graph:
     """Return the graph of the traces of one run. Raises: InvalidInputError as `ranks_of`."""
@@ -52,7 +54,7 @@ def _drafts(
             draft, count = device_nodes(trace.events, collective)
             guessed += [matched.ranks[column]] * bool(count)
         else:
-            draft = host_nodes(trace.events, collective, moments)
+            draft = host_nodes(trace.events, collective, moments, is_whole=trace.format == PROBE)
         draft.name[:] = codes[draft.name]
         drafts.append(draft)
     if guessed:
