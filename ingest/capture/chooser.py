@@ -54,7 +54,7 @@ class Chooser:
     table: StepTable = field(default_factory=StepTable)
     lags: Lags = field(default_factory=Lags)
     has_baseline: bool = False
-    _kept: deque[Mapping[int, tuple[float, float]]] = field(default_factory=lambda: deque(maxlen=KEPT))  # lag and wait
+    _kept: deque[Mapping[int, tuple[float, float]]] = field(default_factory=lambda: deque(maxlen=KEPT))
     _noted: set[int] = field(default_factory=set)  # ranks whose present lag has been traced already
     _pending: set[int] = field(default_factory=set)
 
@@ -107,7 +107,7 @@ class Chooser:
         return dict(list(chosen.items())[: self.most])
 
     def _late(self) -> dict[int, float]:
-        """Return each rank's mean lag since the cause began; where no rank is noticed, what it lags more than before."""
+        """Return each rank's mean lag since the cause began; if none is noticed, by how much more it lags than before."""
         steps = list(self._kept)
         since = self._since()
         after, before = means(steps[-since:], 0), means(steps[:-since], 0)
