@@ -4,7 +4,7 @@ Counted are faults during which the run's steps took 10 % longer than those of i
 another reason than the baseline, after the fault had begun, is right if the rank is in it: `first` counts the first
 one alone, `right` any, as a run may have several. Faults of one rank come first; of the others a rank need not be to
 blame. The rules were made on the lab's samples and on the `development` folders, runs of `crosswind lab run --plan
-captures` with seeds 3 and 11. `held_out` are runs of that plan with seed 12, asked once, after the last change of a rule.
+captures` with seeds 3 and 11. `held_out` are runs of that plan with seed 12, asked once, after all changes of rules.
 """
 
 import json

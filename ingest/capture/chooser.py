@@ -107,7 +107,7 @@ class Chooser:
         return dict(list(chosen.items())[: self.most])
 
     def _late(self) -> dict[int, float]:
-        """Return each rank's mean lag since the cause began; if none is noticed, by how much more it lags than before."""
+        """Return each rank's mean lag since the cause began; if none is noticed, by how much more than before."""
         steps = list(self._kept)
         since = self._since()
         after, before = means(steps[-since:], 0), means(steps[:-since], 0)
