@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import fmean, median
 
-from crosswind.ingest.capture.lags import Lags
+from crosswind.ingest.capture.lags import LEARNED, Lags
 from crosswind.ingest.capture.steps import RankStep, StepTable
 
 WARM_UP = 10  # steps, which compile, allocate and connect
-RECENT = 16  # steps that a choice rests upon
+RECENT = 16  # steps that a choice rests upon where nothing has changed
+KEPT = 64  # steps that are remembered, so that a change is compared with what was before it
 SECOND = 0.5  # of the largest lag, above which another rank is a culprit as well
 
 
@@ -53,7 +54,7 @@ class Chooser:
     table: StepTable = field(default_factory=StepTable)
     lags: Lags = field(default_factory=Lags)
     has_baseline: bool = False
-    _recent: deque[Mapping[int, tuple[float, float]]] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _kept: deque[Mapping[int, tuple[float, float]]] = field(default_factory=lambda: deque(maxlen=KEPT))
     _noted: set[int] = field(default_factory=set)  # ranks whose present lag has been traced already
     _pending: set[int] = field(default_factory=set)
 
@@ -68,13 +69,13 @@ class Chooser:
 
     def _judge(self, rows: Mapping[int, RankStep]) -> None:
         lags = self.lags.add(rows)
-        self._recent.append({rank: (lags[rank], row.waited) for rank, row in rows.items()})
+        self._kept.append({rank: (lags[rank], row.waited) for rank, row in rows.items()})
         noticed = {rank for rank, series in self.lags.ranks.items() if series.is_noticed}
         self._pending |= noticed - self._noted
         self._noted -= {rank for rank in self._noted if self.lags.ranks[rank].total == 0.0}
 
     def _reasoned(self) -> Choice | None:
-        if self.table.newest < WARM_UP or not self._recent:
+        if self.table.newest < WARM_UP or not self._kept:
             return None
         if self._pending:
             return Choice(Reason.SLOW_RANK, self.ranks(), self.table.newest)
@@ -94,10 +95,10 @@ class Chooser:
 
     def ranks(self) -> dict[int, Role]:
         """Return the ranks that tell most now, the surest culprit first, at most as many as may be traced."""
-        late, waits = self._late(), self._means(1)
-        order = sorted(late, key=lambda rank: -late[rank])
-        least = late[order[-1]]
-        culprits = [rank for rank in order if late[rank] - least >= SECOND * (late[order[0]] - least)]
+        late, waits = self._late(), means(list(self._kept)[-RECENT:], 1)
+        order = sorted(late, key=lambda rank: (rank not in self._lagging(), -late[rank]))
+        first, least = order[0], min(late.values())
+        culprits = [rank for rank in order if late[rank] - least >= SECOND * (late[first] - least)]
         chosen = dict.fromkeys(culprits[: max(self.most - 1, min(self.most, 2))], Role.CULPRIT)
         victims = sorted(waits.keys() - chosen.keys(), key=lambda rank: -waits[rank])[:1]
         chosen |= dict.fromkeys(victims, Role.VICTIM)
@@ -106,19 +107,34 @@ class Chooser:
         return dict(list(chosen.items())[: self.most])
 
     def _late(self) -> dict[int, float]:
-        """Return each rank's mean lag, recent or since it began to lag, whichever is more."""
-        recent, series = self._means(0), self.lags.ranks
-        return {rank: max(lag, series[rank].mean if series[rank].is_noticed else lag) for rank, lag in recent.items()}
+        """Return each rank's mean lag since the cause began; if none is noticed, by how much more than before."""
+        steps = list(self._kept)
+        since = self._since()
+        after, before = means(steps[-since:], 0), means(steps[:-since], 0)
+        if self._lagging() or len(steps) - since < LEARNED:
+            return after
+        return {rank: lag - before.get(rank, 0.0) for rank, lag in after.items()}
 
-    def _means(self, place: int) -> dict[int, float]:
-        seen: dict[int, list[float]] = {}
-        for step in self._recent:
-            for rank, values in step.items():
-                seen.setdefault(rank, []).append(values[place])
-        return {rank: fmean(values) for rank, values in seen.items()}
+    def _lagging(self) -> set[int]:
+        """Return the ranks that began to lag and have not been traced since."""
+        return {rank for rank in self._pending if self.lags.ranks[rank].is_noticed and rank in self._kept[-1]}
+
+    def _since(self) -> int:
+        """Return the number of steps since the cause began: a rank's lag, or the run's slowness."""
+        lengths = [self.lags.ranks[rank].length for rank in self._lagging()]
+        return max(lengths, default=self.lags.run.length) or RECENT
 
     def _ordinary(self, others: set[int]) -> int:
         """Return the rank nearest to the middle of all, but for those that are chosen already."""
-        lags = self._means(0)
+        lags = means(list(self._kept)[-RECENT:], 0)
         middle = median(lags.values())
         return min(lags.keys() - others, key=lambda rank: (abs(lags[rank] - middle), rank))
+
+
+def means(steps: Iterable[Mapping[int, tuple[float, float]]], place: int) -> dict[int, float]:
+    """Return each rank's mean of the values at this place."""
+    seen: dict[int, list[float]] = {}
+    for step in steps:
+        for rank, values in step.items():
+            seen.setdefault(rank, []).append(values[place])
+    return {rank: fmean(values) for rank, values in seen.items()}

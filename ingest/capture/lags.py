@@ -6,6 +6,7 @@ a rank's own time less the median of all ranks, in usual steps; a rank that lags
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from statistics import median
 
 from crosswind.ingest.capture.steps import RankStep
@@ -16,6 +17,7 @@ FULL = 2 * THRESHOLD  # of the sum, so that the end of a lag is noticed as soon 
 NOTICED = 0.05  # of the usual step: smaller lags are not worth a trace
 PAUSE = 3.0  # usual steps; a lag that long counts at once
 NOISE_MIN = 0.01  # of the usual step
+NOISIER = 2.0  # times the ranks' median noise, that a rank's own may be: a limit on its time makes its steps uneven
 PACE_STEPS = 10  # first steps, whose pace the later ones are compared with
 SLOWER = 0.1  # of that pace
 FORGET = 0.05  # weight of a new step in the usual values
@@ -32,18 +34,18 @@ class Series:
     lost: float = 0.0  # since the sum was last 0
     length: int = 0
 
-    def add(self, value: float) -> None:
-        """Take the next step's."""
+    def add(self, value: float, noise_max: float = inf) -> None:
+        """Take the next step's, whose noise counts as so much at most."""
         self.steps += 1
         if self.last is not None:
             change = min(abs(value - self.last), 4 * self.noise or abs(value - self.last))
             self.noise += max(FORGET, 1 / self.steps) * (change - self.noise)
         self.last = value
         if self.steps > LEARNED:
-            self._sum(value)
+            self._sum(value, max(min(self.noise, noise_max), NOISE_MIN))
 
-    def _sum(self, value: float) -> None:
-        deviations = min(value / max(self.noise, NOISE_MIN) - SLACK, CAP)
+    def _sum(self, value: float, noise: float) -> None:
+        deviations = min(value / noise - SLACK, CAP)
         self.total = min(max(0.0, self.total + deviations), FULL)
         if self.total == 0.0:
             self.lost, self.length = 0.0, 0
@@ -83,8 +85,9 @@ class Lags:
         self._compare(seconds)
         middle = median(row.own for row in rows.values())
         lags = {rank: (row.own - middle) / max(self.usual, 1e-9) for rank, row in rows.items()}
+        noise_max = NOISIER * median(series.noise for series in self.ranks.values()) if self.ranks else inf
         for rank, lag in lags.items():
-            self.ranks.setdefault(rank, Series()).add(lag)
+            self.ranks.setdefault(rank, Series()).add(lag, noise_max)
         return lags
 
     def _compare(self, seconds: float) -> None:

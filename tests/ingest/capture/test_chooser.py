@@ -77,6 +77,20 @@ def test_a_run_that_becomes_slower_on_all_ranks_is_traced() -> None:
     assert reasons == [Reason.BASELINE, Reason.SLOWER]
 
 
+def test_in_a_run_that_becomes_slower_the_rank_that_lags_more_than_before_is_the_culprit() -> None:
+    def lag(rank: int, step: int) -> float:
+        return (0.04 * (rank == 0) + (step >= 100) * (0.5 + 0.06 * (rank == 3))) * STEP
+
+    [choice, *_] = [c for c in choices(Chooser(1), made_steps(4, 200, lag)) if c.reason is not Reason.BASELINE]
+    assert (choice.reason, choice.ranks) == (Reason.SLOWER, {3: Role.CULPRIT})
+
+
+def test_a_rank_that_is_slow_in_every_other_step_is_the_culprit() -> None:
+    rows = made_steps(4, 100, lambda rank, step: 0.5 * STEP if rank == 2 and step % 2 else 0.0)
+    [choice, *_] = [choice for choice in choices(Chooser(2), rows) if choice.reason is not Reason.BASELINE]
+    assert choice.ranks[2] is Role.CULPRIT
+
+
 def test_captured_steps_are_no_reason_for_a_capture() -> None:
     rows = list(made_steps(4, 200, lambda rank, step: 50 * STEP if rank == 1 and 100 <= step < 104 else 0.0))
     assert any(choice.reason is Reason.SLOW_RANK for choice in choices(Chooser(), rows))
