@@ -39,12 +39,13 @@ class Gathering(Generic[Item, Result]):
         return await future
 
     async def _work_on_all(self) -> None:
-        while self._waiting:
-            fitting = self._fitting()
-            group, self._waiting = self._waiting[:fitting], self._waiting[fitting:]
-            await self._work_on([(item, future) for item, future in group if not future.done()])
-        # here and not in a callback of the task: until that ran, an item would wait for a task that has ended
-        self._working.remove(current_task())
+        try:
+            while self._waiting:
+                fitting = self._fitting()
+                group, self._waiting = self._waiting[:fitting], self._waiting[fitting:]
+                await self._work_on([(item, future) for item, future in group if not future.done()])
+        finally:  # and not in a callback of the task: until that ran, an item would wait for a task that has ended
+            self._working.remove(current_task())
 
     def _fitting(self) -> int:
         """Return how many of those that wait are the next group."""
@@ -54,11 +55,10 @@ class Gathering(Generic[Item, Result]):
     async def _work_on(self, group: Sequence[tuple[Item, Future[Result]]]) -> None:
         try:
             results = await self._work([item for item, _ in group])
+            for (_, future), result in zip(group, results, strict=True):
+                if not future.done():
+                    future.set_result(result)
         except Exception as error:  # noqa: BLE001 - each who waits gets it
             for _, future in group:
                 if not future.done():
                     future.set_exception(error)
-            return
-        for (_, future), result in zip(group, results, strict=True):
-            if not future.done():
-                future.set_result(result)

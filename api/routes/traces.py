@@ -1,7 +1,7 @@
 """Traces of runs: which runs have some, their report, their events, and one file for Perfetto."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -13,17 +13,14 @@ from crosswind.api.routes.step_rows import WINDOW_ROWS
 from crosswind.api.routes.trace_rows import EventsQuery, TraceEventRow, events_of
 from crosswind.api.tables.listing import Listing
 from crosswind.api.wire import Id, refuse_unknown_query
+from crosswind.client.stored_traces import NAMES_MAX
 from crosswind.data.schema.answers.trace_difference import RunsDifference
 from crosswind.data.schema.answers.traces import TracedRun, TraceReport
 from crosswind.data.schema.question import TRACED_NAMES
 from crosswind.data.store.store import Store
 from crosswind.data.store.traced_runs import traces_of_run
 
-if TYPE_CHECKING:  # heavy
-    pass
-
 router = APIRouter(prefix="/v1", tags=["traces"], dependencies=[Depends(refuse_unknown_query)])
-NAMES_MAX = 1000
 PERFETTO = "application/json"
 
 

@@ -231,6 +231,15 @@ class Accounts:
         jobs = self.settled_of({job_id for _, _, job_id in places}, order) if places else []
         return [row for row in jobs if (row["started_ns"] or 0, row["system"], row["job_id"]) in places]
 
+    def first_places(
+        self, conditions: Sequence[_Condition], parts: Sequence[_Part], order: str, limit: int
+    ) -> list[tuple[Any, ...]]:
+        """Return the places of the first accounts in these parts that meet all conditions, as often as there are."""
+        where = " and ".join(text for text, _ in conditions) or "true"
+        sql = f"select {', '.join(_PLACE)} from job where {where} order by {order} limit {int(limit)}"  # noqa: S608
+        rows = self.rows(sql, [value for _, values in conditions for value in values], parts)
+        return [tuple(row.values()) for row in rows]
+
     def having(self, facts: Mapping[str, str], parts: Sequence[_Part]) -> Iterator[_Condition]:
         """Yield the conditions that a job of these parts has an account, in whichever part, with each fact."""
         ranges = together(part for _, part in parts)
@@ -277,13 +286,11 @@ def _first_jobs(accounts: Accounts, part: Part, wanted: JobFilter) -> list[_Row]
         conditions = [*_between(wanted.since_ns, wanted.until_ns), *_behind(part), *accounts.having(facts, parts)]
         if bound is not None:
             conditions.append((f"{_PLACE[0]} {'>' if part.descending else '<'} ?", [bound]))
-        where = " and ".join(text for text, _ in conditions) or "true"
-        sql = f"select {', '.join(_PLACE)} from job where {where} order by {order} limit {int(looked_at)}"  # noqa: S608
-        rows = accounts.rows(sql, [value for _, values in conditions for value in values], parts)
-        places = {tuple(row.values()) for row in rows}
+        first = accounts.first_places(conditions, parts, order, looked_at)
+        places = set(first)
         may_suffice = bound is None or len(places) >= part.limit
         jobs = [job for job in accounts.at(places, order) if facts.items() <= job.items()] if may_suffice else []
-        if len(jobs) >= part.limit or (bound is None and len(rows) < looked_at):
+        if len(jobs) >= part.limit or (bound is None and len(first) < looked_at):
             return jobs[: part.limit]
         looked_at, rows_looked_at = LOOKED_AT * looked_at, LOOKED_AT * rows_looked_at
     return []

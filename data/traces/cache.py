@@ -43,11 +43,12 @@ class TraceCache:
             return None
         try:
             traces = [_read(path) for path in sorted(paths, key=_number)]
-            for path in paths:
-                os.utime(path)
-            return traces
         except (pa.ArrowException, OSError, msgspec.MsgspecError, KeyError, ValueError, InvalidInputError):
             return None
+        with suppress(OSError):  # another's files, or removed meanwhile: what was read is good all the same
+            for path in paths:
+                os.utime(path)
+        return traces
 
     def put(self, key: str, traces: Sequence[RankTrace]) -> None:
         """Keep a key's traces, each file at once or not at all, and let go what is too much. Raises: OSError."""

@@ -41,11 +41,12 @@ class CapturedTrace:
         with open_plain(path) as file:
             packed = file.read(MOST_BYTES + 1)
         plain = struct.unpack("<I", packed[-4:])[0] if len(packed) >= 4 else 0
-        if len(packed) > MOST_BYTES or plain > MOST_PLAIN_BYTES:
+        if len(packed) > MOST_BYTES:
             raise UnavailableError(f"larger than the {MOST_BYTES >> 20} MiB that are sent")
-        of = f"{run_id}-{named['part'].rstrip('.')}" if named["part"] else run_id
+        if plain > MOST_PLAIN_BYTES:
+            raise UnavailableError(f"larger than the {MOST_PLAIN_BYTES >> 20} MiB, unpacked, that are sent")
         content = base64.b64encode(packed).decode()
-        return cls(of, path.name, int(named["rank"]), started_ns, ended_ns, content)
+        return cls(run_id_of(path.name, run_id), path.name, int(named["rank"]), started_ns, ended_ns, content)
 
     def record(self) -> dict[str, object]:
         """Return its record for the spool."""
@@ -73,6 +74,12 @@ class CapturedTrace:
             return base64.b64decode(self.content, validate=True)
         except (binascii.Error, ValueError) as error:
             raise MalformedError(f"trace record: content of {self.name}: expected base64: {error}") from error
+
+
+def run_id_of(name: str, run_id: str) -> str:
+    """Return the run that a file of this name is of: a restart of a run is one of its own."""
+    named = NAME.fullmatch(name.removesuffix(PACKED))
+    return f"{run_id}-{named['part'].rstrip('.')}" if named and named["part"] else run_id
 
 
 def _is_whole(value: object) -> bool:

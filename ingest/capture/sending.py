@@ -1,11 +1,12 @@
 """Captured traces on their way into the store: each goes with the records of its run, once."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from crosswind.data.schema.errors import ProjectError
-from crosswind.ingest.capture.record import RECORD, CapturedTrace
+from crosswind.ingest.capture.record import RECORD, CapturedTrace, run_id_of
 from crosswind.ingest.spool.spool import SpoolWriter
 
 
@@ -20,13 +21,17 @@ class Sending:
 
     def send(self, files: Sequence[Path]) -> str | None:
         """Write the traces into the spool. Return a sentence about them for people; None if there are none."""
-        left = [self._left(path, reason) for path in files if (reason := self._sent(path))]
-        count = len(files) - len(left)
-        sent = [f"{count} traces are stored with the run: crosswind trace --run {self.run_id}"] if count else []
-        return "; ".join(sent + left) or None
+        left, counts = [], Counter[str]()
+        for path in files:
+            run_id = run_id_of(path.name, self.run_id)
+            if reason := self._refusal(path):
+                left.append(f"{path.name} is not stored ({reason}): crosswind ingest {path} --run {run_id}")
+            else:
+                counts[run_id] += 1
+        return "; ".join([*(_stored(run_id, count) for run_id, count in counts.items()), *left]) or None
 
-    def _sent(self, path: Path) -> str | None:
-        """Return why a trace was not sent."""
+    def _refusal(self, path: Path) -> str | None:
+        """Send a trace. Return why it could not be; None if it was."""
         try:
             trace = CapturedTrace.of_file(path, self.run_id, self.started_ns, self.ended_ns)
             self.writer.append_record(RECORD, trace.record())
@@ -36,5 +41,7 @@ class Sending:
             return error.strerror or str(error)
         return None
 
-    def _left(self, path: Path, reason: str) -> str:
-        return f"{path.name} is not stored ({reason}): crosswind ingest {path} --run {self.run_id}"
+
+def _stored(run_id: str, count: int) -> str:
+    what = "1 trace is" if count == 1 else f"{count} traces are"
+    return f"{what} stored with the run: crosswind trace --run {run_id}"

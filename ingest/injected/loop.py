@@ -201,9 +201,9 @@ class WatchedLoop:
             self._repeated()
 
     @_noted
-    def collective_launched(self, what: Hashable) -> None:
-        """Note that Python code launches a collective; ask `counts_calls` first."""
-        if self._learns() and self._calls.ends_step(what):
+    def collective_launched(self, what: Callable[[], Hashable]) -> None:
+        """Note that Python code launches a collective, which `what` tells from others; ask `counts_calls` first."""
+        if self._learns() and self._calls.ends_step(what()):
             self._repeated()
 
     def _repeated(self) -> None:

@@ -162,9 +162,7 @@ def _bring_back(store: Store, directory: Path) -> None:
 
 def _move_in(store: Store, path: Path, loaded: Loaded, *, again: bool) -> None:
     try:
-        if not again:
-            check_remembered(store, path)
-        is_understood = load_segment(store, path, loaded, quarantine=path.with_suffix(".rejected"))
+        is_understood = load_segment(store, path, loaded, quarantine=path.with_suffix(".rejected"), again=again)
     except UnavailableError as error:
         if path.is_symlink() or path.exists():  # else a writer deleted it, for lack of space
             loaded.problems.append(str(error))
@@ -182,12 +180,11 @@ def _move_in(store: Store, path: Path, loaded: Loaded, *, again: bool) -> None:
         loaded.problems.append(f"{path} was stored as far as it is understood, and cannot be {where}: {error.strerror}")
 
 
-def check_remembered(store: Store, segment: Readable) -> None:
-    """Check that it is remembered whether a segment was stored. Raises: ForgottenError, UnavailableError."""
+def _check_remembered(store: Store, segment: Readable, identity: str) -> None:
+    """Check of a batch that is not stored that this is remembered. Raises: ForgottenError, UnavailableError."""
     made_ns = made_in(segment.name)
     if made_ns is None or is_young(segment.name, store.catalog.clock()):
         return
-    identity = batch_id(segment)
     with store.catalog.read() as session:
         if not session.batches.is_forgotten(identity, made_ns):
             return
@@ -210,20 +207,28 @@ class Sent:
     came_ns: int
 
 
-def load_segment(
-    store: Store, path: Readable, loaded: Loaded, *, quarantine: Path | None = None, sent: Sent | None = None
+def load_segment(  # noqa: PLR0913 - as `load_spool` and `receive` have it
+    store: Store,
+    path: Readable,
+    loaded: Loaded,
+    *,
+    quarantine: Path | None = None,
+    sent: Sent | None = None,
+    again: bool = False,
 ) -> bool:
     """Store one sealed segment. Return whether all of it was understood; one stored before changes nothing.
 
     A segment of which not everything was understood is copied to `quarantine` before it counts as stored. Of one
-    that was `sent` the extent is checked.
-    Raises: MalformedError, InvalidInputError, UnavailableError.
+    that was `sent` the extent is checked. With `again` it is stored also if that is not remembered any more.
+    Raises: MalformedError, InvalidInputError, ForgottenError, UnavailableError.
     """
     identity = sent.identity if sent else batch_id(path)
     with store.catalog.read() as session:
         if session.has_batch(identity):
             loaded.duplicates += 1
             return True
+    if not again:  # after that look: a batch that is forgotten in between is refused, and not stored twice
+        _check_remembered(store, path, identity)
     reader, lake = SegmentReader(path, parse_quickly), store.whole.lake
     with lake.turn:
         content = _bound(store, _content(lake, reader, path, sent))

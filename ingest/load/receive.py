@@ -9,7 +9,7 @@ from enum import StrEnum
 from crosswind.data.files import make_private
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.store.store import Store
-from crosswind.ingest.load.load import Loaded, Sent, check_remembered, load_segment
+from crosswind.ingest.load.load import Loaded, Sent, load_segment
 from crosswind.ingest.spool.quarantine import keep_within
 from crosswind.ingest.spool.segment_reader import Unpacked, read_segment
 from crosswind.ingest.spool.spool import ORIGIN, batch_id
@@ -51,8 +51,8 @@ def receive(store: Store, segment: Unpacked, identity: str, *, rejected_bytes: i
 
     A segment that was not wholly understood is kept in the folder `rejected`, which holds at most `rejected_bytes`.
     Raises: InvalidInputError when it is another content, or none, or so old that it may have been stored before and
-    nobody remembers; ForbiddenError when the store is for somebody who may
-    not write all of it; UnavailableError when the store cannot take it.
+    nobody remembers; ForbiddenError when the store is for somebody who may not write all of it; UnavailableError when
+    the store cannot take it.
     """
     try:
         return _receive(store, segment, identity, rejected_bytes)
@@ -72,7 +72,6 @@ def _receive(store: Store, segment: Unpacked, identity: str, rejected_bytes: int
     reader.close()
     if not is_readable:
         raise InvalidInputError(reader.report.reason or f"{segment.name}: expected frames")
-    check_remembered(store, segment)
     rejected = store.home / REJECTED
     make_private(rejected)
     quarantine = rejected / f"{identity[:32]}-{segment.name}"

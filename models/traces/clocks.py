@@ -95,18 +95,24 @@ def _of(ranks: tuple[int, ...], ends: NDArray[np.float64], basis: str, start: in
         differences = _common(ends + offset + rate * (ends - pivot), np.isfinite(offset)) - ends[:, rank]
         rate[rank], pivot[rank] = drift(ends[:, rank], differences)
         offset[rank] = np.nanmedian(differences - rate[rank] * (ends[:, rank] - pivot[rank]))
-    lost = [rank for rank, one in zip(ranks, offset, strict=True) if np.isnan(one)]
-    notes = (f"{text_of(lost)}: nothing is shared with {text_of(ranks[:1])}, so the clock is taken as equal",)
-    said = [
-        f"the clock of {text_of([number])} drifts by {by * 1e6:.3g} parts in a million against that of "
-        f"{text_of(ranks[:1])}: its times are corrected for it"
-        for number, by in zip(ranks, rate.tolist(), strict=True)
-        if by
-    ]
-    offset = np.nan_to_num(offset)
+    notes, offset = _notes(ranks, offset, rate), np.nan_to_num(offset)
     moved = ends + offset + rate * (ends - pivot)
     columns = np.rint(offset).astype(np.int64), rate, np.rint(pivot).astype(np.int64) + start
-    return Clocks(ranks, *columns, _residual(moved), basis, (*(notes if lost else ()), *said))
+    return Clocks(ranks, *columns, _residual(moved), basis, notes)
+
+
+def _notes(ranks: tuple[int, ...], offset: NDArray[np.float64], rate: NDArray[np.float64]) -> tuple[str, ...]:
+    """Return a note on the ranks without an offset, NaN, and one on each whose clock drifts."""
+    first = text_of(ranks[:1])
+    lost = [rank for rank, one in zip(ranks, offset, strict=True) if np.isnan(one)]
+    equal = f"{text_of(lost)}: nothing is shared with {first}, so the clock is taken as equal"
+    drifting = (
+        f"the clock of {text_of([rank])} drifts by {by * 1e6:.3g} parts in a million against that of {first}: its "
+        "times are corrected for it"
+        for rank, by in zip(ranks, rate.tolist(), strict=True)
+        if by
+    )
+    return (*([equal] if lost else []), *drifting)
 
 
 def _next(ends: NDArray[np.float64], offset: NDArray[np.float64]) -> int | None:

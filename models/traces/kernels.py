@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import fsum
-from typing import Self
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from crosswind.data.traces.naming import UNKNOWN, operation_of
 from crosswind.data.traces.trace import Kind, RankTrace
 from crosswind.models.traces.breakdown import device_classes
 from crosswind.models.traces.occupancy import occupancy
-from crosswind.models.traces.ranks import numbered
+from crosswind.models.traces.ranks import RankSums
 
 TYPES = ("communication", "compute", "memory")
 
@@ -73,25 +72,16 @@ def kernels(traces: Iterable[RankTrace]) -> Kernels:
 
 
 @dataclass
-class KernelSums:
-    """Sums over the ranks that were added, one after the other."""
+class KernelSums(RankSums):
+    """Times of devices by type, and of kernels by name."""
 
-    stated: list[int | None] = field(default_factory=list)  # ranks, in the order in which they came
     without_device: int = 0
     _busy: dict[tuple[str, ...], int] = field(default_factory=lambda: dict.fromkeys(_combinations(), 0))
     _totals: dict[tuple[str, int], list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
 
-    @classmethod
-    def of(cls, traces: Iterable[RankTrace]) -> Self:
-        """Return the sums over traces, each of which may be freed once the next one is asked for."""
-        sums = cls()
-        for trace in traces:
-            sums.add(trace)
-        return sums
-
     def add(self, trace: RankTrace) -> None:
         """Add a rank."""
-        self.stated.append(trace.rank)
+        super().add(trace)
         if not np.any(trace.events.kind <= Kind.COPY):
             self.without_device += 1
             return
@@ -104,7 +94,7 @@ class KernelSums:
     @property
     def types(self) -> KernelTypes:
         """Return the time by type."""
-        return KernelTypes(dict(self._busy), numbered(self.stated), self._notes())
+        return KernelTypes(dict(self._busy), self.ranks, self._notes())
 
     @property
     def kernels(self) -> Kernels:
@@ -113,7 +103,7 @@ class KernelSums:
         ordered = sorted(self._totals.items(), key=lambda item: -item[1][0])
         rows = (KernelTotal(name, Kind(kind), ns, count, ns / whole) for (name, kind), (ns, count) in ordered)
         notes = (*self._notes(), *unknown_notes(list(self._totals.items())))
-        return Kernels(tuple(rows), numbered(self.stated), notes)
+        return Kernels(tuple(rows), self.ranks, notes)
 
     def _notes(self) -> tuple[str, ...]:
         count, of = self.without_device, len(self.stated)

@@ -25,9 +25,10 @@ class LateRank:
 def late_rank(
     rank: int, traces: Sequence[RankTrace], *, graph: Graph, offsets: Clocks, stages: Mapping[int, int]
 ) -> LateRank:
-    """Return the facts on one rank of these traces, two or more, and the stages of all of them, or none."""
+    """Return the facts on a rank that others waited for; `stages` are those of all ranks, or none."""
     spans = np.array([trace.span[0] for trace in traces], np.int64)
-    begins = dict(zip(ranks_of(traces), offsets.on_first(spans).tolist(), strict=True))
+    placed = zip(ranks_of(traces), offsets.on_first(spans).tolist(), traces, strict=True)
+    begins = {one: begin for one, begin, trace in placed if len(trace.events)}
     others = [begin for one, begin in begins.items() if one != rank]
     after = begins[rank] - others[0] - int(np.median(np.array(others) - others[0]))
     return LateRank(rank, _saved_share(rank, graph, stages), after)

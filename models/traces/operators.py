@@ -6,14 +6,13 @@ Work of the device belongs to the innermost operator around its launch, else to 
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Self
 
 import numpy as np
 
 from crosswind.data.traces.trace import NONE, Events, Integers, Kind, RankTrace
 from crosswind.models.traces.launches import launches
 from crosswind.models.traces.nesting import parents, roots
-from crosswind.models.traces.ranks import numbered
+from crosswind.models.traces.ranks import RankSums
 
 
 @dataclass(frozen=True)
@@ -62,25 +61,16 @@ def operators(traces: Iterable[RankTrace]) -> Operators:
 
 
 @dataclass
-class OperatorSums:
-    """Sums over the ranks that were added, one after the other."""
+class OperatorSums(RankSums):
+    """Times of operators by name."""
 
-    stated: list[int | None] = field(default_factory=list)  # ranks, in the order in which they came
     unassigned_ns: int = 0
     _totals: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0] * 5))
 
-    @classmethod
-    def of(cls, traces: Iterable[RankTrace]) -> Self:
-        """Return the sums over traces, each of which may be freed once the next one is asked for."""
-        sums = cls()
-        for trace in traces:
-            sums.add(trace)
-        return sums
-
     def add(self, trace: RankTrace) -> None:
         """Add a rank."""
+        super().add(trace)
         times = operator_times(trace.events)
-        self.stated.append(trace.rank)
         self.unassigned_ns += times.unassigned_ns
         _add(self._totals, trace, times)
 
@@ -93,7 +83,7 @@ class OperatorSums:
         rows = [_total(name, row, row[by] / whole) for name, row in ordered]
         lost = self.unassigned_ns
         notes = (f"{lost} ns of devices belong to no traced operator",) if lost else ()
-        return Operators(tuple(rows), numbered(self.stated), lost, notes)
+        return Operators(tuple(rows), self.ranks, lost, notes)
 
 
 def operator_times(events: Events) -> OperatorTimes:

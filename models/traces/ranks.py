@@ -1,7 +1,9 @@
-"""The rank of each trace of a set, and texts about sets of ranks."""
+"""The rank of each trace of a set, sums over such traces, and texts about sets of ranks."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Self
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.traces.trace import RankTrace
@@ -25,6 +27,30 @@ def numbered(stated: Sequence[int | None]) -> tuple[int, ...]:
         raise InvalidInputError(f"traces: {text_of(repeated)} more than once; expected one trace a rank")
     free = iter(sorted(set(range(len(stated) + len(taken))) - set(taken)))
     return tuple(next(free) if rank is None else rank for rank in stated)
+
+
+@dataclass
+class RankSums:
+    """Sums over the ranks that were added, one after the other; those who inherit have what is summed."""
+
+    stated: list[int | None] = field(default_factory=list)  # by the traces, in the order in which they came
+
+    @classmethod
+    def of(cls, traces: Iterable[RankTrace]) -> Self:
+        """Return the sums over traces, each of which may be freed once the next one is asked for."""
+        sums = cls()
+        for trace in traces:
+            sums.add(trace)
+        return sums
+
+    def add(self, trace: RankTrace) -> None:
+        """Add a rank."""
+        self.stated.append(trace.rank)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Return the ranks of the traces. Raises: InvalidInputError as `ranks_of`."""
+        return numbered(self.stated)
 
 
 def text_of(ranks: Sequence[int]) -> str:

@@ -18,7 +18,7 @@ from crosswind.models.traces.what_if.causes import (
     stage_balanced,
 )
 from crosswind.models.traces.what_if.survey import what_ifs_of
-from crosswind.models.traces.what_if.what_if import Cause, WhatIf, what_if
+from crosswind.models.traces.what_if.what_if import Cause, WhatIf, what_if_each
 
 CAUSES = ("slow-rank", "rank:N", "communication", "stages", "sequences", "kernels:PATTERN")
 FASTER = 2.0  # by how much kernels are taken to be faster
@@ -35,7 +35,7 @@ def trace_what_ifs(
     Raises: InvalidInputError for a cause that is none, or has nothing to act on.
     """
     of = Several.of(traces)
-    replays = [what_if(of.graph, _cause(of, name, faster)) for name in without] or _each(of)
+    replays = what_if_each(of.graph, [_cause(of, name, faster) for name in without]) if without else _each(of)
     return tuple(_answer(one, steps) for one in sorted(replays, key=lambda one: one.replayed_ns))
 
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from crosswind.data.schema.answers.traces import TracedRank
+from crosswind.data.schema.answers.traces import NOTED, TracedRank
 from crosswind.data.schema.words import percent
 from crosswind.models.traces.late_rank import LateRank
 from crosswind.models.traces.pipeline import Pipeline
 from crosswind.models.traces.ranks import text_of
 
-NOTED = 0.01  # of the span of all ranks: shorter waits and savings are not worth a sentence
 LARGE = 0.05  # of the time of ranks
 UNEQUAL = 0.05  # of the mean computation of stages, by which the longest is over it
 UNITS = {1e9: "s", 1e6: "ms", 1e3: "\u00b5s"}  # by their nanoseconds

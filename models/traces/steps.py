@@ -15,19 +15,32 @@ def steps(trace: RankTrace) -> Events:
 
 
 def turns(trace: RankTrace) -> Events:
-    """Return the marked steps, or the optimizer's where none are marked; empty without both."""
-    return trace.events.where(turns_in(trace))
+    """Return the marked steps; where none are, those that the optimizer's ranges end. Empty without both.
+
+    Such a step lasts from the end of one range to that of the next, the first one from the first event on.
+    """
+    marked = steps(trace)
+    return marked if len(marked) else _ended_by(optimizer_ranges(trace), trace)
 
 
-def turns_in(trace: RankTrace) -> Integers:
-    """Return the positions of the turns among the trace's events."""
+def optimizer_ranges(trace: RankTrace) -> Events:
+    """Return the ranges of the first of a trace's optimizers, in time's order."""
+    return trace.events.where(optimizer_in(trace))
+
+
+def optimizer_in(trace: RankTrace) -> Integers:
+    """Return their positions among the trace's events."""
     events = trace.events
-    marked = np.flatnonzero(events.kind == Kind.STEP)
-    if len(marked):
-        return marked
     is_optimizer = np.array([name.startswith(OPTIMIZER) for name in trace.names], bool)
     named = np.flatnonzero((events.kind == Kind.ANNOTATION) | (events.kind == Kind.OPERATOR))
-    return np.asarray(named[is_optimizer[events.name[named]]])
+    ranges: Integers = named[is_optimizer[events.name[named]]]
+    return ranges[events.name[ranges] == events.name[ranges[:1]]] if len(ranges) else ranges
+
+
+def _ended_by(ranges: Events, trace: RankTrace) -> Events:
+    ends = np.sort(ranges.end_ns)
+    begins = np.append(trace.events.begin_ns[:1], ends[:-1])[: len(ends)]
+    return replace(ranges, begin_ns=begins, duration_ns=ends - begins)
 
 
 def without_last_step(trace: RankTrace) -> RankTrace:

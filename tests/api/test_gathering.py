@@ -41,6 +41,20 @@ def test_an_error_reaches_all_of_a_group_and_nobody_else() -> None:
     assert (type(first), type(second), others) == (ValueError, ValueError, [2, 3])
 
 
+def test_work_that_returns_too_little_is_an_error_and_others_are_worked_on() -> None:
+    async def work(items: Sequence[int]) -> Sequence[int]:
+        await asyncio.sleep(0)
+        return [] if 1 in items else items
+
+    async def ask() -> list[int | BaseException]:
+        gathering = Gathering(work, at_most=1)
+        asked = asyncio.gather(*map(gathering.result, [1] * GROUPS + [2]), return_exceptions=True)
+        return list(await asyncio.wait_for(asked, timeout=10))
+
+    *errors, last = asyncio.run(ask())
+    assert ({type(error) for error in errors}, last) == ({ValueError}, 2)
+
+
 def test_whoever_gives_up_is_not_worked_for() -> None:
     worked: list[int] = []
 

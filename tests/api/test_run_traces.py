@@ -12,7 +12,7 @@ from tests.api.two_users import ANN, MARK, client_of
 from tests.serving import answering
 from tests.traced_run import LATE_NS, store_traces
 
-from crosswind.client import traces
+from crosswind.client import stored_traces
 from crosswind.client.local import Local
 from crosswind.client.remote import Remote
 from crosswind.data.schema.access import OWNER
@@ -122,13 +122,13 @@ def test_an_answer_is_kept_for_the_api_and_the_page_whatever_else_is_stored(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    read = traces.stream_of_run
+    read = stored_traces.stream_of_run
 
     def counted(here: Store, run_id: str) -> Iterator[RankTrace]:
         asked.append(run_id)
         return read(here, run_id)
 
-    monkeypatch.setattr(traces, "stream_of_run", counted)
+    monkeypatch.setattr(stored_traces, "stream_of_run", counted)
     client = client_of(store, OWNER)
     first = client.get("/v1/runs/ann-run/trace?top=2").json()
     with store.catalog.write() as session:

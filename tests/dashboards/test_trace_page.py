@@ -10,7 +10,7 @@ from tests.traced_run import LATE_NS, store_traces, two_ranks
 
 from crosswind.api.answer_cache import AnswerCache
 from crosswind.cli.main import main
-from crosswind.client import traces
+from crosswind.client import stored_traces
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.traces.arrivals import ArrivalMatrix
 from crosswind.dashboards.figures.traces.bars import own_name
@@ -93,9 +93,9 @@ def test_a_run_without_traces_says_how_to_record_some(lab: Store) -> None:
 def test_an_answer_is_kept_until_the_traces_change(lab: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     for name in ("traces_of_run", "stream_of_run"):
-        reads = getattr(traces, name)
+        reads = getattr(stored_traces, name)
         monkeypatch.setattr(
-            traces, name, lambda store, run_id, reads=reads: read.append(run_id) or reads(store, run_id)
+            stored_traces, name, lambda store, run_id, reads=reads: read.append(run_id) or reads(store, run_id)
         )
     store_traces(lab, "r3")
     client = Local(lab, compute=AnswerCache())

@@ -9,10 +9,9 @@ from crosswind.dashboards.figures.chart import Table
 from crosswind.dashboards.figures.traces.bars import Row, bars, time
 from crosswind.dashboards.palette import BLUE, PEER, VERMILION
 from crosswind.dashboards.wording import percent
-from crosswind.data.schema.answers.traces import TraceWhatIf
+from crosswind.data.schema.answers.traces import NOTED, TraceWhatIf
 
 MOST = 10
-NOTED = 0.01  # of the time: less is no finding
 SHOWN = 5e-4  # of the time: what saves less is left out
 
 

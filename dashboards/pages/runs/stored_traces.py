@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from crosswind.client.local import Local
-from crosswind.client.traces import report_on
+from crosswind.client.stored_traces import report_on
 from crosswind.dashboards.figures.traces.pop import EarlierPop
 from crosswind.data.schema.answers.traces import TracedRun
 from crosswind.data.schema.run import Run

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from crosswind.client.local import Local
 from crosswind.client.run_names import run_named
-from crosswind.client.traces import difference_from, report_and_replays
+from crosswind.client.stored_traces import difference_from, report_and_replays
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.traces.arrivals import arrival_matrix
 from crosswind.dashboards.figures.traces.differing import waterfall_from
@@ -20,12 +20,11 @@ from crosswind.dashboards.pages.page import RUNS, Page, PageQuery, Place
 from crosswind.dashboards.pages.runs.stored_traces import EARLIER, earlier_pops, traced_peers
 from crosswind.dashboards.queries import peers_of
 from crosswind.data.schema.answers.trace_difference import RunsDifference
-from crosswind.data.schema.answers.traces import TracedRun, TraceReport, TraceWhatIf
+from crosswind.data.schema.answers.traces import NOTED, TracedRun, TraceReport, TraceWhatIf
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run
 from crosswind.data.store.traced_runs import traced_among
 
-LATE = 0.01  # of the time, as the verdict has it
 OFFERED = 50  # runs to differ from, in the list of the page
 RECORD = "crosswind run --trace auto -- torchrun --nproc-per-node 2 train.py"
 
@@ -54,11 +53,11 @@ class TraceView:
 
     @property
     def late_rank(self) -> int | None:
-        """Return the rank for which each of the others waited 1 % of the time or more."""
+        """Return the rank that the verdict says the others wait for; None without one."""
         if self.report is None or self.report.slowest_rank is None:
             return None
         caused = max(rank.caused_ns for rank in self.report.ranks) / (len(self.report.ranks) - 1)
-        return self.report.slowest_rank if caused >= LATE * self.report.span_ns else None
+        return self.report.slowest_rank if caused >= NOTED * self.report.span_ns else None
 
     @property
     def steps(self) -> int:

@@ -44,6 +44,7 @@ METHODS: Final[Mapping[str, tuple[str, int | None]]] = {
 }
 
 Pending = MutableMapping[Any, Call]
+Notice = Callable[[Callable[[], tuple[str, int]]], None]
 
 
 def watching() -> Calls | None:
@@ -65,8 +66,11 @@ def watch_process_groups(calls: Calls, patches: Patches) -> None:
     patches.set(Work, "wait", _wait(Work.wait, calls, pending))
 
 
-def notice_calls(is_wanted: Callable[[], bool], notice: Callable[[tuple[str, int]], None]) -> None:
-    """Call `notice` before each reduction that Python launches, if wanted by then, with its operation and bytes."""
+def notice_calls(is_wanted: Callable[[], bool], notice: Notice) -> None:
+    """Call `notice` before each reduction that Python launches, if wanted by then.
+
+    It is given a function that returns operation and bytes, or raises whatever unusual arguments lead to.
+    """
     from torch.distributed import ProcessGroup  # noqa: PLC0415 - torch is the user's
 
     for name, (operation, _) in METHODS.items():
@@ -74,14 +78,14 @@ def notice_calls(is_wanted: Callable[[], bool], notice: Callable[[tuple[str, int
             setattr(ProcessGroup, name, _noticed(getattr(ProcessGroup, name), is_wanted, notice))
 
 
-def _noticed(original: Any, is_wanted: Callable[[], bool], notice: Callable[[tuple[str, int]], None]) -> Any:
+def _noticed(original: Any, is_wanted: Callable[[], bool], notice: Notice) -> Any:
     name = original.__name__
     operation, sized = METHODS[name]
 
     def method(group: Any, *arguments: Any, **named: Any) -> Any:
         if is_wanted():
             values = (*arguments, *named.values())
-            notice((operation, 0 if sized is None else bytes_of(tensors_in(values[sized]))))
+            notice(lambda: (operation, 0 if sized is None else bytes_of(tensors_in(values[sized]))))
         return original(group, *arguments, **named)
 
     method.__code__ = method.__code__.replace(co_name=name)  # as below

@@ -6,7 +6,7 @@ import numpy as np
 
 from crosswind.data.traces.trace import NONE, Events, Integers, Kind, RankTrace
 from crosswind.models.traces.launches import launches
-from crosswind.models.traces.steps import steps, turns
+from crosswind.models.traces.steps import optimizer_ranges, steps, turns
 
 FEWEST = 3  # windows, of which the last one is left out: recording ends before the next step begins
 
@@ -23,7 +23,7 @@ def windows(trace: RankTrace) -> Windows:
     """Return the windows of a trace: from the first work that one step launched to the first that the next one did."""
     if not len(trace.events):
         return Windows(np.zeros(2, np.int64), ("a trace is empty",))
-    edges = np.unique(step_edges(trace))
+    edges = np.unique(_placed(trace, _marks(trace)))
     if len(edges) < 2:
         return Windows(np.array(trace.span, np.int64), ("no steps are marked: the whole trace counts as one step",))
     if len(edges) <= FEWEST:
@@ -32,18 +32,23 @@ def windows(trace: RankTrace) -> Windows:
 
 
 def step_edges(trace: RankTrace) -> Integers:
-    """Return where each marked step begins and the last one ends, on the device if there is one; empty without any."""
-    edges = _marks(trace)
-    return _on_device(trace.events, edges) if np.any(trace.events.kind <= Kind.COPY) else edges
+    """Return where each step begins and the last one ends, on the device if there is one; empty without any."""
+    return _placed(trace, _edges(turns(trace)))
 
 
 def _marks(trace: RankTrace) -> Integers:
-    """Return the begins of the marked turns, and the end of the last where turns are whole steps."""
-    marked = turns(trace)
-    if not len(marked):
-        return np.empty(0, np.int64)
-    begins = marked.begin_ns[marked.name == marked.name[0]] if not len(steps(trace)) else marked.begin_ns
-    return np.append(begins, marked.end_ns.max()) if len(steps(trace)) else begins
+    """Return the edges of marked steps, else the begins of the optimizer's ranges, between which steps are whole."""
+    marked = steps(trace)
+    return _edges(marked) if len(marked) else optimizer_ranges(trace).begin_ns
+
+
+def _edges(marked: Events) -> Integers:
+    return np.append(marked.begin_ns, marked.end_ns.max()) if len(marked) else np.empty(0, np.int64)
+
+
+def _placed(trace: RankTrace, edges: Integers) -> Integers:
+    """Return edges where the device comes to them, if there is one."""
+    return _on_device(trace.events, edges) if np.any(trace.events.kind <= Kind.COPY) else edges
 
 
 def _on_device(events: Events, marks: Integers) -> Integers:

@@ -11,11 +11,13 @@ from crosswind.models.traces.collectives import Collectives, collectives
 from crosswind.models.traces.graph.device_nodes import device_nodes
 from crosswind.models.traces.graph.draft import Nodes
 from crosswind.models.traces.graph.graph import Activities, Graph
-from crosswind.models.traces.graph.host_nodes import host_nodes
+from crosswind.models.traces.graph.host_nodes import Moments, host_nodes
 from crosswind.models.traces.graph.joins import together
 from crosswind.models.traces.graph.order import in_order
 from crosswind.models.traces.ranks import text_of
 from crosswind.models.traces.steps import turns
+
+PROBE = "probe"  # the format of the probe's steps
 
 
 def graph(traces: Sequence[RankTrace], matched: Collectives | None = None, offsets: Clocks | None = None) -> Graph:
@@ -42,6 +44,7 @@ def _drafts(
     limits = np.iinfo(np.int64)
     first_end = np.where(matched.is_in, offsets.on_first(matched.end_ns), limits.max).min(axis=1)
     last_arrival = np.where(matched.is_in, offsets.on_first(matched.begin_ns), limits.min).max(axis=1)
+    moments = Moments(last_arrival, last_arrival + matched.transfer_ns, first_end)
     for column, trace in enumerate(traces):
         collective: Integers = np.full(len(trace.events), NONE, np.int64)
         rows = np.flatnonzero(meets & matched.is_in[:, column])
@@ -51,7 +54,7 @@ def _drafts(
             draft, count = device_nodes(trace.events, collective)
             guessed += [matched.ranks[column]] * bool(count)
         else:
-            draft = host_nodes(trace.events, collective, last_arrival, first_end)
+            draft = host_nodes(trace.events, collective, moments, is_whole=trace.format == PROBE)
         draft.name[:] = codes[draft.name]
         drafts.append(draft)
     if guessed:

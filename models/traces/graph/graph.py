@@ -1,11 +1,9 @@
-"""The graph of a run's activities, and its replay.
+"""The graph of a run's activities.
 
 An activity begins when all that it depends on has ended, each plus a lag. The dependency that ended last carries the
 lag that was measured, so that a replay without a change gives the measured times exactly.
 """
 
-from array import array
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -15,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosswind.data.traces.trace import NONE, Codes, Integers
+from crosswind.models.traces.graph.runs import Runs, runs_of
 
 WAYS = 3  # dependencies of one activity
-BLOCK = 1 << 14  # activities that are in memory as objects at once
 Works: TypeAlias = NDArray[np.uint8]
+Floats: TypeAlias = NDArray[np.float64]
 
 
 class Work(IntEnum):
@@ -85,8 +84,8 @@ class Graph:
             latest[is_later], binding[is_later] = ends[before[is_later]], way
         return binding
 
-    def lag_ns(self, rows: slice = slice(None)) -> Integers:
-        """Return the lag of each dependency of some activities, (n, WAYS): as measured if it is binding, else none."""
+    def lag_ns(self, rows: Integers) -> Integers:
+        """Return the lag of each dependency of activities, (k, WAYS): as measured if it is binding, else none."""
         before, binding = self.activities.before[rows], self.binding[rows]
         ends = np.where(before == NONE, 0, self._end_ns[before])
         slack = self.activities.begin_ns[rows][:, None] - ends
@@ -102,35 +101,34 @@ class Graph:
         return before, np.asarray(self.activities.begin_ns[rows] - ends)
 
     @cached_property
+    def way(self) -> Integers:
+        """Return the way of the dependency in whose run an activity may go on, (n,): points at collectives join up."""
+        is_join = (self.activities.lag_work[:, 1] == Work.TRANSFER) & (self.activities.before[:, 1] != NONE)
+        return np.asarray(is_join, np.int64)
+
+    @cached_property
+    def runs(self) -> Runs:
+        """Return the runs in which the activities are replayed."""
+        return runs_of(self.activities.before, self.way)
+
+    @cached_property
+    def ns_by_part(self) -> Floats:
+        """Return the time of each rank in each part, (n_ranks, n_parts, classes): durations and binding lags."""
+        return self._ns_by(self.activities.part)
+
+    @cached_property
+    def ns_by_step(self) -> Floats:
+        """Return the same in each step, (n_ranks, n_steps, classes)."""
+        return self._ns_by(self.activities.step)
+
+    def _ns_by(self, parts: Codes) -> Floats:
+        activities, rows, count = self.activities, np.arange(len(parts)), int(parts.max(initial=0)) + 1
+        cell = (activities.rank.astype(np.int64) * count + parts) * len(Work)
+        size = len(self.ranks) * count * len(Work)
+        sums = np.bincount(cell + activities.work, activities.duration_ns, size).astype(np.float64)
+        sums += np.bincount(cell + activities.lag_work[rows, self.binding], self.before_by(rows)[1], size)
+        return sums.reshape(-1, count, len(Work))
+
+    @cached_property
     def _end_ns(self) -> Integers:
         return self.activities.end_ns
-
-
-Factors: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]  # on durations (k,), on lags (k, WAYS)
-Scale: TypeAlias = Callable[[slice], Factors]
-
-
-def replayed(graph: Graph, scale: Scale) -> NDArray[np.float64]:
-    """Return the ends of activities, (n,) ns, with other durations and lags.
-
-    `scale` returns the factors on durations (k,) and on lags (k, WAYS) of k consecutive activities.
-    """
-    ends = array("d", bytes(8 * (len(graph.activities) + 1)))  # the last is the begin of the run
-    for first in range(0, len(graph.activities), BLOCK):
-        rows = slice(first, min(first + BLOCK, len(graph.activities)))
-        _replay(graph, rows, scale(rows), ends)
-    return np.frombuffer(ends)[:-1]
-
-
-def _replay(graph: Graph, rows: slice, factors: Factors, ends: "array[float]") -> None:
-    activities, lag = graph.activities, graph.lag_ns(rows)
-    scaled = np.where(lag > 0, lag * factors[1], lag)  # clocks that disagree are not scaled
-    before = activities.before[rows]
-    columns = (*before.T.tolist(), *scaled.T.tolist(), (activities.duration_ns[rows] * factors[0]).tolist())
-    for row, (one, two, three, lag_one, lag_two, lag_three, own) in enumerate(zip(*columns, strict=True), rows.start):
-        begin = ends[one] + lag_one
-        if (other := ends[two] + lag_two) > begin:
-            begin = other
-        if (other := ends[three] + lag_three) > begin:
-            begin = other
-        ends[row] = begin + own

@@ -1,11 +1,12 @@
 """The activities of a rank without a device: its outermost operators or useful states, and its messages.
 
 An operator follows the one that ended last before it on any thread. It waits for a message whose last rank arrived in
-the gap between, or else whose data came then: threads that send may be late to record either. An operator in which a
-message begins is cut there.
+the gap between, or else whose data came then: threads that send may be late to record either. In the
+probe's steps it holds the rank up until its data came: as long after the last arrival as the rank that waits least is
+in it. An operator in which a message begins is cut there.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,18 +16,31 @@ from crosswind.models.traces.graph.graph import Work
 from crosswind.models.traces.nesting import parents
 
 
-def host_nodes(events: Events, collective: Integers, last_arrival: Integers, first_end: Integers) -> Nodes:
+@dataclass(frozen=True)
+class Moments:
+    """Moments of collectives, (n,) ns each: the last rank arrives, the data came, the first rank leaves."""
+
+    last_arrival: Integers
+    data_came: Integers
+    first_end: Integers
+
+    def of(self, rows: Integers) -> "Moments":
+        """Return those of some collectives."""
+        return Moments(self.last_arrival[rows], self.data_came[rows], self.first_end[rows])
+
+
+def host_nodes(events: Events, collective: Integers, moments: Moments, *, is_whole: bool = False) -> Nodes:
     """Return a rank's activities.
 
-    `collective` is each event's number among matched collectives, (n,), or NONE. Of each collective, (n_collectives,)
-    on this rank's clock: when its last rank arrives, and when the first one leaves.
+    `collective` is each event's number among matched collectives, (n,), or NONE; their moments are on its clock.
+    `is_whole` says that a message stands for all communication that its thread waited for, as in the probe's steps.
     """
     chosen = np.isin(events.kind, (Kind.OPERATOR, Kind.USEFUL, Kind.MESSAGE, Kind.IO))
     events, collective = events.where(chosen), collective[chosen]
     outermost = (parents(events) == NONE) | (collective != NONE)
     mine, met = _cut(events.where(outermost), collective[outermost])
     is_met, is_message = met != NONE, mine.kind == Kind.MESSAGE
-    left_ns = _left(mine, is_met, last_arrival[met[is_met]], first_end[met[is_met]])
+    left_ns = _left(mine, is_met, moments.of(met[is_met]), is_whole=is_whole)
     works = np.where(is_message, Work.TRANSFER, np.where(mine.kind == Kind.IO, Work.COPY, Work.OPERATOR))
     works = np.where(is_met, Work.NOTHING, works).astype(np.uint8)
     work = nodes(mine.begin_ns, np.where(is_met, 0, mine.duration_ns), works, mine.name)
@@ -60,13 +74,14 @@ def _cut(events: Events, collective: Integers) -> tuple[Events, Integers]:
     return both.where(by_time), met[by_time]
 
 
-def _left(mine: Events, is_met: Flags, last_arrival: Integers, first_end: Integers) -> Integers:
+def _left(mine: Events, is_met: Flags, moments: Moments, *, is_whole: bool) -> Integers:
     """Return when each matched message is done for what waits for it, (n_matched,)."""
-    operators, messages = mine.where(mine.kind != Kind.MESSAGE), mine.where(is_met)
+    operators, messages, arrived = mine.where(mine.kind != Kind.MESSAGE), mine.where(is_met), moments.last_arrival
     begun, ended = (
-        np.searchsorted(np.sort(edges), last_arrival, side="right") for edges in (operators.begin_ns, operators.end_ns)
+        np.searchsorted(np.sort(edges), arrived, side="right") for edges in (operators.begin_ns, operators.end_ns)
     )
-    return np.clip(np.where(begun > ended, first_end, last_arrival), messages.begin_ns, messages.end_ns)
+    done = moments.data_came if is_whole else np.where(begun > ended, moments.first_end, arrived)
+    return np.clip(done, messages.begin_ns, messages.end_ns)
 
 
 def _chain(graph: Nodes, mine: Events, of_work: Integers, done: Integers) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from crosswind.data.traces.trace import NONE, Events, Flags, Integers, Kind, RankTrace
 from crosswind.models.traces.launches import launches
 from crosswind.models.traces.nesting import parents
-from crosswind.models.traces.steps import turns_in
+from crosswind.models.traces.steps import optimizer_in
 from crosswind.models.traces.what_if.survey import TABLE
 
 ON_HOST = (Kind.OPERATOR, Kind.USEFUL, Kind.MESSAGE, Kind.IO)  # of which activities of a host are made
@@ -36,7 +36,8 @@ def compact(trace: RankTrace) -> RankTrace:
 def _is_read(trace: RankTrace) -> Flags:
     events = trace.events
     is_read = np.isin(events.kind, np.array([Kind.STEP, Kind.MESSAGE], np.uint8))
-    is_read[turns_in(trace)] = True
+    is_read[optimizer_in(trace)] = True
+    is_read[:1] = True  # from which on its first step lasts
     if not np.any(events.kind <= Kind.COPY):
         is_read[_outermost(events)] = True
         return is_read

@@ -18,6 +18,7 @@ from crosswind.data.store.store import Store
 from crosswind.data.store.traced_runs import stream_of_run, traced_among
 from crosswind.data.traces.columns import EventColumns
 from crosswind.data.traces.trace import NONE, Group, Integers, Kind, Place, RankTrace
+from crosswind.models.traces.graph.build import PROBE
 
 KINDS = {
     "input": Kind.IO,
@@ -77,7 +78,7 @@ def _trace(rank: int, ranks: tuple[int, ...], rows: pa.Table) -> RankTrace:
         _add(columns, (at, length), (KINDS[phase], name), number)
         at += length
     group = Group("all ranks", ranks, len(ranks))
-    facts = {"rank": rank, "world_size": len(ranks), "source": f"steps of rank {rank}", "format": "probe"}
+    facts = {"rank": rank, "world_size": len(ranks), "source": f"steps of rank {rank}", "format": PROBE}
     return RankTrace(columns.events(), NAMES, LOOP, (group,), notes=NOTES, **facts)  # type: ignore[arg-type]
 
 

@@ -12,17 +12,17 @@ import numpy as np
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.traces.trace import Codes, Integers
-from crosswind.models.traces.graph.graph import Graph, Work, Works
+from crosswind.models.traces.graph.graph import Floats, Graph, Work, Works
 from crosswind.models.traces.ranks import text_of
-from crosswind.models.traces.what_if.what_if import Cause, Change, Floats
+from crosswind.models.traces.what_if.what_if import Cause, Change
 
 DEVICE, HOST = (Work.COMPUTE, Work.COPY), (Work.HOST, Work.OPERATOR)
 COMPUTE = (Work.COMPUTE, Work.OPERATOR)
 
 
-def nothing(graph: Graph) -> Change:
+def nothing(_graph: Graph) -> Change:
     """Take nothing out: the replay gives what was measured."""
-    return Change("nothing", lambda rows: _ones(graph, rows))
+    return Change("nothing", lambda _, works: np.ones(len(works)))
 
 
 def rank_as_peers(rank: int, stages: Mapping[int, int] | None = None) -> Cause:
@@ -36,9 +36,9 @@ def rank_as_peers(rank: int, stages: Mapping[int, int] | None = None) -> Cause:
         if rank not in graph.ranks or not peers:
             raise InvalidInputError(f"rank {rank}: not among {text_of(graph.ranks)}, or without others to compare with")
         mine, others = graph.ranks.index(rank), [graph.ranks.index(one) for one in peers]
-        factors = [np.ones((len(graph.ranks), _parts(graph))) for _ in range(2)]
-        for factor, works in zip(factors, (DEVICE, HOST), strict=True):
-            totals = _totals(graph, works, graph.activities.part)
+        sides = [graph.ns_by_part[:, :, works].sum(axis=2) for works in (DEVICE, HOST)]
+        factors = [np.ones_like(totals) for totals in sides]
+        for factor, totals in zip(factors, sides, strict=True):
             factor[mine] = _by(np.median(totals[others], axis=0), totals[mine])
         return _scaled(graph, f"{text_of([rank])} slower than {text_of(peers)}", factors, graph.activities.part)
 
@@ -53,7 +53,7 @@ def stage_balanced(stages: Mapping[int, int]) -> Cause:
 
     def change(graph: Graph) -> Change:
         of = _stages(graph, stages)
-        totals = _totals(graph, COMPUTE, graph.activities.step)
+        totals = graph.ns_by_step[:, :, COMPUTE].sum(axis=2)
         means = np.stack([totals[of == stage].mean(axis=0) for stage in np.unique(of)])
         factor = _by(means.mean(axis=0), means)[np.searchsorted(np.unique(of), of)]
         longest = int(np.unique(of)[np.argmax(means.sum(axis=1))])
@@ -71,7 +71,7 @@ def sequences_equal(stages: Mapping[int, int] | None = None) -> Cause:
 
     def change(graph: Graph) -> Change:
         of = np.zeros(len(graph.ranks), np.int64) if stages is None else _stages(graph, stages)
-        totals = _totals(graph, COMPUTE, graph.activities.step)
+        totals = graph.ns_by_step[:, :, COMPUTE].sum(axis=2)
         first = 1 if totals.shape[1] > 1 else 0  # before the first marked step is another work
         factor = np.ones(totals.shape)
         for stage in np.unique(of):
@@ -86,15 +86,9 @@ def sequences_equal(stages: Mapping[int, int] | None = None) -> Cause:
 
 def communication_free(graph: Graph) -> Change:
     """Let collectives move their data in no time; their ranks still meet: an ideal network."""
-    activities = graph.activities
-    alone = int((activities.work == Work.TRANSFER).sum())
+    alone = int((graph.activities.work == Work.TRANSFER).sum())
     note = f"{alone} collectives are traced on one rank alone: their waits count as transfer"
-
-    def scale(rows: slice) -> tuple[Floats, Floats]:
-        duration, lag = (np.where(work == Work.TRANSFER, 0.0, 1.0) for work in _works(graph, rows))
-        return duration, lag
-
-    return Change("transfers", scale, (note,) if alone else ())
+    return Change("transfers", lambda _, works: np.where(works == Work.TRANSFER, 0.0, 1.0), (note,) if alone else ())
 
 
 def kernels_faster(pattern: str, factor: float) -> Cause:
@@ -110,8 +104,8 @@ def kernels_faster(pattern: str, factor: float) -> Cause:
         if not factor > 0 or not is_it.any():
             raise InvalidInputError(f"kernels {pattern!r}, {factor} times faster: expected a factor over 0 and kernels")
 
-        def scale(rows: slice) -> tuple[Floats, Floats]:
-            return np.where(is_it[rows], 1.0 / factor, 1.0), _ones(graph, rows)[1]
+        def scale(rows: Integers, works: Works) -> Floats:
+            return np.where(chosen[activities.name[rows]] & np.isin(works, COMPUTE), 1.0 / factor, 1.0)
 
         return Change(f"{pattern} not {factor:g} times faster", scale)
 
@@ -138,32 +132,6 @@ def _stages(graph: Graph, stages: Mapping[int, int]) -> Integers:
     return np.array([stages[rank] for rank in graph.ranks], np.int64)
 
 
-def _parts(graph: Graph) -> int:
-    return int(graph.activities.part.max(initial=0)) + 1
-
-
-def _ones(graph: Graph, rows: slice) -> tuple[Floats, Floats]:
-    return np.ones(len(graph.activities.work[rows])), np.ones(graph.activities.lag_work[rows].shape)
-
-
-def _works(graph: Graph, rows: slice) -> tuple[Works, Works]:
-    """Return the classes of activities (k,), and of the lags before them (k, WAYS)."""
-    return graph.activities.work[rows], graph.activities.lag_work[rows]
-
-
-def _totals(graph: Graph, works: Sequence[Work], parts: Codes) -> Floats:
-    """Return the time of some classes, (n_ranks, n_parts) ns."""
-    activities = graph.activities
-    is_chosen = np.zeros(len(Work), bool)
-    is_chosen[list(works)] = True
-    rows, count = np.arange(len(activities)), int(parts.max(initial=0)) + 1
-    times = np.where(is_chosen[activities.work], activities.duration_ns, 0)
-    times += np.where(is_chosen[activities.lag_work[rows, graph.binding]], graph.before_by(rows)[1], 0)
-    cell = activities.rank.astype(np.int64) * count + parts
-    sums = np.bincount(cell, times, len(graph.ranks) * count)
-    return sums.reshape(-1, count).astype(np.float64)  # without any activity they are whole numbers
-
-
 def _by(wanted: Floats | float, own: Floats) -> Floats:
     """Return wanted / own; 1 where a rank has none of it."""
     return np.divide(wanted, own, out=np.ones_like(own), where=own > 0)
@@ -173,13 +141,11 @@ def _scaled(
     graph: Graph, cause: str, factors: Sequence[Floats], parts: Codes, *, only: Sequence[Work] = (*DEVICE, *HOST)
 ) -> Change:
     """Return a change that scales work on devices and on hosts by factors, (n_ranks, n_parts) each."""
-    side = np.full(len(Work), 2)  # of each class: scaled as devices, as hosts, or not
-    side[list(only)] = [0 if work in DEVICE else 1 for work in only]
+    table = np.ones((*factors[0].shape, len(Work)))
+    for work in only:
+        table[:, :, work] = factors[0 if work in DEVICE else 1]
 
-    def scale(rows: slice) -> tuple[Floats, Floats]:
-        place = graph.activities.rank[rows], parts[rows]
-        by = np.stack([*(factor[place] for factor in factors), np.ones(len(place[0]))], axis=1)  # (k, sides)
-        of_duration, of_lag = (side[work] for work in _works(graph, rows))
-        return np.take_along_axis(by, of_duration[:, None], 1)[:, 0], np.take_along_axis(by, of_lag, 1)
+    def scale(rows: Integers, works: Works) -> Floats:
+        return table[graph.activities.rank[rows], parts[rows], works]
 
     return Change(cause, scale)

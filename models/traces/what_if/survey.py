@@ -16,7 +16,7 @@ from crosswind.models.traces.what_if.causes import (
     stage_balanced,
 )
 from crosswind.models.traces.what_if.step_table import operations_of, table_what_ifs
-from crosswind.models.traces.what_if.what_if import Cause, WhatIf, what_if
+from crosswind.models.traces.what_if.what_if import Cause, WhatIf, what_if_each
 
 TABLE = "step_table"
 RANKS = 8  # replayed one by one: those longest on the critical path
@@ -47,7 +47,7 @@ def what_ifs(graph: Graph, stages: Mapping[int, int] | None = None) -> tuple[Wha
         chosen += [sequences_equal(stages), *_ranks(graph, stages)]
     if stages and len(set(stages.values())) > 1:
         chosen.append(stage_balanced(stages))
-    return tuple(sorted((what_if(graph, cause) for cause in chosen), key=lambda one: one.replayed_ns))
+    return tuple(sorted(what_if_each(graph, chosen), key=lambda one: one.replayed_ns))
 
 
 def _ranks(graph: Graph, stages: Mapping[int, int] | None) -> list[Cause]:

@@ -3,16 +3,12 @@
 Source: Lin et al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from crosswind.models.traces.graph.graph import Graph, Scale, replayed
-
-Floats: TypeAlias = NDArray[np.float64]
+from crosswind.models.traces.graph.graph import Graph
+from crosswind.models.traces.graph.replay import Scale, replayed
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,15 @@ Cause: TypeAlias = Callable[[Graph], Change]
 
 def what_if(graph: Graph, cause: Cause) -> WhatIf:
     """Replay a graph without a cause, one of `causes`. Raises: InvalidInputError, as the cause does."""
-    change = cause(graph)
-    ends = replayed(graph, change.scale)
-    notes = (*graph.notes, *change.notes)
-    return WhatIf(change.cause, float(graph.span_ns), float(ends.max(initial=0.0)), graph.steps, notes)
+    [one] = what_if_each(graph, [cause])
+    return one
+
+
+def what_if_each(graph: Graph, causes: Sequence[Cause]) -> tuple[WhatIf, ...]:
+    """Replay it without each of several causes, in one pass. Raises: InvalidInputError, as the causes do."""
+    changes = [cause(graph) for cause in causes]
+    ends = replayed(graph, [change.scale for change in changes]).max(axis=0, initial=0.0).tolist()
+    return tuple(
+        WhatIf(change.cause, float(graph.span_ns), end, graph.steps, (*graph.notes, *change.notes))
+        for change, end in zip(changes, ends, strict=True)
+    )

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from crosswind.client.compute import Compute, Explain, compute_anew, explain_anew
-from crosswind.client.fitted import Fitted
-from crosswind.client.installed_store import open_store
+from crosswind.client.local_parts import LocalParts
 from crosswind.client.protocol import LISTED
 from crosswind.client.run_names import run_named
 from crosswind.data.catalog.runs import RunFilter
@@ -28,18 +24,10 @@ from crosswind.data.schema.question import (
 )
 from crosswind.data.schema.run import RunState
 from crosswind.data.store.jobs import JobFilter
-from crosswind.data.store.store import Store
 
 if TYPE_CHECKING:  # 100 ms that a verb does not need
     from collections.abc import Iterator, Mapping, Sequence
-    from types import TracebackType
 
-    from crosswind.client.cohorts import LocalCohorts
-    from crosswind.client.fleet import LocalFleet
-    from crosswind.client.own_rows import LocalRows
-    from crosswind.client.sql import LocalSql
-    from crosswind.client.tables.tables import Tables
-    from crosswind.data.schema.access import RowRule
     from crosswind.data.schema.answers.advice import BatchShares, ScalingAdvice, WalltimeAdvice
     from crosswind.data.schema.answers.checks import SystemChecks
     from crosswind.data.schema.answers.effects import CounterRanking, Interference
@@ -54,107 +42,11 @@ if TYPE_CHECKING:  # 100 ms that a verb does not need
     from crosswind.data.schema.answers.trace_difference import RunsDifference
     from crosswind.data.schema.answers.traces import TracedRun, TraceReport
     from crosswind.data.schema.answers.weather import Remaining, SystemWeather
-    from crosswind.data.sql.process import SqlProcesses
     from crosswind.models.next_run.model import Batch
-    from crosswind.models.shared_work import SharedWork
-    from crosswind.models.tuner.service.catalog import CatalogStudyService
-    from crosswind.settings import Settings
 
 
-class Local:
-    """The `Client` of a store.
-
-    `compute` answers questions about the whole store and `explain_runs` explains runs: a server puts a cache there.
-    Clients of one store for several askers share what is `fitted` on it; without it a client fits its own.
-    A server keeps `sql_processes` ready.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        *,
-        compute: Compute = compute_anew,
-        explain_runs: Explain = explain_anew,
-        fitted: Fitted | None = None,
-        sql_processes: SqlProcesses | None = None,
-    ) -> None:
-        self.store = store
-        self.compute = compute
-        self.explain_runs = explain_runs
-        self.fitted = fitted or Fitted(store)
-        self.sql_processes = sql_processes
-
-    @classmethod
-    def open(cls, settings: Settings, notice: Callable[[str], None] = lambda _: None) -> Self:
-        """Return the client of an installation's store. Raises: UnavailableError, MalformedError."""
-        store = open_store(settings)
-        return cls(store, fitted=Fitted(store, intensity=lambda: settings.intensity, notice=notice))
-
-    def with_compute(self, compute: Compute) -> Self:
-        """Return a client of the same store and models with another cache."""
-        return self._like(self.store, compute)
-
-    def seen_by(self, rule: RowRule) -> Self:
-        """Return a client with the same models whose answers show the rows alone that the rule lets be seen."""
-        if rule == self.store.rule:
-            return self
-        return self._like(self.store.seen_by(rule), self.compute)
-
-    def _like(self, store: Store, compute: Compute) -> Self:
-        return type(self)(
-            store,
-            compute=compute,
-            explain_runs=self.explain_runs,
-            fitted=self.fitted,
-            sql_processes=self.sql_processes,
-        )
-
-    @cached_property
-    def studies(self) -> CatalogStudyService:
-        """The studies in the store's catalog."""
-        return self.fitted.studies_of(self.store)
-
-    @cached_property
-    def _shared(self) -> SharedWork:
-        """Work that several threads of a server ask for at once."""
-        from crosswind.models.shared_work import SharedWork
-
-        return SharedWork()
-
-    @property
-    def own(self) -> LocalRows:
-        """The acts on rows that are one's own."""
-        from crosswind.client.own_rows import LocalRows
-
-        return LocalRows.of_process(self.store)
-
-    @property
-    def sql(self) -> LocalSql:
-        """SQL over the rows that the store shows."""
-        from crosswind.client.sql import LocalSql
-
-        return LocalSql(self.store, *([self.sql_processes] if self.sql_processes else []))
-
-    @property
-    def tables(self) -> Tables:
-        """Whole lists as tables."""
-        from crosswind.client.tables.tables import LocalTables
-
-        return LocalTables(self.store, self.studies.trials, self.fleet.series)
-
-    @property
-    def fleet(self) -> LocalFleet:
-        """Systems, their nodes and stored metrics."""
-        from crosswind.client.fleet import LocalFleet
-
-        return LocalFleet(self.store, self.compute)
-
-    @property
-    def cohorts(self) -> LocalCohorts:
-        """Saved selections of runs."""
-        from crosswind.client.cohorts import LocalCohorts
-
-        return LocalCohorts(self.store, self.compute)
+class Local(LocalParts):
+    """The `Client` of a store."""
 
     def runs(
         self,
@@ -328,13 +220,13 @@ class Local:
 
     def trace(self, run_id: str, *, top: int = TRACED_NAMES) -> TraceReport:
         """As `Client.trace`."""
-        from crosswind.client.traces import trace_of_run
+        from crosswind.client.stored_traces import trace_of_run
 
         return self._shared(("trace", run_id, top), lambda: trace_of_run(self.store, self.compute, run_id, top))
 
     def trace_diff(self, first: str, second: str) -> RunsDifference:
         """As `Client.trace_diff`."""
-        from crosswind.client.traces import trace_difference
+        from crosswind.client.stored_traces import trace_difference
 
         return trace_difference(self.store, self.compute, first, second)
 
@@ -431,15 +323,3 @@ class Local:
             run = session.runs.get(run_id)
         [facts] = facts_of_runs(self.store, [run])
         return question.question(replace(run, facts=facts))
-
-    def close(self) -> None:
-        """Close the store."""
-        self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -49,7 +49,7 @@ ANSWERS = {  # which hold a list and are none: a ranking, one thing with its par
     *("/v1/webhooks/{webhook_id}",),
     "/v1/studies/{study_id}/runs/{run_id}/disturbance",
     *(f"/v1/runs/{{run_id}}/{part}" for part in ("report", "explanation", "comparison", "waits", "remaining")),
-    *(f"/v1/runs/{{run_id}}/{part}" for part in ("batch-shares", "stragglers", "replay", "trace")),
+    *(f"/v1/runs/{{run_id}}/{part}" for part in ("batch-shares", "stragglers", "replay", "trace", "trace/difference")),
 }
 NULL_IS_LEAST = {"started_ns", "system"}  # stored as 0 and as no text
 

@@ -16,10 +16,10 @@ from crosswind.api.settings import ServerSettings
 from crosswind.api.thread_beside import Ending
 from crosswind.data.catalog.catalog import Catalog, NewBatch
 from crosswind.data.catalog.database import open_database, sqlite_url
-from crosswind.data.schema.batch import DAY_NS, LAST_NS, REMEMBERED_DAYS, days_of, made_in
+from crosswind.data.schema.batch import DAY_NS, LAST_NS, REMEMBERED_DAYS, ForgottenError, days_of, made_in
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.store.store import Store
-from crosswind.ingest.load.load import Loaded, load_spool
+from crosswind.ingest.load.load import Loaded, load_segment, load_spool
 from crosswind.ingest.load.receive import Fate, Received, receive
 from crosswind.ingest.load.together import Batch, store_together
 from crosswind.ingest.spool.segment_reader import Unpacked
@@ -72,6 +72,8 @@ def test_a_repeat_is_one_until_it_is_forgotten_and_then_refused(store: Store, tm
         InvalidInputError, match=rf"{old.name} was made at 20.*Z and may have been stored before: .*--ag"
     ):
         taken(store, old)
+    with pytest.raises(ForgottenError):  # also one that was remembered a moment ago, when its sender began
+        load_segment(store, old, Loaded())
     assert store_together(store, [Batch(one, batch_id(one)) for one in (old, edge)]) == {}
     assert values_of(store) == [1, 2, 3]
     with store.catalog.read() as session:

@@ -84,6 +84,18 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
     assert cache.size_bytes <= cache.limit_bytes
 
 
+def test_what_was_read_is_good_although_its_use_cannot_be_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> None:
+        raise PermissionError("another's file")
+
+    cache = TraceCache(tmp_path)
+    cache.put("key", [trace(3)])
+    monkeypatch.setattr(os, "utime", refuse)
+    assert [one.rank for one in cache.get("key") or []] == [3]
+
+
 @pytest.mark.parametrize("limit", [0, 100])
 def test_what_is_larger_than_all_is_not_kept(tmp_path: Path, limit: int) -> None:
     cache = TraceCache(tmp_path, limit)

@@ -57,7 +57,8 @@ def test_two_captures_of_a_rank_and_one_of_another_are_stored_with_the_run(store
 
 
 def test_a_restart_s_trace_is_that_of_its_own_part(store: Store, tmp_path: Path) -> None:
-    assert sent(tmp_path / "spool", "r1", [trace_file(tmp_path, 0, part="restart1.")])
+    words = sent(tmp_path / "spool", "r1", [trace_file(tmp_path, 0, part="restart1.")])
+    assert words == "1 trace is stored with the run: crosswind trace --run r1-restart1"
     sent(tmp_path / "spool", "r1-restart1", [])
     load_spool(store, tmp_path / "spool")
     assert events(store, "r1-restart1") == {0: 2}
@@ -77,16 +78,17 @@ def test_what_was_sent_is_not_stored_again_by_hand_nor_the_other_way_round(store
 
 def test_a_file_too_large_to_send_is_named_with_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "MOST_BYTES", 1 << 20)
-    path = trace_file(tmp_path, 0)
-    path.write_bytes(os.urandom((1 << 20) + 1))
-    words = sent(tmp_path / "spool", "r1", [path])
-    expected = f"rank0.step10-10.json.gz is not stored (larger than the 1 MiB that are sent): crosswind ingest {path}"
-    assert words == f"{expected} --run r1"
+    for part, run_id in (("", "r1"), ("restart1.", "r1-restart1")):
+        path = trace_file(tmp_path, 0, part=part)
+        path.write_bytes(os.urandom((1 << 20) + 1))
+        words = sent(tmp_path / "spool", "r1", [path])
+        expected = f"{path.name} is not stored (larger than the 1 MiB that are sent): crosswind ingest {path}"
+        assert words == f"{expected} --run {run_id}"
 
 
 def test_a_file_that_would_unpack_to_too_much_is_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "MOST_PLAIN_BYTES", 100)
-    with pytest.raises(UnavailableError, match="larger than"):
+    with pytest.raises(UnavailableError, match="larger than the 0 MiB, unpacked"):
         CapturedTrace.of_file(trace_file(tmp_path, 0), "r1", 0, 1)
 
 

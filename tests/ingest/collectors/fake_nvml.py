@@ -181,7 +181,7 @@ class FakeNvml:
 
 
 def _point(handle: Any, number: int) -> int:
-    ctypes.memmove(ctypes.addressof(handle._obj), ctypes.addressof(ctypes.c_void_p(number)), 8)
+    ctypes.memmove(ctypes.addressof(handle._obj), number.to_bytes(8, sys.byteorder), 8)
     return 0
 
 

@@ -2,6 +2,7 @@ from itertools import pairwise
 
 import pytest
 
+from crosswind.ingest.injected.loop import WatchedLoop
 from crosswind.ingest.injected.repetition import MOST, Repetition, period_of
 
 
@@ -46,3 +47,10 @@ def test_what_never_repeats_ends_no_step_and_takes_no_more_memory() -> None:
     repetition = Repetition(8)
     assert not any(repetition.ends_step(number) for number in range(2 * MOST))
     assert len(repetition._seen) == MOST
+
+
+def test_arguments_that_have_no_size_end_the_watching_and_not_the_training() -> None:
+    loop = WatchedLoop(learns=lambda: True, mark=lambda: None)
+    loop.collective_launched(lambda: ("all_reduce", len(None)))  # type: ignore[arg-type]
+    assert loop.is_over
+    assert not loop.counts_calls

@@ -20,7 +20,8 @@ from tests.needs import needs_data
 from crosswind.data.traces.trace import NONE, Kind, RankTrace
 from crosswind.models.traces.critical_path import critical_path, path_of
 from crosswind.models.traces.graph.build import graph
-from crosswind.models.traces.graph.graph import Graph, Work, replayed
+from crosswind.models.traces.graph.graph import Graph, Work
+from crosswind.models.traces.graph.replay import replayed
 from crosswind.models.traces.what_if.causes import nothing
 
 US = 1000
@@ -40,8 +41,8 @@ def check(made_graph: Graph) -> None:
     activities = made_graph.activities
     before = activities.before
     assert np.all(before < np.arange(len(activities))[:, None])
-    ends = replayed(made_graph, nothing(made_graph).scale)
-    assert np.array_equal(ends, activities.end_ns)
+    ends = replayed(made_graph, [nothing(made_graph).scale])
+    assert np.array_equal(ends[:, 0], activities.end_ns)
     path = path_of(made_graph)
     assert path.span_ns == made_graph.span_ns == sum(path.by_work.values()) == sum(path.by_rank.values())
     assert np.array_equal((path.begin_ns + path.length_ns)[:-1], path.begin_ns[1:])

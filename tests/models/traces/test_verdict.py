@@ -3,13 +3,16 @@
 from dataclasses import replace
 
 import pytest
-from tests.models.traces.made_traces import DLRM8, KINETO, read
+from tests.models.traces.made_traces import DLRM8, KINETO, made, read
 from tests.models.traces.test_critical_path import step
 from tests.needs import needs_data
 
 from crosswind.data.traces.trace import Group, Kind, RankTrace
 from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.traces.step_table import StepTableReader
+from crosswind.models.traces.clocks import clocks
+from crosswind.models.traces.graph.build import graph
+from crosswind.models.traces.late_rank import late_rank
 from crosswind.models.traces.report import trace_report
 
 STEPS = KINETO.parent / "steps"
@@ -64,3 +67,9 @@ def test_work_that_a_rank_has_more_of_is_saved() -> None:
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_ranks_that_are_equal_are_not_waited_for(ranks: int) -> None:
     assert "wait longest" not in verdict([step(rank, 100) for rank in range(ranks)])
+
+
+def test_a_trace_without_events_has_no_begin() -> None:
+    traces = [*(step(rank, work).moved(10**18) for rank, work in ((0, 100), (1, 300))), made([], 2)]
+    late = late_rank(1, traces, graph=graph(traces), offsets=clocks(traces), stages={})
+    assert abs(late.begins_after_ns) < 1000

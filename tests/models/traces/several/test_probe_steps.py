@@ -77,7 +77,9 @@ def test_steps_give_breakdown_arrivals_efficiency_and_replays(store: Store) -> N
     assert pop.parallel_efficiency == pytest.approx(0.55)
     saved = {one.cause: one.saved_ns_per_step for one in without}
     assert saved["rank 1 slower than rank 0"] == pytest.approx(3_000_000, rel=0.01)
-    assert "transfers" in saved
+    assert saved["transfers"] == pytest.approx(1_000_000, rel=0.01)  # what the slow rank, which waits least, spends
+    on_path = {part.name: part.ns for part in report.critical_path.works}
+    assert on_path["transfer"] == (STEPS - WARM_UP_STEPS) * 1_000_000
 
 
 def test_the_client_and_the_command_report_on_steps(
