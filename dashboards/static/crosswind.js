@@ -155,8 +155,11 @@
     redraw();
   });
 
-  const format = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" }); // 2026-11-20 19:27:03
-  const brief = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short" }); // in tables
+  const formats = {};
+  function localTime(moment, timeStyle) {
+    formats[timeStyle] ??= new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle }); // takes milliseconds
+    return formats[timeStyle].format(moment); // 2026-11-20 19:27:03, in tables 19:27
+  }
   for (const form of document.querySelectorAll("form.filters")) {
     form.addEventListener("change", () => form.requestSubmit());
     form.addEventListener("submit", () => {
@@ -177,7 +180,7 @@
     }
     for (const time of part.querySelectorAll("time[datetime]")) {
       const moment = new Date(time.dateTime);
-      if (!isNaN(moment)) time.textContent = (time.closest("table") ? brief : format).format(moment);
+      if (!isNaN(moment)) time.textContent = localTime(moment, time.closest("table") ? "short" : "medium");
     }
     for (const button of part.querySelectorAll("button[data-copy]")) {
       const source = document.getElementById(button.dataset.copy);

@@ -48,7 +48,7 @@
   const live = document.getElementById("live");
   if (!live) return;
   const [status, anew, button, list] = ["strong", "a", "button", "ol"].map((name) => live.querySelector(name));
-  const clock = new Intl.DateTimeFormat("sv-SE", { timeStyle: "medium" });
+  let clock = null;
   let position = live.dataset.after;
   let stream = null;
   let count = 0;
@@ -70,6 +70,7 @@
     count += 1;
     const line = document.createElement("li");
     const time = document.createElement("time");
+    clock ??= new Intl.DateTimeFormat("sv-SE", { timeStyle: "medium" });
     time.textContent = clock.format(new Date(said.at));
     const about = document.createElement(said.run_id ? "a" : "span");
     about.textContent = [said.workload, said.system].filter(Boolean).join(" on ") || said.run_id || "store";

@@ -11,7 +11,9 @@ from sqlalchemy import (
     Connection,
     Select,
     Table,
+    Text,
     and_,
+    cast,
     delete,
     exists,
     false,
@@ -43,6 +45,7 @@ COLUMNS = [tables.runs.c[field.name] for field in fields(Run)]
 PLACE = tables.runs.c.listed_ns, tables.runs.c.run_id
 NEWEST_FIRST = tables.runs.c.listed_ns.desc(), tables.runs.c.run_id.desc()  # as indexes have them
 OUTLINE = ("run_id", "workload", "system", "state", "world_size", "started_ns", "ended_ns")
+BARE: Mapping[str, Any] = {"configuration": {}, "software": {}, "tags": {}, "facts": Facts()}  # shared by all outlines
 PUT_AT_ONCE = 1000
 SYSTEM_OF = 2000  # newest runs that say which system is meant where none is named
 HELD_BY_RUN = (  # tables whose rows go with their run
@@ -295,7 +298,19 @@ class Runs:
         query = newest_seen(self._rule, _filtered(wanted).with_only_columns(*columns), wanted.newest_first, limit)
         newest = self._connection.execute(query).all()
         rows_of = [dict(zip(OUTLINE, row, strict=True)) for row in newest[::-1]]
-        return [Run(**{**row, "state": RunState(row["state"])}) for row in rows_of]
+        return [Run(**BARE, **{**row, "state": RunState(row["state"])}) for row in rows_of]
+
+    def placed(self, wanted: RunFilter, *, limit: int) -> list[tuple[str, str, list[str]]]:
+        """Return id, digest of the cohort and nodes of those of the newest runs that completed, oldest first."""
+        table = tables.runs
+        columns = table.c.run_id, table.c.cohort, table.c.state, cast(table.c.nodes, Text)
+        newest = newest_seen(self._rule, _filtered(wanted).with_only_columns(*columns), wanted.newest_first, limit)
+        rows_of = self._connection.execute(newest).all()[::-1]
+        return [
+            (run_id, cohort, decode(nodes, type=list[str]))
+            for run_id, cohort, state, nodes in rows_of
+            if state == RunState.COMPLETED
+        ]
 
     def nodes_of_newest(self, system: str, *, limit: int) -> set[str]:
         """Return the nodes that the newest runs of a system ran on."""

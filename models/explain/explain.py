@@ -84,7 +84,7 @@ def explain(
     if run is None or len(run.values) < FEWEST_SEGMENTS:
         count = 0 if run is None else len(run.values)
         steps = {0: "no step", 1: "only 1 step"}.get(count, f"only {count} steps")
-        reason = f"{steps} with all ranks and their collectives {'is' if count < 2 else 'are'} recorded"
+        reason = f"{steps} with watched collectives of all ranks {'is' if count < 2 else 'are'} recorded"
         explanation = Explanation(run_id, *_abstention(reason, WATCH), cohort_runs=len(cohort), steps=count)
         return replace(explanation, formula_seconds=within.formulas)
     if len(cohort) < FEWEST_RUNS:

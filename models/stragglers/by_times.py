@@ -4,6 +4,7 @@ A synchronous run is as slow as its slowest node, so a run's log time is its coh
 of its nodes. One slow run does not show which node slowed it; many runs on different sets of nodes do.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,22 +12,24 @@ import pandas as pd
 from scipy import sparse
 
 from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, RankedPeer
-from crosswind.data.schema.run import Run, RunState, cohort_key
+from crosswind.data.schema.run import Run, RunState
 from crosswind.models.stragglers.by_ranks import NODE, ranked_effects
 from crosswind.models.stragglers.effects import Factor, crossed_effects
 
 
-def ranked_by_times(runs: Sequence[Run]) -> tuple[list[RankedPeer], int]:
-    """Rank nodes, and return the number of completed runs used: those of known nodes whose cohort has other runs."""
-    timed = [run for run in runs if run.state is RunState.COMPLETED and run.nodes and (run.seconds or 0) > 0]
-    cohorts = pd.Series([cohort_key(run) for run in timed], dtype=object)
-    is_one_of_many = cohorts.groupby(cohorts).transform("size").gt(1).tolist() if timed else []
-    kept = [run for run, many in zip(timed, is_one_of_many, strict=True) if many]
+def ranked_by_times(runs: Sequence[tuple[Run, str, Sequence[str]]]) -> tuple[list[RankedPeer], int]:
+    """Rank nodes, and return the number of completed runs used: those of known nodes whose cohort has other runs.
+
+    runs: each with its cohort and its nodes.
+    """
+    timed = [one for one in runs if one[0].state is RunState.COMPLETED and one[2] and (one[0].seconds or 0) > 0]
+    sizes = Counter(cohort for _, cohort, _ in timed)
+    kept = [one for one in timed if sizes[one[1]] > 1]
     if not kept:
         return [], 0
-    logs = np.log([run.seconds or np.nan for run in kept])
-    groups = pd.factorize(np.array([cohort_key(run) for run in kept], dtype=object))[0].astype(np.int64)
-    pairs = [(row, run.system, node) for row, run in enumerate(kept) for node in sorted(set(run.nodes))]
+    logs = np.log([run.seconds or np.nan for run, _, _ in kept])
+    groups = pd.factorize(np.array([cohort for _, cohort, _ in kept], dtype=object))[0].astype(np.int64)
+    pairs = [(row, run.system, node) for row, (run, _, nodes) in enumerate(kept) for node in sorted(set(nodes))]
     table = pd.DataFrame(pairs, columns=["row", "system", "name"])
     codes = np.asarray(table.groupby(["system", "name"]).ngroup(), np.int64)
     names = table.assign(code=codes).drop_duplicates("code").sort_values("code")

@@ -9,7 +9,8 @@ from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.lake.parts import DAY_NS
 from crosswind.data.schema.answers.stragglers import ComparisonBasis, PeerKind, PeerRanking, RankedPeer
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.store.features import EVERY_RUN, all_runs
+from crosswind.data.schema.run import Run
+from crosswind.data.store.features import EVERY_RUN
 from crosswind.data.store.store import Store
 from crosswind.models.stragglers.by_ranks import ranked_by_ranks
 from crosswind.models.stragglers.by_times import ranked_by_times
@@ -53,8 +54,8 @@ def _ranking(store: Store, wanted: RunFilter, runs: int, switches: Mapping[str, 
         ranked_by_ranks(table, boots_at(store, table), switches) if len(table) else ([], None, 0)
     )
     watched = set(table["run_id"].unique())
-    others = [] if len(watched) == len(outlines) else all_runs(store, wanted, limit=runs)
-    by_times, timed = ranked_by_times([run for run in others if run.run_id not in watched])
+    others = {run.run_id: run for run in outlines if run.run_id not in watched}
+    by_times, timed = ranked_by_times(_placed(store, others, wanted, runs) if others else [])
     ranked_nodes = {(node.system, node.name) for node in by_ranks if node.kind is PeerKind.NODE}
     by_times = [node for node in by_times if (node.system, node.name) not in ranked_nodes]
     ranked = sorted([*by_ranks, *by_times], key=lambda entry: (-entry.chance_slower, -entry.low_ratio, entry.name))
@@ -64,6 +65,15 @@ def _ranking(store: Store, wanted: RunFilter, runs: int, switches: Mapping[str, 
         tuple(ranked),
         _warnings(len(outlines), compared, ranked),
     )
+
+
+def _placed(
+    store: Store, among: Mapping[str, Run], wanted: RunFilter, limit: int
+) -> list[tuple[Run, str, Sequence[str]]]:
+    """Return those of these runs that completed, each with its cohort and its nodes."""
+    with store.catalog.read() as session:
+        placed = session.runs.placed(wanted, limit=limit)
+    return [(among[run_id], cohort, nodes) for run_id, cohort, nodes in placed if run_id in among]
 
 
 def _warnings(runs: int, compared: int, ranked: Sequence[RankedPeer]) -> tuple[str, ...]:

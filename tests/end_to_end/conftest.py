@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 from tests.end_to_end.stores import fill_sample
-from tests.end_to_end.visits import served
+from tests.end_to_end.visits import Contexts, served
 from tests.needs import program
 
 ARGUMENTS = (
@@ -33,3 +33,11 @@ def browser() -> Iterator[Browser]:
         launched = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
         yield launched
         launched.close()
+
+
+@pytest.fixture(scope="module")
+def contexts(browser: Browser) -> Iterator[Contexts]:
+    """Contexts that the tests of a file share: one that changes what a browser keeps has options of its own."""
+    kept = Contexts(browser)
+    yield kept
+    kept.close()

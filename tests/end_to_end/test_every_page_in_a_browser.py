@@ -6,11 +6,11 @@ from typing import Any
 from urllib.parse import urljoin
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Page
 from tests.end_to_end.addresses import OF_A_NODE, OF_RUNS, PLAIN, STATES, addresses_of
 from tests.end_to_end.looks import differing_figures, seen, strokes, walk
 from tests.end_to_end.stores import FILLS, HOSTILE
-from tests.end_to_end.visits import Visit, context_in, json_of, served, visit_in
+from tests.end_to_end.visits import Contexts, Visit, json_of, served
 from tests.needs import node_module
 
 EVERY_DAY = "sample"
@@ -42,29 +42,22 @@ def cases(*, every_day: tuple[str, ...] | None = None) -> list[Any]:
 
 
 class Served:
-    """A server of a store, with the addresses over it, and contexts of the browser that are kept from test to test."""
+    """A server of a store, with the addresses over it."""
 
-    def __init__(self, browser: Browser, top: str, store: str) -> None:
+    def __init__(self, contexts: Contexts, top: str, store: str) -> None:
         self.top, self.addresses = top, addresses_of(store, top)
-        self._browser, self._contexts = browser, dict[str, BrowserContext]()
+        self._contexts = contexts
 
     def visit(self, state: str, **options: Any) -> Visit:
-        """Open a state in a context with these options, which keeps scripts that it loaded before."""
-        key = str(sorted(options.items()))
-        if key not in self._contexts:
-            self._contexts[key] = context_in(self._browser, **options)
-        visit = visit_in(self._contexts[key], self.top)
+        """Open a state in a context with these options."""
+        visit = self._contexts.visit(self.top, **options)
         visit.go(self.addresses[state])
         return visit
-
-    def close(self) -> None:
-        for context in self._contexts.values():
-            context.close()
 
 
 @pytest.fixture(scope="module")
 def over(
-    browser: Browser, sample_top: str, tmp_path_factory: pytest.TempPathFactory
+    contexts: Contexts, sample_top: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], Served]]:
     """Serves a store by name; the one that was served before is closed, as tests of one follow each other."""
     opened: dict[str, Served] = {}
@@ -74,8 +67,7 @@ def over(
         if name not in opened:
             servers.close()
             opened.clear()
-            opened[name] = Served(browser, top_of(name), name)
-            servers.callback(opened[name].close)
+            opened[name] = Served(contexts, top_of(name), name)
         return opened[name]
 
     def top_of(name: str) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Page
 from tests.end_to_end.looks import strokes
 from tests.end_to_end.stores import Recorded, record
-from tests.end_to_end.visits import PREFIX, Visit, context_in, served, visit_in
+from tests.end_to_end.visits import PREFIX, Contexts, Visit, served
 from tests.models.preflight.stored_checks import store_checks
 
 from crosswind.data.schema.run import RunState
@@ -33,19 +33,19 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def visit(browser: Browser, origin: str) -> Iterator[Open]:
-    """Opens a page in a browser of its own and notes errors and requests that leave the server."""
-    contexts: list[BrowserContext] = []
+def visit(contexts: Contexts, origin: str) -> Iterator[Open]:
+    """Opens a page and notes errors and requests that leave the server."""
+    pages: list[Page] = []
 
     def opened(address: str, *, width: int = 1440, **options: object) -> Visit:
-        contexts.append(context_in(browser, width=width, **options))
-        visit = visit_in(contexts[-1], f"{origin}{PREFIX}")
+        visit = contexts.visit(f"{origin}{PREFIX}", width=width, **options)
+        pages.append(visit.page)
         visit.go(address)
         return visit
 
     yield opened
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
 
 
 def test_a_refusal_is_a_page_of_which_the_console_says_its_status_alone(visit: Open) -> None:
@@ -74,7 +74,7 @@ def test_a_statement_is_typed_and_run_by_the_keyboard_and_its_address_carries_it
 
 
 def test_figures_follow_the_theme_and_the_choice_is_kept(visit: Open) -> None:
-    opened = visit("/runs/r3", color_scheme="light")
+    opened = visit("/runs/r3", color_scheme="light", locale="en-GB")  # of its own, as the choice is kept
     page = opened.page
     opened.is_drawn()
     assert (ground(page), line(page)) == ("rgb(251, 251, 249)", "rgb(0, 114, 178)")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Locator
+from playwright.sync_api import Locator
 from tests.end_to_end.addresses import addresses_of
-from tests.end_to_end.visits import Visit, context_in, json_of, visit_in
+from tests.end_to_end.visits import Contexts, Visit, json_of
 
 pytestmark = pytest.mark.thorough
 PIXELS = """async (text) => {
@@ -24,10 +24,10 @@ AROUND = ((-9, -9), (9, -9), (9, 9), (-9, 9), (-9, -9))  # pixels
 
 
 @pytest.fixture
-def visit(browser: Browser, sample_top: str) -> Iterator[Visit]:
-    context = context_in(browser)
-    yield visit_in(context, sample_top)
-    context.close()
+def visit(contexts: Contexts, sample_top: str) -> Iterator[Visit]:
+    visit = contexts.visit(sample_top)
+    yield visit
+    visit.page.close()
 
 
 def saved(visit: Visit, button: Locator) -> bytes:

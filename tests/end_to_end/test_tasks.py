@@ -5,9 +5,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser
 from tests.end_to_end.stores import LIVE, STUDY
-from tests.end_to_end.visits import Visit, context_in, json_of, visit_in
+from tests.end_to_end.visits import Contexts, Visit, json_of
 
 from crosswind.dashboards import wording
 
@@ -44,10 +43,10 @@ def top(sample_top: str) -> str:
 
 
 @pytest.fixture
-def reader(browser: Browser, top: str) -> Iterator[Reader]:
-    context = context_in(browser)
-    yield Reader(visit_in(context, top))
-    context.close()
+def reader(contexts: Contexts, top: str) -> Iterator[Reader]:
+    reader = Reader(contexts.visit(top))
+    yield reader
+    reader.page.close()
 
 
 def slowest(top: str) -> Any:

@@ -83,6 +83,25 @@ def context_in(browser: Browser, *, width: int = 1280, height: int = 4000, **opt
     return context
 
 
+class Contexts:
+    """Contexts of a browser by their options: they keep from test to test the scripts that they loaded."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser, self._kept = browser, dict[str, BrowserContext]()
+
+    def visit(self, top: str, **options: Any) -> Visit:
+        """Return an empty page in a context with these options."""
+        key = str(sorted(options.items()))
+        if key not in self._kept:
+            self._kept[key] = context_in(self._browser, **options)
+        return visit_in(self._kept[key], top)
+
+    def close(self) -> None:
+        """Close the contexts with their pages."""
+        for context in self._kept.values():
+            context.close()
+
+
 def json_of(top: str, address: str, body: Mapping[str, object] | None = None) -> Any:
     """Return what the server answers to a program, which posts a body if it has one. Raises: HTTPStatusError."""
     method, headers = "GET" if body is None else "POST", {**HEADERS, "Accept": "application/json"}

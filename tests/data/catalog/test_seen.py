@@ -61,6 +61,7 @@ def test_runs_are_listed_newest_first_as_far_as_they_may_be_seen(
     with filled.seen_by(rule).read() as session:
         assert [run.run_id for run in session.runs.find(limit=100)] == seen
         assert [run.run_id for run in session.runs.outlines(RunFilter(), limit=100)] == seen[::-1]
+        assert [run_id for run_id, *_ in session.runs.placed(RunFilter(), limit=100)] == seen[::-1]
         assert session.runs.count() == session.runs.stand(RunFilter())[0] == len(seen)
         lab = RunFilter(system="lab", since_ns=0)
         assert session.runs.count(lab) == session.runs.stand(lab)[0] == len(session.runs.find(lab, limit=100))

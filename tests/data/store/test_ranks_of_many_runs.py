@@ -1,7 +1,7 @@
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.runs import ANY_RUN, RunFilter
 from crosswind.data.schema.occupancy import Placement, Source
-from crosswind.data.schema.run import Rank, Run, RunState
+from crosswind.data.schema.run import Rank, Run, RunState, cohort_digest
 
 
 def fill(catalog: Catalog) -> None:
@@ -43,3 +43,12 @@ def test_outlines_are_the_newest_runs_without_their_facts(catalog: Catalog) -> N
         assert [outline.run_id for outline in session.runs.outlines(RunFilter(system="far"), limit=9)] == ["a"]
     assert older == Run("b", "bert", "lab", RunState.COMPLETED, 2, started_ns=1, ended_ns=10)
     assert newer.run_id == "c"
+
+
+def test_runs_that_completed_are_placed_by_cohort_and_nodes(catalog: Catalog) -> None:
+    fill(catalog)
+    with catalog.write() as session:
+        session.runs.merge(Run("d", "bert", "lab", RunState.FAILED, 2, started_ns=3, ended_ns=9, nodes=("n0",)))
+        cohort = cohort_digest(session.runs.get("b"))
+        assert session.runs.placed(ANY_RUN, limit=3) == [("b", cohort, ["n1"]), ("c", cohort, ["n1"])]
+        assert [run_id for run_id, *_ in session.runs.placed(RunFilter(system="far"), limit=9)] == ["a"]

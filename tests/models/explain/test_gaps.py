@@ -104,4 +104,4 @@ def test_without_samples_of_its_nodes_that_is_said(store: Store, measured: Run) 
 def test_one_step_is_not_explained(store: Store, measured: Run) -> None:
     explanation = explained(store, measured, "one-step", lambda steps: steps.filter(pc.less(steps["step"], 1)))
     assert explanation.verdict is Verdict.INSUFFICIENT_EVIDENCE
-    assert "no step with all ranks and their collectives is recorded" in explanation.sentence
+    assert "no step with watched collectives of all ranks is recorded" in explanation.sentence
