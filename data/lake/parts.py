@@ -12,7 +12,7 @@ import os
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -83,7 +83,16 @@ class Held:
     is_landing: bool
 
     def __contains__(self, name: str) -> bool:
-        digest, size = _digest(name), len(self.digests) // DIGEST_BYTES
+        return self._has(_digest(name))
+
+    def among(self, names: Mapping[bytes, str]) -> set[str]:
+        """Return those of these names, by their digests, that went into the file."""
+        if (size := len(self.digests) // DIGEST_BYTES) < len(names):
+            return {names[digest] for digest in map(self._at, range(size)) if digest in names}
+        return {name for digest, name in names.items() if self._has(digest)}
+
+    def _has(self, digest: bytes) -> bool:
+        size = len(self.digests) // DIGEST_BYTES
         place = bisect_left(range(size), digest, key=self._at)
         return place < size and self._at(place) == digest
 
@@ -146,11 +155,13 @@ def part_names(day: Path) -> list[str]:
     return sorted(name for name in _names(day) if name.startswith("part-") and name.endswith(".parquet"))
 
 
-def superseded_in(day: Path, names: Iterable[str]) -> set[str]:
-    """Those of the names whose rows stand in a compacted file."""
-    names = list(names)
+def superseded_in(day: Path, names: Sequence[str], of: Iterable[str] | None = None) -> set[str]:
+    """Those `of` the names, or else of all, whose rows stand in a compacted file among the names."""
+    if len(names) < 2 and of is None:
+        return set()
+    asked = {_digest(name): name for name in (names if of is None else of)}
     manifests = [stored for name in names if COMPACTED.fullmatch(name) and (stored := _held_if_there(day / name))]
-    return {name for name in names if any(name in manifest for manifest in manifests)} if len(names) > 1 else set()
+    return set().union(*(manifest.among(asked) for manifest in manifests))
 
 
 def _may_hold(path: Path, within: Span, run_ids: Collection[str] | None) -> bool:

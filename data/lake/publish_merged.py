@@ -79,5 +79,5 @@ def why_unlocked(root: Path, mounts: Path = MOUNTS) -> str | None:
 
 def _check_not_held(file: Merged) -> None:
     folder = file.path.parent
-    if taken := file.made_of & superseded_in(folder, {*file.made_of, *part_names(folder)}):
+    if taken := superseded_in(folder, part_names(folder), file.made_of):
         raise ConflictError(f"{folder / min(taken)} was compacted by another process meanwhile")
