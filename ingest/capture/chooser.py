@@ -95,8 +95,8 @@ class Chooser:
 
     def ranks(self) -> dict[int, Role]:
         """Return the ranks that tell most now, the surest culprit first, at most as many as may be traced."""
-        late, waits = self._late(), means(list(self._kept)[-RECENT:], 1)
-        order = sorted(late, key=lambda rank: (rank not in self._lagging(), -late[rank]))
+        late, lagging, waits = self._late(), self._lagging(), self._recent(1)
+        order = sorted(late, key=lambda rank: (rank not in lagging, -late[rank]))
         first, least = order[0], min(late.values())
         culprits = [rank for rank in order if late[rank] - least >= SECOND * (late[first] - least)]
         chosen = dict.fromkeys(culprits[: max(self.most - 1, min(self.most, 2))], Role.CULPRIT)
@@ -115,6 +115,9 @@ class Chooser:
             return after
         return {rank: lag - before.get(rank, 0.0) for rank, lag in after.items()}
 
+    def _recent(self, place: int) -> dict[int, float]:
+        return means(list(self._kept)[-RECENT:], place)
+
     def _lagging(self) -> set[int]:
         """Return the ranks that began to lag and have not been traced since."""
         return {rank for rank in self._pending if self.lags.ranks[rank].is_noticed and rank in self._kept[-1]}
@@ -126,7 +129,7 @@ class Chooser:
 
     def _ordinary(self, others: set[int]) -> int:
         """Return the rank nearest to the middle of all, but for those that are chosen already."""
-        lags = means(list(self._kept)[-RECENT:], 0)
+        lags = self._recent(0)
         middle = median(lags.values())
         return min(lags.keys() - others, key=lambda rank: (abs(lags[rank] - middle), rank))
 
