@@ -22,6 +22,7 @@ from crosswind.data.store.store import Store
 from crosswind.ingest.load.incoming import take_incoming
 
 PAUSE_SECONDS = 120.0
+FIRST_SECONDS = 10.0  # after the start, as some servers are restarted before a pause is over
 RETENTION_SECONDS = 3600.0
 BATCHES_AT_ONCE = 2000
 LOOK_SECONDS = 2.0  # between looks at what runs have left
@@ -57,7 +58,7 @@ def housekeeping(
 
 def _keep(store: Store, chores: Sequence[Chore], pause_seconds: float, ending: Ending) -> None:
     warn = WarnOnce(_log)
-    due = time.monotonic() + pause_seconds
+    due = time.monotonic() + min(FIRST_SECONDS, pause_seconds)
     while not ending.wait(min(LOOK_SECONDS, pause_seconds)):
         problems = _problems(lambda: take_incoming(store), "storing what runs left failed")
         if time.monotonic() >= due:

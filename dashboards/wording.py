@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from crosswind.data.schema.answers.explanations import UNKNOWN, Explanation
 from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.words import UNITS, phase_words, words
 from crosswind.data.schema.words import percent as finite_percent
-from crosswind.data.schema.words import phase_words, words
 
 NONE = "\u2013"  # shown where a value is missing; never a zero
 MINUS = "\u2212"
@@ -19,7 +19,6 @@ NOTHING_SECONDS = 1e-10  # what sums of times leave of zero
 MINUTE, HOUR = 60, 3600
 HEADLINE = 140  # characters of two lines at 1280 pixels
 BETWEEN = re.compile(r"(?<=[.])\s+(?=[A-Z])")  # sentences
-UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "\u00b5s"), (1e-9, "ns"))
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 LONG_UNITS = ((HOUR, "h"), (MINUTE, "min"), (1.0, "s"))
 

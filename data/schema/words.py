@@ -1,5 +1,6 @@
 """Identifiers as people read them."""
 
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "\u00b5s"), (1e-9, "ns"))  # of times, by their seconds
 ABBREVIATIONS = {name.lower(): name for name in ("AMD", "CPU", "GPU", "IO", "NFS", "TCP")}
 
 
@@ -22,6 +23,12 @@ def percent(ratio: float) -> str:
     """A finite ratio as percent: `92 %`, `4.3 %`, `0.12 %`."""
     hundredfold = ratio * 100
     return f"{hundredfold:.0f} %" if abs(hundredfold) >= 9.95 else f"{hundredfold:.2g} %"
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it, with three digits: `379 \u00b5s`, `1.25 s`."""
+    scale, unit = next((one for one in UNITS if abs(seconds) >= one[0]), UNITS[-1])
+    return f"{seconds / scale:.3g} {unit}"
 
 
 def phase_words(phase: str) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crosswind.data.schema.steps import NANOSECOND
+from crosswind.data.schema.words import duration
 from crosswind.data.traces.trace import NONE, Events, Integers, Kind, RankTrace
 from crosswind.models.traces.launches import launches
 from crosswind.models.traces.nesting import parents, roots
@@ -82,7 +84,7 @@ class OperatorSums(RankSums):
         ordered = sorted(self._totals.items(), key=lambda item: -item[1][by])
         rows = [_total(name, row, row[by] / whole) for name, row in ordered]
         lost = self.unassigned_ns
-        notes = (f"{lost} ns of devices belong to no traced operator",) if lost else ()
+        notes = (f"{duration(lost * NANOSECOND)} of devices belong to no traced operator",) if lost else ()
         return Operators(tuple(rows), self.ranks, lost, notes)
 
 

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from crosswind.data.schema.answers.traces import NOTED, TracedRank
-from crosswind.data.schema.words import percent
+from crosswind.data.schema.steps import NANOSECOND
+from crosswind.data.schema.words import duration, percent
 from crosswind.models.traces.late_rank import LateRank
 from crosswind.models.traces.pipeline import Pipeline
 from crosswind.models.traces.ranks import text_of
 
 LARGE = 0.05  # of the time of ranks
 UNEQUAL = 0.05  # of the mean computation of stages, by which the longest is over it
-UNITS = {1e9: "s", 1e6: "ms", 1e3: "\u00b5s"}  # by their nanoseconds
 
 
 def verdict(ranks: Sequence[TracedRank], span_ns: int, late: LateRank | None, stages: Pipeline | None = None) -> str:
@@ -37,8 +37,9 @@ def _waits(ranks: Sequence[TracedRank], span_ns: int, late: LateRank | None) -> 
         return "No rank makes the others wait for long."
     met = sum(rank.times_last for rank in ranks)
     return (
-        f"The others wait longest for {text_of([of.rank])}: {_time(mean)} each, {percent(mean / span_ns)} of the time; "
-        f"it comes last at {of.times_last} of {met} collectives. {_saving(late, mean)}"
+        f"The others wait longest for {text_of([of.rank])}: {duration(mean * NANOSECOND)} each, "
+        f"{percent(mean / span_ns)} of the time; it comes last at {of.times_last} of "
+        f"{met} collectives. {_saving(late, mean)}"
     ).rstrip()
 
 
@@ -50,7 +51,7 @@ def _saving(late: LateRank, mean_wait_ns: float) -> str:
     if late.saved_share >= NOTED:
         return f"{saved[:1].upper()}{saved[1:]}."
     if late.begins_after_ns >= mean_wait_ns / 2:
-        after = f"its trace begins {_time(late.begins_after_ns)} after the median of the others"
+        after = f"its trace begins {duration(late.begins_after_ns * NANOSECOND)} after the median of the others"
         return f"It is late, not slow: {after}, and {saved}."
     return f"It is not slow by itself: {saved}."
 
@@ -67,8 +68,3 @@ def _stage(stages: Pipeline | None) -> str:
         f"Of the pipeline's {len(times)} stages, stage {stages.longest_stage}{last} computes longest, "
         f"{percent(over / mean)} over their mean; its ranks are not slow for that."
     )
-
-
-def _time(ns: float) -> str:
-    scale = next((scale for scale in UNITS if ns >= scale), 1e3)
-    return f"{ns / scale:.3g} {UNITS[scale]}"

@@ -34,6 +34,20 @@ def test_many_files_become_few_while_a_server_serves(tmp_path: Path) -> None:
         assert store.lake.frame("select count(*) as rows from step")["rows"].tolist() == [4]
 
 
+def test_a_server_that_is_restarted_before_a_pause_is_over_compacts_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crosswind.api.housekeeping.FIRST_SECONDS", 0.01)
+    monkeypatch.setattr("crosswind.api.housekeeping.LOOK_SECONDS", 0.01)
+    with Store.open(tmp_path) as store:
+        put(store)
+        with housekeeping(store, pause_seconds=3600):
+            deadline = time.monotonic() + 30
+            while len(store.lake.parts("step")) > 1 and time.monotonic() < deadline:
+                time.sleep(0.01)
+        assert len(store.lake.parts("step")) == 1
+
+
 def test_what_is_wrong_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Store.open(tmp_path) as store:
         put(store)

@@ -16,6 +16,7 @@ from crosswind.client import stored_traces
 from crosswind.client.local import Local
 from crosswind.client.remote import Remote
 from crosswind.data.schema.access import OWNER
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.own_runs import erase
 from crosswind.data.store.store import Store
@@ -56,6 +57,12 @@ def test_the_report_names_the_late_rank(client: TestClient) -> None:
     assert report["slowest_rank"] == 1
     assert report["ranks"][0]["waited_for_ns"] == [0, LATE_NS]
     assert len(report["kernels"]) == 1
+
+
+def test_more_names_than_are_kept_are_refused_and_not_cut_silently(store: Store, client: TestClient) -> None:
+    assert client.get("/v1/runs/ann-run/trace?top=1001").status_code == 422
+    with pytest.raises(InvalidInputError, match="top 1001: expected at most 1000"):
+        Local(store).trace("ann-run", top=1001)
 
 
 def test_events_of_a_time_come_in_order_and_part_by_part(client: TestClient) -> None:

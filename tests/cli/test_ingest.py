@@ -66,6 +66,14 @@ def test_what_was_kept_aside_is_stored_again(tmp_path: Path, home: Path, ask: As
     assert (code, "--again: expected spools, and none of --format" in complaint) == (2, True)
 
 
+def test_a_file_is_no_spool_to_store_again(tmp_path: Path, home: Path, ask: Ask) -> None:
+    jobs = tmp_path / "jobs.txt"
+    jobs.write_text(SACCT)
+    code, said, _ = ask("--again", jobs)
+    assert (code, f"{jobs}: expected a spool, a folder with segments" in said) == (2, True)
+    assert job_ids(home) == []
+
+
 def test_spools_and_files_are_stored_together(tmp_path: Path, home: Path, ask: Ask) -> None:
     fill(tmp_path / "one", "n1")
     fill(tmp_path / "two", "n2")

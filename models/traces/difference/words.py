@@ -4,11 +4,10 @@ import math
 
 from crosswind.data.schema.answers.explanations import Interval
 from crosswind.data.schema.answers.trace_difference import DifferencePart, PartKind, RunsDifference
-from crosswind.data.schema.words import percent
+from crosswind.data.schema.words import duration, percent
 
 SAID = 3  # parts at most
 LEAST = 0.1  # of the difference, that a part must be to be said
-UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "\u00b5s"), (1e-9, "ns"))
 PHRASES = {
     PartKind.ADDED: "{} added",
     PartKind.GONE: "{} gone",
@@ -42,12 +41,6 @@ def part_words(part: DifferencePart, over: str) -> str:
     phrases = PHRASES | (PHASES if over == "probe" else {})
     of = "" if part.rank is None else f"rank {part.rank}'s "
     return phrases[part.kind].format(of + name)
-
-
-def duration(seconds: float) -> str:
-    """Return a time in the unit that suits it, with three digits."""
-    scale, unit = next((one for one in UNITS if abs(seconds) >= one[0]), UNITS[-1])
-    return f"{seconds / scale:.3g} {unit}"
 
 
 def _bounds(change: Interval) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.store.store import Store
 from crosswind.data.store.traced_runs import stream_of_run, traced_among, traces_of_run
 
@@ -69,6 +70,8 @@ def trace_of_run(store: Store, compute: Compute, run_id: str, top: int) -> Trace
 
     Raises: NotFoundError, InvalidInputError.
     """
+    if top > NAMES_MAX:
+        raise InvalidInputError(f"top {top}: expected at most {NAMES_MAX} kernels and operators of a stored run")
     with store.catalog.read() as session:
         traced = traced_among(store, [session.runs.get(run_id)]).get(run_id)
     report = compute(store, report_on_steps, run_id) if traced is None else compute(store, report_on, traced).value

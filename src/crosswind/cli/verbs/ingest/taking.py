@@ -105,6 +105,8 @@ class _Taking:
     def take(self, name: str) -> None:
         """Store the contents of a path or URL; one that cannot be read does not stop the others."""
         try:
+            if self.again and not is_spool(Path(name)):
+                raise InvalidInputError(f"{name}: expected a spool, a folder with segments, since --again is given")
             if is_url(name):
                 self._url(name)
             elif Path(name).is_dir():
@@ -181,7 +183,9 @@ def _why(report: Report) -> str:
 
 
 def is_spool(folder: Path) -> bool:
-    """Return whether the folder is empty or has segments of agents or probes."""
+    """Return whether this is a folder that is empty or has segments of agents or probes."""
+    if not folder.is_dir():
+        return False
     names = [path.name for path in folder.iterdir()]
     return not names or any(
         name.endswith((".segment", ".open", ".rejected")) or name == "ingest.lock" for name in names
