@@ -95,6 +95,15 @@ def test_without_the_late_rank_the_run_is_shorter(ask: Ask, files: list[str]) ->
     assert "transfers" in said
 
 
+def test_files_may_stand_behind_the_options_of_an_action(ask: Ask, files: list[str], tmp_path: Path) -> None:
+    words = ["--without", "slow-rank"]
+    assert ask("trace", "what-if", *words, *files) == ask("trace", "what-if", *files, *words)
+    assert ask("trace", "merge", "-o", str(tmp_path / "m.json"), *files)[0] == 0
+    assert ask("trace", "diff", "--top", "1", *files)[0] == 0
+    code, _, error = ask("trace", "what-if", *words, *files, "--causes")
+    assert (code, f"unrecognized arguments: {' '.join(files)} --causes" in error) == (2, True)
+
+
 def test_merged_ranks_are_one_file_that_our_reader_takes(ask: Ask, files: list[str], tmp_path: Path) -> None:
     merged = tmp_path / "merged.json.gz"
     assert ask("trace", "merge", *files, "-o", str(merged))[0] == 0

@@ -185,12 +185,22 @@ def _parser(loaded: set[str]) -> argparse.ArgumentParser:
 
 
 def _execute(words: Sequence[str], verb: str | None) -> int:
-    arguments = build_parser(verb).parse_args(words)
+    arguments = _arguments(build_parser(verb), words)
     module = load(next(candidate for candidate in VERBS if candidate.name == verb))
     settings = Settings.from_environment()
     if verb not in WITHOUT_STORE:
         take_incoming(settings)
     return module.execute(arguments, settings)
+
+
+def _arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    """Parse a verb's words, which may also stand behind its options: argparse takes those before them alone."""
+    arguments, left = parser.parse_known_args(words)
+    if left and (any(word.startswith("-") for word in left) or not hasattr(arguments, "words")):
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
+    if left:
+        arguments.words = [*arguments.words, *left]
+    return arguments
 
 
 def _greet() -> int:
