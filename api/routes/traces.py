@@ -18,7 +18,7 @@ from crosswind.data.schema.answers.trace_difference import RunsDifference
 from crosswind.data.schema.answers.traces import TracedRun, TraceReport
 from crosswind.data.schema.question import TRACED_NAMES
 from crosswind.data.store.store import Store
-from crosswind.data.store.traced_runs import traces_of_run
+from crosswind.data.store.traced_runs import stream_of_run
 
 router = APIRouter(prefix="/v1", tags=["traces"], dependencies=[Depends(refuse_unknown_query)])
 PERFETTO = "application/json"
@@ -92,8 +92,8 @@ def get_run_perfetto(run_id: Id, store: StoreOf) -> StreamingResponse:
 
 def _perfetto(store: Store, run_id: str) -> Iterator[bytes]:
     from crosswind.data.traces.perfetto import perfetto_pieces  # noqa: PLC0415 - heavy
-    from crosswind.models.traces.clocks import aligned, clocks  # noqa: PLC0415
-    from crosswind.models.traces.ranks import ranks_of  # noqa: PLC0415
+    from crosswind.models.traces.several.merged import Merged  # noqa: PLC0415
 
-    traces = traces_of_run(store, run_id)
-    return perfetto_pieces(aligned(traces, clocks(traces)), ranks_of(traces))
+    merged = Merged.of(stream_of_run(store, run_id, every_capture=True))
+    again = stream_of_run(store, run_id, every_capture=True)
+    return perfetto_pieces(merged.on_one_clock(again), merged.clocks.ranks, merged.begin_ns)

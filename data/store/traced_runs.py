@@ -1,6 +1,7 @@
 """The traces of stored runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crosswind.data.lake.steps_summary import time_of
@@ -28,23 +29,32 @@ def traces_of_run(store: Store, run_id: str) -> "list[RankTrace]":
     return list(stream_of_run(store, run_id))
 
 
-def stream_of_run(store: Store, run_id: str) -> "Iterator[RankTrace]":
-    """Yield the same, each of which may be freed once the next one is asked for. Raises: as `traces_of_run`."""
-    from crosswind.data.traces.rows import facts_by_rank, trace_in  # noqa: PLC0415 - heavy
+def stream_of_run(store: Store, run_id: str, *, every_capture: bool = False) -> "Iterator[RankTrace]":
+    """Yield the same, each of which may be freed once the next one is asked for.
+
+    Of a run whose ranks were traced several times, those of one capture: between two of them nothing is known. With
+    `every_capture` those of a rank are joined. Raises: as `traces_of_run`.
+    """
+    from crosswind.data.traces.captures import one_capture  # noqa: PLC0415 - heavy
+    from crosswind.data.traces.rows import facts_by_rank, trace_in  # noqa: PLC0415
 
     with store.catalog.read() as session:
         run = session.runs.get(run_id)
-    for rank, facts in facts_by_rank(_rows(store, TRACED_RANK.name, run)).items():
-        yield trace_in(rank, facts, _rows(store, TRACE_EVENT.name, run, rank))
+    stored = facts_by_rank(_rows(store, TRACED_RANK.name, run))
+    by_rank, notes = (stored, ()) if every_capture else one_capture(stored)
+    for rank, facts in by_rank.items():
+        edges = min(one["first_ns"] for one in facts), max(one["last_ns"] for one in facts)
+        trace = trace_in(rank, facts, _rows(store, TRACE_EVENT.name, run, (rank, *edges)))
+        yield replace(trace, notes=(*trace.notes, *notes))
 
 
-def _rows(store: Store, name: str, run: Run, rank: int | None = None) -> "pa.Table":
-    """Return a run's rows of a set as stored, of one rank or all."""
+def _rows(store: Store, name: str, run: Run, of: tuple[int, int, int] | None = None) -> "pa.Table":
+    """Return a run's rows of a set as stored; of one rank, those that begin from a time to another."""
     columns = list(store.lake.columns(name)) if name in store.lake.sets() else []
     within = time_of([run])
-    where, of = ("run_id = ?", [run.run_id]) if rank is None else ("run_id = ? and rank = ?", [run.run_id, rank])
+    where = "run_id = ?" + (" and rank = ? and begin_ns between ? and ?" if of else "")
     if columns:
-        rows = store.lake.counters(name, columns, where=where, parameters=of, within=within)
+        rows = store.lake.counters(name, columns, where=where, parameters=[run.run_id, *(of or ())], within=within)
         if len(rows):
             return rows
     raise NotFoundError(f"run {run.run_id} has no traces: crosswind ingest FILE... --run {run.run_id} stores some")

@@ -7,7 +7,7 @@ import gzip
 import json
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,47 +29,49 @@ CATEGORIES: Mapping[Kind, str] = {
     Kind.USEFUL: "cpu_op",
     Kind.IO: "user_annotation",
 }
+MERGED = "mergedRanks"  # before the events of a file of several ranks, which is no trace of a rank
 BLOCK = 20_000  # events that are in memory as text at once
 LEVEL = 5  # of gzip: a third of the time of 9, and 3 % larger
 LANE = 100_000  # of threads: events of one place that overlap without one in the other go to a lane beside it
 
 
-def write_perfetto(traces: Sequence[RankTrace], ranks: Sequence[int], path: Path) -> int:
-    """Write traces of one clock to PATH or compressed where that ends in .gz, at once or not at all.
+def write_perfetto(traces: Iterable[RankTrace], ranks: Sequence[int], path: Path, base_ns: int | None = None) -> None:
+    """Write traces of one clock to PATH or compressed where that ends in .gz, at once or not at all. Raises: OSError.
 
-    Return the number of events. Raises: OSError.
+    Each trace may be freed once the next one is asked for, if the base is given: when the first of all events begins.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with partial.open("wb") as raw:
             if path.suffix == ".gz":
                 with gzip.GzipFile("", "wb", LEVEL, raw, mtime=0) as packed:
-                    count = _write(packed.write, traces, ranks)
+                    packed.writelines(perfetto_pieces(traces, ranks, base_ns))
             else:
-                count = _write(raw.write, traces, ranks)
+                raw.writelines(perfetto_pieces(traces, ranks, base_ns))
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-    return count
 
 
-def perfetto_pieces(traces: Sequence[RankTrace], ranks: Sequence[int]) -> Iterator[bytes]:
+def perfetto_pieces(traces: Iterable[RankTrace], ranks: Sequence[int], base_ns: int | None = None) -> Iterator[bytes]:
     """Yield the file in pieces."""
-    base = min((int(trace.events.begin_ns[0]) for trace in traces if len(trace.events)), default=0)
-    head = {"schemaVersion": 1, "displayTimeUnit": "ns", "baseTimeNanoseconds": base}
+    if base_ns is None:
+        traces = list(traces)
+        base_ns = first_begin_ns(traces)
+    head = {"schemaVersion": 1, "displayTimeUnit": "ns", "baseTimeNanoseconds": base_ns}
+    head |= {MERGED: len(ranks)} if len(ranks) > 1 else {}
     yield json.dumps(head)[:-1].encode() + b', "traceEvents": [\n'
     comma = b""
     for trace, rank in zip(traces, ranks, strict=True):
-        for piece in _Rank(trace, rank, -base).pieces():
+        for piece in _Rank(trace, rank, -base_ns).pieces():
             yield comma + piece
             comma = b",\n"
     yield b"\n]}\n"
 
 
-def _write(write: Callable[[bytes], object], traces: Sequence[RankTrace], ranks: Sequence[int]) -> int:
-    for piece in perfetto_pieces(traces, ranks):
-        write(piece)
-    return sum(len(trace.events) for trace in traces)
+def first_begin_ns(traces: Iterable[RankTrace]) -> int:
+    """Return when the first event of all traces begins; 0 without any."""
+    return min((int(trace.events.begin_ns[0]) for trace in traces if len(trace.events)), default=0)
 
 
 @dataclass

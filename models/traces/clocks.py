@@ -65,10 +65,11 @@ def clocks(traces: Sequence[RankTrace], matched: Collectives | None = None) -> C
 
 def aligned(traces: Sequence[RankTrace], offsets: Clocks) -> list[RankTrace]:
     """Return the traces on one clock."""
-    return [_on_first(trace, offsets.of_rank(place)) for place, trace in enumerate(traces)]
+    return [on_first(trace, offsets.of_rank(place)) for place, trace in enumerate(traces)]
 
 
-def _on_first(trace: RankTrace, clock: Clocks) -> RankTrace:
+def on_first(trace: RankTrace, clock: Clocks) -> RankTrace:
+    """Return one rank's trace on the clock of the first rank."""
     if not clock.rate.any():
         return trace.moved(int(clock.offset_ns[0]))
     begin, end = (clock.on_first(one[:, None])[:, 0] for one in (trace.events.begin_ns, trace.events.end_ns))

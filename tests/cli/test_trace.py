@@ -14,9 +14,13 @@ from tests.traced_run import LATE_NS, two_ranks
 from crosswind.data.store.store import Store
 from crosswind.data.store.traced_runs import traces_of_run
 from crosswind.data.traces.perfetto import write_perfetto
+from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.traces.files import read_traces
+from crosswind.ingest.readers.traces.kineto import KinetoReader
 
 DLRM8 = Path(__file__).parents[3] / "shared/data/traces/kineto/dlrm8"
+BEGIN_NS = 1_700_000_000_000_000_000
+CAPTURES = "one of 2 captures of the run, that of most ranks; left out: rank1.json.gz"
 HOSTILE = "\x1b[2J<script>alert(1)</script>"
 
 
@@ -38,11 +42,11 @@ def files(tmp_path: Path) -> list[str]:
     return written(tmp_path / "traces")
 
 
-def written(folder: Path, mark: str = "") -> list[str]:
+def written(folder: Path, mark: str = "", begin_ns: int = BEGIN_NS) -> list[str]:
     """Write the traces of two ranks, a file each."""
     folder.mkdir(parents=True)
     paths = [folder / f"rank{rank}.json.gz" for rank in range(2)]
-    for path, trace in zip(paths, two_ranks(1_700_000_000_000_000_000, mark=mark), strict=True):
+    for path, trace in zip(paths, two_ranks(begin_ns, mark=mark), strict=True):
         write_perfetto([trace], [trace.rank or 0], path)
         facts = {
             **json.loads(gzip.decompress(path.read_bytes())),
@@ -104,13 +108,44 @@ def test_files_may_stand_behind_the_options_of_an_action(ask: Ask, files: list[s
     assert (code, f"unrecognized arguments: {' '.join(files)} --causes" in error) == (2, True)
 
 
+def test_a_run_traced_twice_is_reported_of_the_capture_of_most_ranks(ask: Ask, tmp_path: Path) -> None:
+    early, late = written(tmp_path / "early"), written(tmp_path / "late", begin_ns=BEGIN_NS + 120 * 10**9)
+    ask("ingest", *early, "--run", "RUN-1")
+    alone = json.loads(ask("trace", "--run", "RUN-1", "--json")[1])
+    assert not [note for note in alone["notes"] if "captures" in note]
+    ask("ingest", late[1], "--run", "RUN-1")
+    answer = json.loads(ask("trace", "--run", "RUN-1", "--json")[1])
+    assert answer["notes"] == [CAPTURES, *alone["notes"]]
+    assert answer | {"notes": []} == alone | {"notes": []}
+    ask("ingest", late[0], "--run", "RUN-1")
+    newer = json.loads(ask("trace", "--run", "RUN-1", "--json")[1])
+    assert {rank["source"] for rank in newer["ranks"]} == set(late)
+    assert newer["span_ns"] == alone["span_ns"]
+    assert ask("trace", "merge", "--run", "RUN-1", "-o", str(tmp_path / "all.json"))[0] == 0
+    events = json.loads((tmp_path / "all.json").read_bytes())["traceEvents"]
+    assert sum(event["ph"] == "X" for event in events) == 20
+
+
+def test_a_trace_is_not_overwritten_by_its_merge_and_no_merge_is_a_trace(ask: Ask, files: list[str]) -> None:
+    before = Path(files[1]).read_bytes()
+    code, _, error = ask("trace", "merge", *files, "-o", files[1])
+    assert (code, "a trace to merge; expected another file" in error) == (2, True)
+    assert Path(files[1]).read_bytes() == before
+    folder = Path(files[0]).parent
+    once = ask("trace", str(folder))
+    assert ask("trace", "merge", str(folder), "-o", str(folder / "all.json.gz"))[0] == 0
+    assert ask("trace", str(folder)) == once
+    code, _, error = ask("trace", str(folder / "all.json.gz"))
+    assert (code, "ranks that `crosswind trace merge` wrote together; expected a file of each" in error) == (2, True)
+
+
 def test_merged_ranks_are_one_file_that_our_reader_takes(ask: Ask, files: list[str], tmp_path: Path) -> None:
     merged = tmp_path / "merged.json.gz"
     assert ask("trace", "merge", *files, "-o", str(merged))[0] == 0
     events = json.loads(gzip.decompress(merged.read_bytes()))["traceEvents"]
     assert {event["pid"] for event in events} == {0, 1}
     assert {event["args"]["name"] for event in events if event["name"] == "thread_name"} == {"stream 7", "thread 1"}
-    [trace] = read_traces([merged])
+    [trace] = KinetoReader().read(merged, Report(str(merged), "kineto"))
     singles = read_traces(map(Path, files))
     assert len(trace.events) == sum(len(single.events) for single in singles)
     assert int(trace.events.begin_ns.min()) == min(int(single.events.begin_ns.min()) for single in singles)

@@ -16,12 +16,16 @@ from pathlib import Path
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.traces.cache import TraceCache, key_of
+from crosswind.data.traces.perfetto import MERGED
 from crosswind.data.traces.trace import RankTrace
 from crosswind.ingest.reader.lines import head_of
 from crosswind.ingest.reader.reader import Report
+from crosswind.ingest.readers.binary import plain_bytes
 from crosswind.ingest.readers.traces import TRACE_READERS
 from crosswind.ingest.readers.traces.one_run import OneRun
 from crosswind.ingest.readers.traces.reader import TraceReader, beside
+
+HEAD_OF_MERGED = 200  # bytes in which a file of several ranks says that it is one
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,8 @@ def with_report(trace: RankTrace, report: Report) -> RankTrace:
 
 def _in_folder(folder: Path) -> list[TraceFile]:
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(".")]
-    files = [TraceFile(path, reader) for path in paths if (reader := _reader_of(path)) is not None]
+    read = ((path, _reader_of(path)) for path in paths)
+    files = [TraceFile(path, reader) for path, reader in read if reader is not None and not _is_merged(path)]
     if not files:
         raise InvalidInputError(f"{folder}: {len(paths)} files, none of them a trace; expected {_formats()}")
     return files
@@ -108,7 +113,13 @@ def _recognised(path: Path) -> TraceFile:
     reader = _reader_of(path)
     if reader is None:
         raise InvalidInputError(f"{path}: no trace by its content; expected {_formats()}")
+    if _is_merged(path):
+        raise InvalidInputError(f"{path}: ranks that `crosswind trace merge` wrote together; expected a file of each")
     return TraceFile(path, reader)
+
+
+def _is_merged(path: Path) -> bool:
+    return f'"{MERGED}"'.encode() in plain_bytes(head_of(path))[:HEAD_OF_MERGED]
 
 
 def _reader_of(path: Path) -> TraceReader | None:

@@ -37,8 +37,8 @@ NOTES = (
 )
 
 
-def ranks_of_run(store: Store, run_id: str) -> Iterator[RankTrace]:
-    """Yield the stored traces of a run, or, without any, its steps as traces, by rank.
+def ranks_of_run(store: Store, run_id: str, *, every_capture: bool = False) -> Iterator[RankTrace]:
+    """Yield the stored traces of a run, of one capture or every one, or, without any, its steps as traces, by rank.
 
     Raises: NotFoundError for a run that is not stored, or has neither traces nor steps.
     """
@@ -46,7 +46,7 @@ def ranks_of_run(store: Store, run_id: str) -> Iterator[RankTrace]:
         run = session.runs.get(run_id)
     steps = None if traced_among(store, [run]) else _rows(store, run)
     if steps is None or not len(steps):
-        yield from stream_of_run(store, run_id)
+        yield from stream_of_run(store, run_id, every_capture=every_capture)
         return
     ranks = tuple(pc.unique(steps["rank"]).to_pylist())
     of_rank = steps["rank"].to_numpy()

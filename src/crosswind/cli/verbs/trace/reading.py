@@ -22,10 +22,16 @@ def traces_of(files: Sequence[Path], arguments: argparse.Namespace, settings: Se
     return sorted(streamed(files, arguments, settings), key=by_rank)
 
 
-def streamed(files: Sequence[Path], arguments: argparse.Namespace, settings: Settings) -> Iterator[RankTrace]:
+def streamed(
+    files: Sequence[Path], arguments: argparse.Namespace, settings: Settings, *, every_capture: bool = False
+) -> Iterator[RankTrace]:
     """Yield the traces, each of which may be freed once the next one is asked for. Raises: as `traces_of`."""
     with Progress("reading traces"):
-        for trace in _stored(arguments, settings) if arguments.run else _read(files, arguments.workers, settings):
+        for trace in (
+            _stored(arguments, settings, every_capture=every_capture)
+            if arguments.run
+            else _read(files, arguments.workers, settings)
+        ):
             yield without_last_step(trace) if arguments.last_step else trace
 
 
@@ -34,9 +40,10 @@ def _read(files: Sequence[Path], workers: int, settings: Settings) -> Iterator[R
     return stream_traces(files, workers=workers, cache=cache)
 
 
-def _stored(arguments: argparse.Namespace, settings: Settings) -> Iterator[RankTrace]:
+def _stored(arguments: argparse.Namespace, settings: Settings, *, every_capture: bool) -> Iterator[RankTrace]:
     from crosswind.models.traces.several.probe_steps import ranks_of_run  # noqa: PLC0415 - heavy, and not for files
 
     with connect(arguments.server, settings=settings) as client:
         run_id = run_named(client, arguments.run).run_id
-        yield from ranks_of_run(local(client, "--last-step, what-if, merge of a run").store, run_id)
+        store = local(client, "--last-step, what-if, merge of a run").store
+        yield from ranks_of_run(store, run_id, every_capture=every_capture)
