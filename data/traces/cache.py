@@ -22,7 +22,7 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.paths import TRACE_CACHE_BYTES
 from crosswind.data.traces.trace import Events, RankTrace
 
-FORM = 1  # raised whenever the columns or their meaning change: what was kept before is read anew
+FORM = 2  # raised whenever the columns or their meaning change: what was kept before is read anew
 PART_SECONDS = 3600.0  # after which a file that is being written counts as left behind
 EDGE_BYTES = 1 << 20  # of a file's beginning and end that its key covers
 MEMBER = b"crosswind.trace"

@@ -50,10 +50,11 @@ def kinds_of_kernels(names: Sequence[str]) -> NDArray[np.uint8]:
 def with_operation(name: str, stated: str) -> str:
     """Return the name of a collective's kernel with its operation, where the trace states it and the name does not.
 
-    RCCL, and NCCL where several collectives share a kernel, run "ncclDevKernel_Generic" for all.
+    RCCL, and NCCL where several collectives share a kernel, run "ncclDevKernel_Generic" for all; a name of no library
+    that we know does not count.
     """
-    is_generic = kind_of_kernel(name) == Kind.COLLECTIVE and operation_of(name) == UNKNOWN
-    return f"{name} {stated}" if is_generic and operation_of(stated) != UNKNOWN else name
+    says_it = kind_of_kernel(name) == Kind.COLLECTIVE and operation_of(name) != UNKNOWN
+    return name if says_it or operation_of(stated) == UNKNOWN else f"{name} {stated}"
 
 
 def operation_of(name: str) -> str:

@@ -128,9 +128,15 @@ def trace_in(rank: int, parts: Sequence[Facts], rows: pa.Table) -> RankTrace:
         tuple(groups.get(one, Group(one)) for one in communicators),
         rank=rank,
         counters=counts,
-        notes=tuple(dict.fromkeys(note for part in parts for note in part["notes"])),
+        notes=(*dict.fromkeys(note for part in parts for note in part["notes"]), *_joined(rank, parts)),
         **{name: parts[0][name] for name in OF_RANK},
     )
+
+
+def _joined(rank: int, parts: Sequence[Facts]) -> list[str]:
+    """Return a note where a rank has several traces."""
+    names = ", ".join(part["source"].rpartition("/")[2] for part in parts)
+    return [f"rank {rank}: {len(parts)} of its traces are joined, {names}"] if len(parts) > 1 else []
 
 
 def _number(column: pa.ChunkedArray) -> Integers:

@@ -171,7 +171,7 @@ def _missing(key: Key, row: Integers, ranks: tuple[int, ...]) -> tuple[int, ...]
 
 
 def _notes(operation: Sequence[str], missing: Sequence[tuple[int, ...]], skipped: Counter[str]) -> list[str]:
-    notes = [f"{UNKNOWN}: {operation.count(UNKNOWN)} of {len(operation)}"] if UNKNOWN in operation else []
+    notes = [f"{UNKNOWN}: {operation.count(UNKNOWN)} of {len(operation)} collectives"] if UNKNOWN in operation else []
     lacks = Counter(one for one in missing if one)
     notes += [f"{count} collectives without {text_of(one)}" for one, count in lacks.most_common(SHOWN)]
     if skipped:

@@ -18,6 +18,7 @@ from crosswind.models.traces.occupancy import occupancy
 from crosswind.models.traces.ranks import RankSums
 
 TYPES = ("communication", "compute", "memory")
+SHOWN, NAME_LETTERS = 3, 60  # of names in a note
 
 
 @dataclass(frozen=True)
@@ -112,10 +113,11 @@ class KernelSums(RankSums):
 
 def unknown_notes(totals: Sequence[tuple[tuple[str, int], Sequence[int]]]) -> tuple[str, ...]:
     """Return a note of collectives whose operation their names do not show, from ((name, kind), (ns, count))."""
-    unknown = [
-        count for (name, kind), (_, count) in totals if kind == Kind.COLLECTIVE and operation_of(name) == UNKNOWN
-    ]
-    return (f"{UNKNOWN}: {sum(unknown)} of {len(unknown)} names",) if unknown else ()
+    unknown = {
+        name: count for (name, kind), (_, count) in totals if kind == Kind.COLLECTIVE and operation_of(name) == UNKNOWN
+    }
+    names = ", ".join(name[:NAME_LETTERS] for name in list(unknown)[:SHOWN])
+    return (f"{UNKNOWN}: {sum(unknown.values())} kernels do not name their operation ({names})",) if unknown else ()
 
 
 def _combinations() -> list[tuple[str, ...]]:

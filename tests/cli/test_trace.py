@@ -206,7 +206,9 @@ def test_without_traces_the_message_says_how_to_store_some(ask: Ask, home: Path,
     code, _, error = ask("ingest", *files, "--run", "RUN-1", "--dry-run")
     assert (code, "--run: expected files of traces" in error) == (2, True)
     code, said, _ = ask("ingest", *files, "--run", "../x")
-    assert (code, "is not stored" in said) == (2, True)
+    assert (code, "those that are; for a new one expected 4 to 200 letters" in said) == (2, True)
+    code, _, error = ask("trace", "diff", "RUN-1", "RUN-2", "--last-step")
+    assert (code, "--last-step: is of traces in files" in error) == (2, True)
 
 
 @pytest.mark.skipif(not DLRM8.is_dir(), reason="needs the shared traces")

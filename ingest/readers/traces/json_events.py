@@ -7,6 +7,7 @@ Source: "Trace Event Format", the Chromium project's document.
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -22,7 +23,9 @@ EVENT_LIMIT = 64 << 20
 ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 BORDER = re.compile(rb"\}\s*,(?=\s*\{)")
 BROKEN = msgspec.DecodeError, UnicodeDecodeError, RecursionError
-TRIED = 8  # borders of one block
+TRIED = 8  # borders of one block, or of one event
+UNDECODED = 8  # blocks, from which on without a border that is one each entry is read on its own
+BREAKS_OFF = "the JSON breaks off: what follows is not read (is it cut short, or still written?)"
 
 Event = TypeVar("Event")
 
@@ -91,9 +94,12 @@ class _Blocks(Generic[Event]):
             if cut:
                 events, text = cut
                 yield events
-            elif len(text) > EVENT_LIMIT:
-                raise MalformedError(f"{self._report.path}: no end of an event in {len(text)} bytes")
-        yield self._last(text)
+            elif len(text) > UNDECODED * block_bytes:  # an entry in it is no JSON
+                events, text = self._one_by_one(text)
+                yield events
+                if len(text) > EVENT_LIMIT:
+                    raise MalformedError(f"{self._report.path}: no end of an event in {len(text)} bytes")
+        yield from self._last(text)
 
     def _cut(self, text: bytes) -> tuple[list[Event], bytes] | None:
         """Return the events of whole ones at the text's beginning, and the rest; None where no border was one."""
@@ -104,26 +110,51 @@ class _Blocks(Generic[Event]):
                 return None
             if (events := self._decoded(b"[%b]" % text[: border[0]])) is not None:
                 return events, text[border[1] :]
-            end = border[0]
+            end = border[0] - 1
         return None
 
-    def _last(self, text: bytes) -> list[Event]:
-        """Return the events of the document's end, and keep what stands after them."""
+    def _last(self, text: bytes) -> Iterator[list[Event]]:
+        """Yield the events of the document's end, and keep what stands after them."""
         for closing in (b'{"traceEvents":[%b' % text, b'{"traceEvents":[%b]}' % text.rstrip().rstrip(b",")):
             try:
                 members = msgspec.json.decode(closing, type=dict[str, msgspec.Raw])
             except BROKEN:
                 continue
-            events = self._decoded(bytes(members.pop("traceEvents"))) or []
+            array = bytes(members.pop("traceEvents"))
+            events = self._decoded(array)
+            if events is None:  # damaged text, which went unnoticed so far
+                events, _ = self._one_by_one(b"%b,{}" % array[1:-1])
             self._stated.update({name: msgspec.json.decode(value) for name, value in members.items()})
-            return events
+            yield events
+            return
         if text.strip() in (b"]", b""):
-            return []
+            return
         if (rest := self._decoded(b"[" + text)) is not None:
-            return rest
-        self._report.break_off("the JSON breaks off: what follows is not read (is it cut short, or still written?)")
-        cut = self._cut(text)
-        return cut[0] if cut else []
+            yield rest
+        elif not (cut := self._cut(text)) and _last_border(text, len(text)):
+            events, text = self._one_by_one(text)
+            yield events
+            yield from self._last(text)
+        else:
+            self._report.break_off(BREAKS_OFF)
+            yield cut[0] if cut else []
+
+    def _one_by_one(self, text: bytes) -> tuple[list[Event], bytes]:
+        """Return the events of a text of which an entry is no JSON, and the rest; such entries are reported."""
+        events: list[Event] = []
+        ends = [(match.start() + 1, match.end()) for match in BORDER.finditer(text)]
+        begin = first = 0
+        while first < len(ends):
+            for place, (end, after) in enumerate(ends[first : first + TRIED], first):
+                with suppress(*BROKEN):  # or the border is within an event
+                    events.append(self._one.decode(text[begin:end]))
+                    begin, first = after, place + 1
+                    break
+            else:
+                quoted = text[begin : ends[first][0]][:200].decode(errors="replace")
+                self._report.skip(0, quoted, "an entry of traceEvents is no JSON")
+                begin, first = ends[first][1], first + 1
+        return events, text[begin:]
 
     def _decoded(self, text: bytes) -> list[Event] | None:
         """Return an array's events, without malformed ones, which are reported; None where it is no JSON."""

@@ -78,7 +78,7 @@ class KinetoReader:
 
     limit: int = LIMIT
     name: ClassVar[str] = "kineto"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     companions: ClassVar[tuple[str, ...]] = ()
     description: ClassVar[str] = "torch.profiler's trace (Kineto JSON, also .gz), or another in Chrome's format"
 
@@ -221,6 +221,8 @@ class _Collected:
             if one.group is not None or one.communicator is not None:
                 [group[row]] = self.groups.of([self._group(one)])
                 sequence[row] = whole(one.sequence)
+            if columns["kind"][row] == Kind.KERNEL and (one.collective is not None or group[row] != NONE):
+                columns["kind"][row] = int(Kind.COLLECTIVE)  # whatever its name
         columns |= {"group": group, "sequence": sequence, "flops": flops}
 
     def _group(self, one: Arguments) -> str:
@@ -241,6 +243,9 @@ class _Collected:
         self.ignored["ranges never end"] += sum(map(len, self.begun.values()))
         resolution_ns = 1 if np.any(events.begin_ns % MICROSECOND_NS) else MICROSECOND_NS
         events = self._classified_by_line(_after(events, stated), names)
+        if not self.is_kineto:
+            ranges = int(np.count_nonzero(events.kind == Kind.ANNOTATION))
+            self.ignored["events are of another tool's categories: they are ranges, and no work"] = ranges
         distributed = stated.get("distributedInfo") or {}
         distributed = distributed if isinstance(distributed, dict) else {}
         rank = _number_or_none(distributed.get("rank"))

@@ -29,6 +29,7 @@ class RankRows:
     groups: Codes[Group] = field(default_factory=Codes)
     base_ns: int = 0  # added to all times
     count: int = 0
+    left_out: int = 0
 
     def add(
         self,
@@ -38,8 +39,9 @@ class RankRows:
         places: Sequence[Place],
         **columns: Any,
     ) -> None:
-        """Add events of a kind, times in ns; other columns by name. Those that end before they begin are left out.
+        """Add events of a kind, times in ns; other columns by name.
 
+        Those without a begin, or that end before it, are left out.
         Raises: MalformedError when a number does not fit its column.
         """
         try:
@@ -61,11 +63,18 @@ class RankRows:
         }
         kept = {name: np.asarray(column)[is_good] for name, column in columns.items()}
         self.count += int(is_good.sum())
+        self.left_out += int((~is_good).sum())
         self.columns.add(int(is_good.sum()), kept)
 
     def trace(self, *, is_stated: bool = False, **facts: Any) -> RankTrace:
-        """Return the trace; unless kinds are stated, names tell them further: collectives, copies, steps, waits."""
+        """Return the trace; unless kinds are stated, names tell them further: collectives, copies, steps, waits.
+
+        A note says how many events were left out.
+        """
         names = tuple(self.names.number_of)
+        if self.left_out:
+            note = f"{self.left_out} events without a begin, or that end before it, are left out"
+            facts["notes"] = (*facts.get("notes", ()), note)
         events = self.columns.events() if is_stated else classified(self.columns.events(), names)
         return RankTrace(
             events, names, tuple(self.places.number_of), tuple(self.groups.number_of), source=self.source, **facts

@@ -101,8 +101,10 @@ def kernels_faster(pattern: str, factor: float) -> Cause:
         chosen = np.array([*(bool(_compiled(pattern).search(name)) for name in graph.names), False])
         activities = graph.activities
         is_it = chosen[activities.name] & np.isin(activities.work, COMPUTE)
-        if not factor > 0 or not is_it.any():
-            raise InvalidInputError(f"kernels {pattern!r}, {factor} times faster: expected a factor over 0 and kernels")
+        if not factor > 0:
+            raise InvalidInputError(f"kernels {pattern!r}, {factor} times faster: expected a factor over 0")
+        if not is_it.any():
+            raise InvalidInputError(f"kernels {pattern!r}: no kernel's name has it; expected a part of some names")
 
         def scale(rows: Integers, works: Works) -> Floats:
             return np.where(chosen[activities.name[rows]] & np.isin(works, COMPUTE), 1.0 / factor, 1.0)

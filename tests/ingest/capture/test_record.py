@@ -53,7 +53,9 @@ def test_two_captures_of_a_rank_and_one_of_another_are_stored_with_the_run(store
     assert sent(tmp_path / "spool", "r1", files) == "3 traces are stored with the run: crosswind trace --run r1"
     assert load_spool(store, tmp_path / "spool").problems == []
     assert events(store) == {0: 4, 1: 2}
-    assert traces_of_run(store, "r1")[1].source == "traces/r1/rank1.step10-10.json.gz"
+    first, second = traces_of_run(store, "r1")
+    assert second.source == "traces/r1/rank1.step10-10.json.gz"
+    assert first.notes[-1] == "rank 0: 2 of its traces are joined, rank0.step10-10.json.gz, rank0.step20-20.json.gz"
 
 
 def test_a_restart_s_trace_is_that_of_its_own_part(store: Store, tmp_path: Path) -> None:

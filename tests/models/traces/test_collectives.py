@@ -83,7 +83,7 @@ def test_unknown_operations_are_counted_and_matched_by_name() -> None:
     matched = collectives([made(rows, 0), made(rows, 1)])
     assert matched.operation == ("unknown collective",)
     assert matched.is_in.all()
-    assert matched.notes == ("unknown collective: 1 of 1",)
+    assert matched.notes == ("unknown collective: 1 of 1 collectives",)
 
 
 def test_messages_between_two_hosts_are_not_taken_for_collectives() -> None:

@@ -68,6 +68,7 @@ def test_ranges_of_begin_and_end_nest(tmp_path: Path) -> None:
     assert trace.notes == (
         "1 ends of ranges without a begin, or asynchronous ranges, are not analysed",
         "1 ranges never end",
+        "2 events are of another tool's categories: they are ranges, and no work",
     )
 
 
@@ -97,6 +98,29 @@ def test_a_cut_off_trace_gives_what_is_whole(tmp_path: Path) -> None:
     trace, report = read_text(tmp_path / "a.json", text[: len(text) * 2 // 3])
     assert 30 < len(trace.events) < 50
     assert "breaks off" in report.damage
+
+
+NO_JSON = ["NaN", '"\\ud800"', '"\\x"', '"\xff"', "[" * 100_000 + "]" * 100_000, '[{"a":1}, {"b": }]']
+
+
+@pytest.mark.parametrize("block_bytes", [300, 1 << 20])
+@pytest.mark.parametrize("value", NO_JSON)
+@pytest.mark.parametrize("place", [0, 5, 99])
+def test_an_entry_that_is_no_json_costs_itself_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, place: int, block_bytes: int
+) -> None:
+    defaults = "crosswind.ingest.readers.traces.json_events.document.__kwdefaults__"
+    monkeypatch.setattr(defaults, {"block_bytes": block_bytes})
+    events = [json.dumps(kernel(number, 1, note=[{"a": 1}, {"b": 2}])) for number in range(100)]
+    events[place] = events[place].replace('"device": 0', f'"device": {value}')
+    path = tmp_path / "a.json"
+    path.write_bytes(f'{{"traceEvents": [{", ".join(events)}], "host_name": "n1"}}'.encode("latin-1"))
+    report = Report(str(path), "kineto")
+    [trace] = KinetoReader().read(path, report)
+    lost = sorted({1000 * number for number in range(100)} - set(trace.events.begin_ns.tolist()))
+    assert len(lost) <= 8
+    assert 1000 * place in lost
+    assert report.skipped >= 1
 
 
 def test_members_after_the_events_count(tmp_path: Path) -> None:
@@ -207,6 +231,16 @@ def test_a_generic_kernel_is_named_by_the_collective_that_is_stated(
     assert matched.operation == (operation, UNKNOWN)
     assert matched.bytes.tolist() == [200, NONE]
     assert trace.events.kind.tolist() == [Kind.COLLECTIVE] * 2
+
+
+@pytest.mark.parametrize("stated", [{"Collective name": "allreduce"}, {"Process Group Name": "1"}, {"Comms Id": 7}])
+def test_a_kernel_of_an_unknown_name_is_a_collective_where_the_trace_says_so(
+    tmp_path: Path, stated: dict[str, object]
+) -> None:
+    trace, _ = read_text(tmp_path / "t.json", document([kernel(1, 2, "vendorcomm_k7", **stated), kernel(4, 2)]))
+    assert trace.events.kind.tolist() == [Kind.COLLECTIVE, Kind.KERNEL]
+    [operation] = collectives([trace]).operation
+    assert operation == ("all_reduce" if "Collective name" in stated else UNKNOWN)
 
 
 @needs_data(SHARED / "kineto")

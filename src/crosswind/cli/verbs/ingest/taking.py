@@ -171,9 +171,13 @@ def _run_id(store: Store, name: str) -> str:
 
     try:
         return run_named(Local(store), name).run_id
-    except NotFoundError:
-        if name == LATEST or not NEW_RUN.fullmatch(name):
+    except NotFoundError as error:
+        if name == LATEST:
             raise
+        if not NEW_RUN.fullmatch(name):
+            raise InvalidInputError(
+                f"{error}; for a new one expected 4 to 200 letters, digits and any of . _ : + -"
+            ) from error
         return name
 
 

@@ -41,6 +41,8 @@ def _difference(first: Path, second: Path, arguments: argparse.Namespace, settin
 
 
 def _of_runs(first: str, second: str, arguments: argparse.Namespace, settings: Settings) -> RunsDifference:
+    if arguments.last_step:
+        raise InvalidInputError("--last-step: is of traces in files; expected none of it with stored runs")
     with connect(arguments.server, settings=settings) as client, Progress("comparing"):
         return client.trace_diff(*(run_named(client, name).run_id for name in (first, second)))
 
