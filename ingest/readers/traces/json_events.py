@@ -23,6 +23,7 @@ EVENT_LIMIT = 64 << 20
 ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 BORDER = re.compile(rb"\}\s*,(?=\s*\{)")
 BROKEN = msgspec.DecodeError, UnicodeDecodeError, RecursionError
+SKIPPED_LIMIT = 1 << 20
 TRIED = 8  # borders of one block, or of one event
 UNDECODED = 8  # blocks, from which on without a border that is one each entry is read on its own
 BREAKS_OFF = "the JSON breaks off: what follows is not read (is it cut short, or still written?)"
@@ -99,6 +100,10 @@ class _Blocks(Generic[Event]):
                 yield events
                 if len(text) > EVENT_LIMIT:
                     raise MalformedError(f"{self._report.path}: no end of an event in {len(text)} bytes")
+            if self._report.skipped > SKIPPED_LIMIT:
+                raise MalformedError(
+                    f"{self._report.path}: {self._report.skipped} entries that are no events; too many"
+                )
         yield from self._last(text)
 
     def _cut(self, text: bytes) -> tuple[list[Event], bytes] | None:

@@ -35,6 +35,7 @@ from crosswind.ingest.readers.traces.reader import LIMIT
 from crosswind.ingest.readers.traces.xla_lines import kind_of_line
 
 EVENTS_LIMIT = 1 << 26  # of one rank: 67 million, 5 GB of columns
+BEGUN_LIMIT = 1 << 18  # ranges that wait for their end at one time
 STEP = re.compile(r"ProfilerStep\s*#?\s*(\d+)")
 HOST_MESSAGE = ("gloo:", "mpi:", "ucc:")
 WAITS = re.compile(r"Synchronize|StreamWaitEvent|EventQuery|hipDeviceSync", re.IGNORECASE)
@@ -148,6 +149,8 @@ class _Collected:
                 pairs.append((stack.pop(), entry))
             else:
                 self._ignore(entry)
+        if sum(map(len, self.begun.values())) > BEGUN_LIMIT:
+            raise MalformedError(f"{self.report.path}: more than {BEGUN_LIMIT} ranges that begin and do not end")
         if pairs:
             self._add([begin for begin, _ in pairs], None, [end.ts for _, end in pairs])
 

@@ -15,6 +15,7 @@ from crosswind.data.traces.trace import Events, Group, Kind, Place, RankTrace
 STEP = re.compile(r"(profiler_?step|(train(ing)?[ _]?)?(step|iter(ation)?))[ _#:.=-]*\d+", re.IGNORECASE)
 WAITS = re.compile(r"Synchronize|StreamWaitEvent|EventQuery|hipDeviceSync|hsa_signal_wait", re.IGNORECASE)
 MESSAGE = re.compile(r"P?MPI_\w+|gloo:|ucc:|mpi:")
+LATEST_NS = 1 << 61  # after 1970, in 2043; or after a boot
 Edges: TypeAlias = tuple[Sequence[int] | np.ndarray, Sequence[int] | np.ndarray]  # begins and ends
 
 
@@ -41,7 +42,7 @@ class RankRows:
     ) -> None:
         """Add events of a kind, times in ns; other columns by name.
 
-        Those without a begin, or that end before it, are left out.
+        Those without a begin, that end before it, or whose end is no time are left out.
         Raises: MalformedError when a number does not fit its column.
         """
         try:
@@ -53,7 +54,7 @@ class RankRows:
 
     def _add(self, kind: Kind, edges: Edges, names: Sequence[str], places: Sequence[Place], **columns: Any) -> None:
         begin_ns, end_ns = (np.asarray(side, np.int64) + self.base_ns for side in edges)
-        is_good = (end_ns >= begin_ns) & (begin_ns >= self.base_ns)
+        is_good = (end_ns >= begin_ns) & (begin_ns >= self.base_ns) & (end_ns < LATEST_NS)
         columns |= {
             "begin_ns": begin_ns,
             "duration_ns": end_ns - begin_ns,
@@ -73,7 +74,7 @@ class RankRows:
         """
         names = tuple(self.names.number_of)
         if self.left_out:
-            note = f"{self.left_out} events without a begin, or that end before it, are left out"
+            note = f"{self.left_out} events without a begin, that end before it, or whose end is no time are left out"
             facts["notes"] = (*facts.get("notes", ()), note)
         events = self.columns.events() if is_stated else classified(self.columns.events(), names)
         return RankTrace(

@@ -186,6 +186,14 @@ def test_a_bomb_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     path.write_bytes(gzip.compress(document([kernel(0, 1)] * 11).encode()))
     with pytest.raises(MalformedError, match="more than 10 events"):
         read(path)
+    monkeypatch.setattr(kineto, "BEGUN_LIMIT", 10)
+    path.write_bytes(gzip.compress(document([kernel(0, 1) | {"ph": "B"}] * 11).encode()))
+    with pytest.raises(MalformedError, match="more than 10 ranges that begin and do not end"):
+        read(path)
+    monkeypatch.setattr("crosswind.ingest.readers.traces.json_events.SKIPPED_LIMIT", 10)
+    path.write_bytes(gzip.compress(document([{}] * 500_000).encode()))
+    with pytest.raises(MalformedError, match=r"\d+ entries that are no events; too many"):
+        read(path)
 
 
 def test_zstd_is_unpacked(tmp_path: Path) -> None:
