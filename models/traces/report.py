@@ -52,7 +52,8 @@ def report_on(read: RanksRead, *, top: int = TRACED_NAMES) -> TraceReport:
     traces = of.traces
     ranks_of(traces)
     if not any(parts.events for parts in read.parts):
-        raise InvalidInputError("traces: no event in any of them; expected some to report on")
+        why = "; ".join(dict.fromkeys(note for trace in traces for note in trace.notes))
+        raise InvalidInputError(f"{traces[0].source or 'traces'}: no event; expected some to report on ({why:.300})")
     arrived, path = arrivals(traces, of.collectives, of.clocks), path_of(of.graph)
     ranks = tuple(_ranks(read, arrived))
     span = int(path.span_ns)

@@ -11,10 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from crosswind.data.schema.errors import MalformedError, UnavailableError
-from crosswind.data.traces.trace import NONE, Group, Kind, Place, RankTrace
+from crosswind.data.traces.trace import NONE, Group, Integers, Kind, Place, RankTrace
 from crosswind.data.yaml_text import parsed
 from crosswind.ingest.reader.lines import whole_text
 from crosswind.ingest.reader.reader import Report
@@ -55,18 +56,21 @@ class _Table:
         self._path = path
         try:
             table = pq.read_table(path, partitioning=None)
-            columns = {name: table[name].to_numpy() for name in table.column_names}
-            self.rank, self._step = (columns[name].astype(np.int64) for name in ("rank", "step"))
-            begin_s, length_s = (columns[name].astype(np.float64) for name in ("start_ts", "duration"))
+            if lacking := [name for name in sorted(NEEDED) if table[name].null_count]:
+                raise ValueError(f"{lacking[0]} lacks values")
+            self.rank, self._step = (_numbers(table, name) for name in ("rank", "step"))
+            begin_s, length_s = (table[name].to_numpy().astype(np.float64) for name in ("start_ts", "duration"))
+            self._names = table["optype"].to_numpy().astype(str)
+            self._stage, self._line, self._sequence, self._batch = (
+                _numbers(table, name) if name in table.column_names else np.full(len(begin_s), NONE)
+                for name in ("stage", "dp_rank", "seq_id", "mb_id")
+            )
         except (pa.ArrowException, OSError, ValueError, TypeError) as error:
             raise MalformedError(f"{path}: {error}; expected numbers in {', '.join(sorted(NEEDED))}") from error
         if not len(begin_s) or not ((np.abs(begin_s) < LARGEST_S) & (length_s >= 0) & (length_s < LARGEST_S)).all():
             raise MalformedError(f"{path}: no rows, or begins or durations that are none; expected seconds")
-        self._names = columns["optype"].astype(str)
-        self._stage, self._line, self._sequence, self._batch = (
-            columns[name].astype(np.int64) if name in columns else np.full(len(begin_s), NONE)
-            for name in ("stage", "dp_rank", "seq_id", "mb_id")
-        )
+        if self.rank.min() < 0:
+            raise MalformedError(f"{path}: rank {self.rank.min()}; expected ranks from 0 on")
         self._begin_ns, self._end_ns = (np.rint(s * 1e9).astype(np.int64) for s in (begin_s, begin_s + length_s))
         self._place_steps()
 
@@ -115,6 +119,12 @@ class _Table:
         column, name = (self._line, "pipeline") if is_between else (self._stage, "stage")
         ranks = tuple(np.unique(self.rank[column == column[row]]).tolist())
         return Group(f"{name} {column[row]}", ranks, len(ranks))
+
+
+def _numbers(table: pa.Table, name: str) -> Integers:
+    """Return whole numbers, NONE where there is none. Raises: ArrowInvalid for others."""
+    numbers: Integers = pc.fill_null(table[name], NONE).cast(pa.int64()).to_numpy()
+    return numbers
 
 
 def _kind(name: str) -> Kind:

@@ -51,6 +51,8 @@ def test_steps_follow_one_another(tmp_path: Path) -> None:
 @pytest.mark.parametrize("changed", [
     {"duration": [1.0, float("nan"), 1.0, 1.0, 1.0]}, {"start_ts": [0.0, 1e30, 0.0, 0.0, 0.0]},
     {"duration": [1.0, -1.0, 1.0, 1.0, 1.0]}, {"rank": ["a"] * 5}, {"step": [None] * 5},
+    {"rank": [0, 0, 1, 1, -1]}, {"rank": [0.0, 0.5, 1.0, 1.0, 0.0]}, {"rank": [0, None, 1, 1, 0]}, {"stage": ["a"] * 5},
+    {"optype": ["forward-compute"] * 4 + [None]}, {"mb_id": [0.5] * 5},
 ])  # fmt: skip
 def test_values_that_are_no_times_are_an_error_that_names_the_file(
     tmp_path: Path, changed: dict[str, list[object]]
