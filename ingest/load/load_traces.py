@@ -33,6 +33,7 @@ class TracesOfRun:
     run: Run
     is_new: bool  # the run: nothing else of it is stored
     ranks: Sequence[int]  # of the file's traces
+    notes: Sequence[tuple[str, ...]]  # on these, among the others of the run
     cache: TraceCache
     lake: Lake
     name: ClassVar[str] = "trace"
@@ -53,7 +54,8 @@ class TracesOfRun:
         """Yield the rows of each rank, and the run if it is new. Raises: MalformedError, UnavailableError."""
         if self.is_new:
             yield self.run
-        for rank, trace in zip(self.ranks, self.file.read(self.cache), strict=True):
+        for rank, notes, read in zip(self.ranks, self.notes, self.file.read(self.cache), strict=True):
+            trace = replace(read, notes=notes)
             report.read += len(trace.events)
             report.notes += trace.notes
             if not self.is_new and was_captured(self.lake, self.run.run_id, replace(trace, rank=rank)):
@@ -78,9 +80,10 @@ def load_traces(  # noqa: PLR0913 - as for other files, and what is kept of them
     """
     cache = TraceCache(store.home / CACHE, cache_bytes)
     run, is_new = _run(store, run_id, context)
-    ranks = _ranks(paths, cache)
+    traces = _ranks(paths, cache)
     for file in trace_files(paths):
-        reader = TracesOfRun(file, run, is_new, ranks[str(file.path)], cache, store.whole.lake)
+        ranks, notes = zip(*traces[str(file.path)], strict=True)
+        reader = TracesOfRun(file, run, is_new, ranks, notes, cache, store.whole.lake)
         load_file(store, file.path, reader, loaded, context=context)
     loaded.runs.add(run_id)
 
@@ -94,9 +97,9 @@ def _run(store: Store, run_id: str, context: Context) -> tuple[Run, bool]:
         return run, True
 
 
-def _ranks(paths: Sequence[Path], cache: TraceCache) -> Mapping[str, list[int]]:
-    """Return the ranks in each file, by its name: all are read once, and come from the cache afterwards."""
-    ranks: dict[str, list[int]] = {}
+def _ranks(paths: Sequence[Path], cache: TraceCache) -> Mapping[str, list[tuple[int, tuple[str, ...]]]]:
+    """Return the ranks in each file, by its name, with notes: all are read once, and come from the cache afterwards."""
+    ranks: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
     for trace in stream_traces(paths, cache=cache):
-        ranks.setdefault(trace.source, []).append(0 if trace.rank is None else trace.rank)
+        ranks.setdefault(trace.source, []).append((0 if trace.rank is None else trace.rank, trace.notes))
     return ranks

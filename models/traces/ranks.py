@@ -65,6 +65,14 @@ def text_of(ranks: Sequence[int]) -> str:
     return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(parts)}"
 
 
+def alone_notes(traces: Sequence[RankTrace]) -> tuple[str, ...]:
+    """Return a note if there is one trace, of a run of more ranks or of unknown ones."""
+    if len(traces) != 1 or traces[0].world_size == 1:
+        return ()
+    of = f" of {traces[0].world_size}" if traces[0].world_size else ""
+    return (f"one rank{of} only: waits for others cannot be seen",)
+
+
 def absent_notes(traces: Sequence[RankTrace]) -> tuple[str, ...]:
     """Return a note if the run has more ranks than there are traces."""
     size = max((trace.world_size or 0 for trace in traces), default=0)

@@ -28,7 +28,7 @@ from crosswind.models.traces.late_rank import LateRank, late_rank
 from crosswind.models.traces.operators import OperatorTotal
 from crosswind.models.traces.pipeline import Pipeline, pipeline
 from crosswind.models.traces.pop import Pop, pop_of_devices, pop_of_hosts
-from crosswind.models.traces.ranks import absent_notes, ranks_of
+from crosswind.models.traces.ranks import absent_notes, alone_notes, ranks_of
 from crosswind.models.traces.report_words import verdict
 from crosswind.models.traces.several.ranks_read import RanksRead, Several
 from crosswind.models.traces.what_if.ideal_network import on_ideal_network
@@ -58,7 +58,7 @@ def report_on(read: RanksRead, *, top: int = TRACED_NAMES) -> TraceReport:
     ranks = tuple(_ranks(read, arrived))
     span = int(path.span_ns)
     all_kernels, all_operators = read.kernels.kernels, read.operators.operators
-    notes = (trace.notes for trace in traces)
+    notes = chain(*(trace.notes for trace in traces), alone_notes(traces), absent_notes(traces))
     return TraceReport(
         verdict(ranks, span, _late(of, arrived), _pipeline(of)),
         tuple(sorted({trace.format for trace in traces})),
@@ -76,7 +76,7 @@ def report_on(read: RanksRead, *, top: int = TRACED_NAMES) -> TraceReport:
         of.clocks.basis,
         _pop(read),
         _path(path, top),
-        tuple(dict.fromkeys(chain(*notes, absent_notes(traces), all_kernels.notes, all_operators.notes, path.notes))),
+        tuple(dict.fromkeys(chain(notes, all_kernels.notes, all_operators.notes, path.notes))),
     )
 
 

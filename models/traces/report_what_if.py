@@ -17,10 +17,12 @@ from crosswind.models.traces.what_if.causes import (
     sequences_equal,
     stage_balanced,
 )
-from crosswind.models.traces.what_if.survey import what_ifs_of
+from crosswind.models.traces.what_if.survey import is_table, what_ifs_of
 from crosswind.models.traces.what_if.what_if import Cause, WhatIf, what_if_each
 
 CAUSES = ("slow-rank", "rank:N", "communication", "stages", "sequences", "kernels:PATTERN")
+TABLE_CAUSES = {"slow-rank": "rank ", "stages": "stage ", "sequences": "sequences "}  # beginnings of its replays' names
+TABLE_EXPECTED = "slow-rank, rank:N of a slow one, stages of several, sequences"
 FASTER = 2.0  # by how much kernels are taken to be faster
 RANK, KERNELS = re.compile(r"rank:(\d{1,6})"), "kernels:"
 NANOSECONDS = 1e9
@@ -35,7 +37,12 @@ def trace_what_ifs(
     Raises: InvalidInputError for a cause that is none, or has nothing to act on.
     """
     of = Several.of(traces)
-    replays = what_if_each(of.graph, [_cause(of, name, faster) for name in without]) if without else _each(of)
+    if not without:
+        replays = _each(of)
+    elif is_table(of.traces):
+        replays = tuple(dict.fromkeys(_of_table(_each(of), name) for name in without))
+    else:
+        replays = what_if_each(of.graph, [_cause(of, name, faster) for name in without])
     return tuple(_answer(one, steps) for one in sorted(replays, key=lambda one: one.replayed_ns))
 
 
@@ -53,6 +60,16 @@ def report_and_what_ifs(
 
 def _each(of: Several) -> tuple[WhatIf, ...]:
     return what_ifs_of(of.traces, of.stages or None, lambda: of.graph)
+
+
+def _of_table(replays: Sequence[WhatIf], name: str) -> WhatIf:
+    """Return the replay of a table of steps without a cause: without the rank or stage that saves most."""
+    rank = RANK.fullmatch(name)
+    begin = f"rank {rank[1]} " if rank else TABLE_CAUSES.get(name, "")
+    chosen = [one for one in replays if begin and one.cause.startswith(begin)]
+    if not chosen:
+        raise InvalidInputError(f"--without {name[:80]!r}: of this table of steps expected {TABLE_EXPECTED}")
+    return min(chosen, key=lambda one: one.replayed_ns)
 
 
 def _cause(of: Several, name: str, faster: float) -> Cause:

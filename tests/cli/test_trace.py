@@ -200,6 +200,23 @@ def test_a_stored_run_is_reported_as_its_files_are(ask: Ask, files: list[str]) -
     assert stored["verdict"] == read["verdict"]
 
 
+def test_what_the_files_leave_open_is_noted_of_a_stored_run_too(ask: Ask, tmp_path: Path) -> None:
+    events = [{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": ts, "dur": 9} for ts in (0, 20)]
+    slower = [event | {"ts": event["ts"] * 1000, "dur": 9000} for event in events]
+    paths = [tmp_path / name for name in ("a.json", "b.json")]
+    for path, content in zip(paths, (events, slower), strict=True):
+        path.write_text(json.dumps({"traceEvents": content}))
+    ask("ingest", *map(str, paths), "--run", "RUN-1")
+    stored, read = (
+        json.loads(ask("trace", *words, "--json")[1])["notes"] for words in (["--run", "RUN-1"], map(str, paths))
+    )
+    assert stored == read
+    for words in ("no rank is stated: 1", "no steps are marked", "are the times of one in other units?"):
+        assert words in " ".join(read)
+    ask("ingest", str(paths[0]), "--run", "RUN-2")
+    assert "one rank only: waits for others cannot be seen" in ask("trace", "--run", "RUN-2")[1]
+
+
 def test_without_traces_the_message_says_how_to_store_some(ask: Ask, home: Path, files: list[str]) -> None:
     code, _, error = ask("trace", "--run", "RUN-1")
     assert (code, "run 'RUN-1' is not stored" in error) == (2, True)

@@ -22,13 +22,7 @@ class OneRun:
 
     def of(self, traces: Iterable[RankTrace]) -> Iterator[RankTrace]:
         """Yield the traces with a rank each, and notes. Raises: InvalidInputError when they are not of one run."""
-        previous = None
-        for trace in map(self._added, traces):
-            if previous is not None:
-                yield previous
-            previous = trace
-        if previous is not None:
-            yield self._alone(previous) if len(self.by_rank) == 1 else previous
+        yield from map(self._added, traces)
 
     def _added(self, trace: RankTrace) -> RankTrace:
         rank, notes = self._rank(trace)
@@ -55,11 +49,6 @@ class OneRun:
             return named, [f"rank {named} is read from the file's name"]
         position = next(number for number in range(len(self.by_rank) + 1) if number not in self.by_rank)
         return position, [f"no rank is stated: {position} by its position among the files"]
-
-    def _alone(self, trace: RankTrace) -> RankTrace:
-        of = f" of {trace.world_size}" if trace.world_size else ""
-        is_alone = trace.world_size != 1
-        return _noted(trace, [f"one rank{of} only: waits for others cannot be seen"] if is_alone else [])
 
 
 def _check_rank(trace: RankTrace, rank: int) -> None:

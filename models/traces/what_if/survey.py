@@ -32,9 +32,14 @@ def what_ifs_of(
 
     Raises: InvalidInputError as `what_ifs` and `ranks_of`.
     """
-    if traces and all(trace.format == TABLE for trace in traces):
+    if is_table(traces):
         return table_what_ifs(operations_of(traces, stages))
     return what_ifs(graph_of(traces) if graph is None else graph(), stages)
+
+
+def is_table(traces: Sequence[RankTrace]) -> bool:
+    """Return whether traces are a table of operations."""
+    return bool(traces) and all(trace.format == TABLE for trace in traces)
 
 
 def what_ifs(graph: Graph, stages: Mapping[int, int] | None = None) -> tuple[WhatIf, ...]:

@@ -10,6 +10,7 @@ from crosswind.data.traces.trace import NONE, Group, Kind, RankTrace
 from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.traces.step_table import StepTableReader
 from crosswind.models.traces.pipeline import expected_bubble_share, pipeline, stages_of
+from crosswind.models.traces.report_what_if import trace_what_ifs
 from crosswind.models.traces.what_if.step_table import operations_of, table_what_ifs
 from crosswind.models.traces.what_if.survey import what_ifs_of
 
@@ -86,3 +87,18 @@ def test_a_table_whose_ranks_are_equal_gains_nothing() -> None:
     rows: list[Row] = [(Kind.OPERATOR, "forward-compute", THREAD, 0, 50), (Kind.MESSAGE, "all_reduce", THREAD, 50, 9)]
     traces = [made(rows, rank, (Group("all"),), group=[NONE, 0], sequence=[NONE, 1]) for rank in range(2)]
     assert [one.slowdown for one in table_what_ifs(operations_of(traces))] == pytest.approx([1.0] * 4)
+
+
+@needs_data(TRACE)
+def test_causes_of_a_table_are_named_as_others_and_have_its_replay() -> None:
+    traces = list(StepTableReader().read(TRACE, Report("x", "step_table")))
+    slowdowns = {one.cause: one.slowdown for one in trace_what_ifs(traces)}
+    named = trace_what_ifs(traces, ["stages", "slow-rank", "rank:6", "sequences"])
+    assert [one.cause for one in named] == [
+        *("stage 3 unlike the others", "rank 7 unlike the others", "sequences of unequal lengths"),
+        "rank 6 unlike the others",
+    ]
+    assert all(one.slowdown == slowdowns[one.cause] for one in named)
+    for name in ("communication", "rank:99", "kernels:x", "rain"):
+        with pytest.raises(InvalidInputError, match=f"--without '{name}': of this table of steps expected"):
+            trace_what_ifs(traces, [name])
