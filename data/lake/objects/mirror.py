@@ -49,7 +49,6 @@ class Mirror:
         self._bucket = bucket
         self._copies = Copies(root, bucket)
         self._is_claimed = False
-        self._owner = new_ulid()
         self._defined: set[str] = set()
         self._noted: dict[Path, list[LakeFile]] = {}  # of the day that is compacted: files, and what they were made of
         self._live: dict[str, LakeFile] = {}  # that were named last
@@ -241,37 +240,39 @@ class Mirror:
     @contextmanager
     def changing(self, patience_seconds: float = 0.0) -> Iterator[bool]:
         """Take the turn, and keep it; copies stay meanwhile."""
-        until = time.monotonic() + patience_seconds
-        while not (is_ours := self._take_turn(TURN, TURN_SECONDS)) and time.monotonic() < until:
+        until, owner = time.monotonic() + patience_seconds, new_ulid()  # of this thread, and not of the process
+        while not (is_ours := self._take_turn(TURN, owner, TURN_SECONDS)) and time.monotonic() < until:
             time.sleep(PAUSE_SECONDS)
         if not is_ours:
             yield False
             return
-        with reading(self.root), self._kept_turn():
+        with reading(self.root), self._kept_turn(owner):
             yield True
 
-    def _take_turn(self, work: str, seconds: float) -> bool:
+    def _take_turn(self, work: str, owner: str, seconds: float) -> bool:
         with self._catalog.write() as session:
-            return session.lake_files.take_turn(work, self._owner, seconds)
+            return session.lake_files.take_turn(work, owner, seconds)
 
     @contextmanager
-    def _kept_turn(self) -> Iterator[None]:
+    def _kept_turn(self, owner: str) -> Iterator[None]:
         is_over = threading.Event()
 
         def beat() -> None:
             while not is_over.wait(BEAT_SECONDS):
                 try:
-                    self._take_turn(TURN, TURN_SECONDS)
+                    self._take_turn(TURN, owner, TURN_SECONDS)
                 except Exception:  # noqa: BLE001, S112 - who loses the turn is refused by what it would replace
                     continue
 
-        threading.Thread(target=beat, daemon=True).start()
+        beating = threading.Thread(target=beat, daemon=True)
+        beating.start()
         try:
             yield
         finally:
             is_over.set()
+            beating.join()  # or it might take the turn again after its end
             with self._catalog.write() as session:
-                session.lake_files.end_turn(TURN, self._owner)
+                session.lake_files.end_turn(TURN, owner)
 
     def why_unsafe(self, mounts: Path) -> str | None:  # noqa: ARG002 - transactions hold wherever a server is
         """Return None: of two who change the same files the catalog refuses one."""
@@ -325,7 +326,7 @@ class Mirror:
     def sweep(self) -> None:
         """Remove objects that were replaced an hour ago, and once a day those that nobody ever named."""
         self._claim()
-        sweep(self._catalog, self._bucket, lists_all=lambda seconds: self._take_turn("orphans", seconds))
+        sweep(self._catalog, self._bucket, lists_all=lambda seconds: self._take_turn("orphans", new_ulid(), seconds))
 
     @contextmanager
     def examined(self, path: Path) -> Iterator[Path]:

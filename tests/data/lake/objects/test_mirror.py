@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.data.lake.objects.store_of_objects import Faults
 
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.lake.compaction import compact
@@ -151,6 +152,13 @@ def test_one_server_compacts_at_a_time(store: Store, another: Callable[[], Store
     merge(store.lake)
 
 
+def test_of_two_threads_of_a_server_one_changes_files(store: Store) -> None:
+    put(store.lake, 0, 1)
+    with store.lake.storage.changing(), pytest.raises(ConflictError, match="compacted by another process"):
+        merge(store.lake)
+    merge(store.lake)
+
+
 def test_the_turn_of_a_killed_server_ends_by_itself(store: Store, catalog: Catalog) -> None:
     with catalog.write() as session:
         assert session.lake_files.take_turn("change", "killed", 0.2)
@@ -193,6 +201,16 @@ def test_what_was_replaced_goes_after_an_hour_and_what_nobody_named_after_a_day(
     sweep(store.catalog, bucket, lists_all=lambda _: True, now_ns=time.time_ns() + 25 * HOUR)
     assert sorted(key.rpartition("/")[2][:5] for key in objects(address)) == ["_held", "_sche", "part-"]
     assert rows_of(store.lake) == expected(2)
+
+
+def test_a_server_looks_through_the_whole_bucket_once_a_day(
+    proxied: tuple[LakeAddress, Faults], another: Callable[[], Store], database: str, tmp_path: Path
+) -> None:
+    with Store.open(tmp_path / "home", database=database, lake=proxied[0]) as store:
+        for lake in (store.lake, store.lake, another().lake, store.lake):
+            merge(lake)
+    whole = [line for line in proxied[1].log if "list-type" in line and "delimiter" not in line]
+    assert len(whole) == 1, proxied[1].log
 
 
 def test_copies_are_kept_within_their_limit_and_fetched_again(
