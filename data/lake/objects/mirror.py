@@ -28,7 +28,7 @@ from crosswind.data.lake.publish import Staged, drop, hidden_name
 from crosswind.data.lake.publish_merged import Merged, drop_merged
 from crosswind.data.lake.removal import remove_abandoned
 from crosswind.data.lake.storage import Day, Filed, Inventory, LocalStorage, Published
-from crosswind.data.schema.errors import GoneError, UnavailableError
+from crosswind.data.schema.errors import ConflictError, GoneError, UnavailableError
 from crosswind.data.schema.lake_file import WITH_ROWS, LakeFile, LakeFileKind
 from crosswind.data.schema.run import new_ulid
 
@@ -83,7 +83,7 @@ class Mirror:
             files = session.lake_files.between(name, *dates_of(within))
         rows = [file for file in files if file.kind in WITH_ROWS and _overlaps(file, within)]
         if run_ids is not None:
-            self._brought(_manifests(files, rows))
+            self._brought(list(_manifests(files, rows).values()))
             rows = [file for file in rows if self._may_hold(file, run_ids)]
         return self._brought(rows)
 
@@ -97,7 +97,7 @@ class Mirror:
             files = session.lake_files.between(name, *dates_of(within))
         rows = [file for file in files if file.kind in WITH_ROWS and _overlaps(file, within)]
         if with_manifests:
-            self._brought(_manifests(files, rows))
+            self._brought(list(_manifests(files, rows).values()))
         return [Filed(self._copies.path(file.key), file) for file in rows]
 
     def fetch(self, files: Iterable[Filed]) -> None:
@@ -109,7 +109,7 @@ class Mirror:
         if file.noted is not None:
             with self._catalog.read() as session:
                 files = session.lake_files.between(file.noted.set_name, file.noted.date, file.noted.date)
-            self._brought(_manifests(files, [file.noted]))
+            self._brought(list(_manifests(files, [file.noted]).values()))
         return held(file.path)
 
     def dates(self, name: str) -> list[str]:
@@ -128,7 +128,9 @@ class Mirror:
         with self._catalog.read() as session:
             files = session.lake_files.between(set_name, date, date)
         rows = [file for file in files if file.kind in WITH_ROWS]
-        self._noted = {self._copies.path(file.key): [file, *_manifests(files, [file])] for file in rows}
+        manifests = _manifests(files, rows)
+        both = ([file, manifests[file.key]] if file.key in manifests else [file] for file in rows)
+        self._noted = {self._copies.path(of_path[0].key): of_path for of_path in both}
         return Day([Filed(path, of_path[0]) for path, of_path in self._noted.items()])
 
     def tidy_day(self, folder: Path) -> None:
@@ -198,9 +200,11 @@ class Mirror:
             drop_merged(files)
 
     def replace(self, paths: Sequence[Path], merged: Merged) -> None:
-        """Let a file be found in place of those, if all of them still count."""
+        """Let a file be found in place of those, if all that it is made of still count."""
         keys = [file.key for path in paths for file in self._noted[path]]
         try:
+            if gone := merged.made_of - {path.name for path in paths}:
+                raise ConflictError(f"{min(gone)} was replaced by others meanwhile")
             published = self._uploaded([merged.manifest, merged.file])
         finally:
             drop_merged([merged])
@@ -362,7 +366,8 @@ def _overlaps(file: LakeFile, within: Span) -> bool:
     return file.first_ns <= within[1] and file.last_ns >= within[0]
 
 
-def _manifests(files: Iterable[LakeFile], of: Iterable[LakeFile]) -> list[LakeFile]:
+def _manifests(files: Iterable[LakeFile], of: Iterable[LakeFile]) -> dict[str, LakeFile]:
+    """Return the manifests of some of the files, by the keys of these."""
     by_key = {file.key: file for file in files if file.kind is LakeFileKind.MANIFEST}
-    keys = (manifest_of(Path(file.key)).as_posix() for file in of)
-    return [by_key[key] for key in keys if key in by_key]
+    keys = {file.key: manifest_of(Path(file.key)).as_posix() for file in of}
+    return {key: by_key[manifest] for key, manifest in keys.items() if manifest in by_key}

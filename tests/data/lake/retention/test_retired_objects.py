@@ -6,6 +6,10 @@ from collections.abc import Callable
 import pytest
 from tests.data.lake.retention.rolled_store import DAY, START, every_statistic, fill, same
 
+from crosswind.data.lake.compaction import compact
+from crosswind.data.lake.retention.due import due
+from crosswind.data.lake.retention.retirement import retire
+from crosswind.data.lake.retention.rollups_of_day import roll_up
 from crosswind.data.lake.retention.upkeep import Upkeep, upkeep
 from crosswind.data.lake.verification import verify
 from crosswind.data.schema.errors import ConflictError
@@ -49,3 +53,19 @@ def test_of_two_servers_one_does_it(store: Store, another: Callable[[], Store]) 
     with store.lake.storage.changing(), pytest.raises(ConflictError, match="by another process"):
         upkeep(other.lake, POLICY, now_ns=LATER)
     assert upkeep(other.lake, POLICY, now_ns=LATER).retired == 1
+
+
+def test_who_has_lost_the_turn_retires_nothing_that_another_compacted(
+    store: Store, another: Callable[[], Store]
+) -> None:
+    fill(store.lake, days=range(1))
+    raw = every_statistic(store, by=("node",))
+    [work] = due(store.lake, POLICY, LATER)
+    roll_up(work.of, work.day, work.before, work.roll)
+    compact(another().lake, now_ns=LATER, settle_seconds=-1)
+    with pytest.raises(ConflictError, match=r"part-n1-1-0-0\.parquet was replaced by others meanwhile"):
+        retire(work.of, work.day, list(work.retire))
+    same(every_statistic(store, by=("node",)), raw)
+    assert upkeep(store.lake, POLICY, now_ns=LATER).retired == 1
+    same(every_statistic(store, by=("node",)), raw)
+    assert list((store.lake.root / ".writing").iterdir()) == []
