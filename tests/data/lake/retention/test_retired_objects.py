@@ -104,7 +104,7 @@ def test_who_has_lost_the_turn_retires_nothing_that_another_compacted(
 ) -> None:
     fill(store.lake, days=range(1))
     raw = every_statistic(store, by=("node",))
-    [work] = due(store.lake, POLICY, LATER)
+    [work] = due(store.lake, POLICY, LATER, [])
     roll_up(work.of, work.day, work.before, work.roll)
     compact(another().lake, now_ns=LATER, settle_seconds=-1)
     with pytest.raises(ConflictError, match=r"part-n1-1-0-0\.parquet was replaced by others meanwhile"):
