@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import duckdb
 import pytest
 from tests.data.lake.objects.store_of_objects import Faults
 
@@ -22,6 +23,7 @@ from crosswind.data.lake.objects.bucket import Bucket
 from crosswind.data.lake.objects.mirror import Mirror
 from crosswind.data.lake.objects.sweep import MARK, sweep
 from crosswind.data.lake.parts import ALWAYS
+from crosswind.data.lake.skipped import Skipped
 from crosswind.data.schema.errors import ConflictError, MalformedError, UnavailableError
 from crosswind.data.schema.lake_address import LakeAddress
 from crosswind.data.schema.lake_file import LakeFile, LakeFileKind
@@ -127,6 +129,15 @@ def test_files_of_other_runs_and_times_are_not_copied(store: Store, another: Cal
     assert reader.parts("step", (0, HOUR), ["r9"]) == []
     assert len(list(reader.root.glob("set=step/date=*/*/part-*"))) == 1
     assert len(reader.parts("step", (0, HOUR), ["r1"])) == 1
+
+
+def test_a_query_that_fails_copies_nothing_to_look_for_damage(store: Store, another: Callable[[], Store]) -> None:
+    put(store.lake, 0, 24 * 60)
+    reader = another().lake
+    reader.skipped = Skipped(reader.root)
+    with pytest.raises(duckdb.ConversionException):
+        reader.frame("select cast(run_id as integer) from step", within=(0, HOUR))
+    assert len(list(reader.root.glob("set=step/date=*/*/part-*"))) == 1
 
 
 def test_of_two_that_compact_the_same_one_is_refused_and_its_file_dropped(
