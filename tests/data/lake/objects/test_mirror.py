@@ -4,7 +4,7 @@ import gc
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -231,6 +231,28 @@ def test_what_was_replaced_goes_after_an_hour_and_what_nobody_named_after_a_day(
     sweep(store.catalog, bucket, lists_all=lambda _: True, now_ns=time.time_ns() + 25 * HOUR)
     assert sorted(key.rpartition("/")[2][:5] for key in objects(address)) == ["_held", "_sche", "part-"]
     assert rows_of(store.lake) == expected(2)
+
+
+def test_removal_that_takes_long_goes_on_after_the_next_compaction(
+    store: Store, address: LakeAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store.lake, 0, 1, 2)
+    merge(store.lake)
+    bucket, later = Bucket(address), time.time_ns() + 2 * HOUR
+    remove, removed = bucket.remove, list[str]()
+
+    def slowly(keys: Iterable[str]) -> None:
+        removed.extend(keys)
+        remove(keys)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(bucket, "remove", slowly)
+    monkeypatch.setattr("crosswind.data.lake.objects.sweep.AT_ONCE", 1)
+    monkeypatch.setattr("crosswind.data.lake.objects.sweep.REPLACED_SECONDS", 0.1)
+    for count in (1, 2, 3, 3):
+        sweep(store.catalog, bucket, lists_all=lambda _: False, now_ns=later)
+        assert len(removed) == count
+    assert rows_of(store.lake) == expected(3)
 
 
 def test_a_server_looks_through_the_whole_bucket_once_a_day(
