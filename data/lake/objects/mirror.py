@@ -136,6 +136,9 @@ class Mirror:
     def tidy_day(self, folder: Path) -> None:
         """Nothing: what a killed compaction uploaded, the catalog does not name."""
 
+    def rest(self, folder: Path) -> None:
+        """Nothing: the catalog has what is looked at."""
+
     def bring(self, path: Path) -> None:
         """Copy a part of the day that was returned last, and its manifest."""
         self._copies.bring(self._noted[path])
