@@ -52,6 +52,8 @@ class Mirror:
         self._defined: set[str] = set()
         self._noted: dict[Path, list[LakeFile]] = {}  # of the day that is compacted: files, and what they were made of
         self._live: dict[str, LakeFile] = {}  # that were named last
+        self._seen: dict[Path, tuple[int, int]] = {}  # days with several files: how many, and when the last was added
+        self._resting: dict[Path, tuple[int, int]] = {}  # those that need no compaction
         self._checked, self._tidied = -CHECKED_SECONDS, time.monotonic()
         make_private(root)
         make_lock(root)
@@ -118,9 +120,12 @@ class Mirror:
             return session.lake_files.dates(name)
 
     def dates_to_compact(self, name: str) -> list[str]:
-        """Return the dates with several files, or one that was never compacted."""
+        """Return the dates with several files, or one that was never compacted, but for those that rest."""
         with self._catalog.read() as session:
-            return session.lake_files.dates_with_several(name)
+            dates = session.lake_files.dates_with_several(name)
+        folder = self.root / f"set={name}"
+        self._seen.update({folder / f"date={date}": state for date, state in dates.items()})
+        return [date for date, state in dates.items() if self._resting.get(folder / f"date={date}") != state]
 
     def day(self, folder: Path) -> Day:
         """Return the parts of a day, which need not be here."""
@@ -137,7 +142,8 @@ class Mirror:
         """Nothing: what a killed compaction uploaded, the catalog does not name."""
 
     def rest(self, folder: Path) -> None:
-        """Nothing: the catalog has what is looked at."""
+        """Note it, as of the last list of dates."""
+        self._resting[folder] = self._seen[folder]
 
     def bring(self, path: Path) -> None:
         """Copy a part of the day that was returned last, and its manifest."""

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 from tests.data.lake.objects.store_of_objects import Faults
 
 from crosswind.data.catalog.catalog import Catalog
-from crosswind.data.lake.compaction import compact
+from crosswind.data.lake.compaction import compact, days_of
 from crosswind.data.lake.erasure import erase_run
 from crosswind.data.lake.lake import Lake, to_table
 from crosswind.data.lake.merged import stage_merged
@@ -180,6 +180,24 @@ def test_one_server_compacts_at_a_time(store: Store, another: Callable[[], Store
         with pytest.raises(ConflictError, match="compacted by another process"):
             merge(store.lake)
     merge(store.lake)
+
+
+def test_days_that_need_nothing_are_not_looked_into_again_until_they_change(
+    store: Store, another: Callable[[], Store]
+) -> None:
+    put(store.lake, 0, 1)
+    less = replace(STEP, columns=STEP.columns[:5])
+    for minute in (2, 3):
+        own = {name: values for name, values in columns(minute).items() if name in {one.name for one in less.columns}}
+        store.lake.append(f"less{minute}", to_table(less, own))  # type: ignore[arg-type]
+    days = [days_of(store.lake) for _ in range(4) if merge(store.lake) is None]
+    assert days == [1, 0, 0, 0]
+    assert len(store.lake.parts("step")) == 2
+    put(another().lake, 4, 5)
+    assert days_of(store.lake) == 1
+    merge(store.lake)
+    assert days_of(store.lake) == 1
+    assert len(store.lake.parts("step")) == 2
 
 
 def test_of_two_threads_of_a_server_one_changes_files(store: Store) -> None:
