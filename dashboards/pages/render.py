@@ -26,6 +26,7 @@ from crosswind.data.schema.answers.status import ServerStatus
 from crosswind.data.schema.words import words
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
+RELOAD_SECONDS = 2  # between two looks without scripts
 OF_API = re.compile(r'\s*<a href="[^"]*\bexample/v1/[^"]*">[^<]*</a>')  # the example has pages alone
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -129,8 +130,8 @@ def render_error(status: int, title: str, detail: str, *, root: str = "/", remed
 
 
 def render_waiting(*, root: str = "/") -> str:
-    """Return a page in place of one that is being computed."""
-    return _alone("waiting.html", root)
+    """Return a page in place of one that is being computed; it shows that as soon as it is there."""
+    return _alone("waiting.html", root, reload_seconds=RELOAD_SECONDS)
 
 
 def _alone(template: str, root: str, **words: object) -> str:
