@@ -78,9 +78,17 @@
     }
     if (plot.dataset.link) {
       plot.on("plotly_click", ({ points: [point] }) => {
-        if (point.customdata) location.href = plot.dataset.link + encodeURIComponent(point.customdata[0]);
+        if (point.customdata) location.href = there(plot.dataset.link + encodeURIComponent(point.customdata[0]));
       });
     }
+  }
+
+  // The address of another page, about the same system, workload and period.
+  function there(address) {
+    const url = new URL(address, location.href);
+    const here = new URLSearchParams(location.search);
+    for (const name of ["system", "workload", "period"]) if (here.get(name)) url.searchParams.set(name, here.get(name));
+    return url;
   }
 
   // The figure as it is shown, in the page's colours, under its title.
