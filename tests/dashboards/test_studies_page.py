@@ -235,6 +235,10 @@ def test_too_few_trials_and_a_spent_budget_are_said(store: Store) -> None:
         [record] = service.suggest("ddp", 1, Lease("job 7", 60.0))
         service.complete("ddp", record.trial_id, value, owner="job 7")
     assert shown(store).done == "Done: the budget is spent."
+    words = done_words(service.status("ddp").study, service.status("ddp"), Prospect(0.01, 0.02))
+    assert words == (
+        "Done: the budget is spent. Another trial would be expected to gain 1 %, less than the noise of 2 %."
+    )
 
 
 def test_two_objectives_have_a_front(store: Store) -> None:
@@ -313,4 +317,4 @@ def test_a_page_says_that_its_study_is_paused_or_was_stopped(store: Store) -> No
     assert view.sentence.endswith("(after 2 of 4 trials).")
     prospect = Prospect(0.03, 0.02)
     words = done_words(service.status("ddp").study, service.status("ddp"), prospect)
-    assert words.endswith("Another one would be expected to gain 3 %, more than the noise of 2 %.")
+    assert words.endswith("Another trial would be expected to gain 3 %, more than the noise of 2 %.")
