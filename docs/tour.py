@@ -1,8 +1,8 @@
 """Takes the screenshots of docs/tour.md, light and dark, from a server with a store.
 
 `python docs/tour.py URL` takes all of them, `python docs/tour.py URL NAME...` those of these names. Needs Chromium and
-playwright, as the browser tests do. The store of `make demo` has something for every page but links, of which the example
-is shown, and traces: these come from a run of `crosswind run --trace`, or are stored by `crosswind ingest --run`.
+playwright, as the browser tests do. The store of `make demo` has something for every page but links, whose example
+is shown, and traces: those come from a run of `crosswind run --trace`, or are stored by `crosswind ingest --run`.
 """
 
 import base64
