@@ -1,17 +1,22 @@
 """Answers that a page waits for only briefly: a slow one is computed in the background, for the next request."""
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
 from threading import Lock, Semaphore, Thread
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from crosswind.api.answer_cache import key_of_question
 from crosswind.api.workers import AT_ONCE
-from crosswind.client.compute import Compute
+from crosswind.client.compute import Compute, explain_anew
+from crosswind.client.local import Local
 from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
+
+if TYPE_CHECKING:
+    from crosswind.data.schema.answers.explanations import Explanation
 
 WAIT_SECONDS = 0.25  # by then a page says that it waits
 PROMISED_SECONDS = 5.0  # longer than a page that waits leaves between two requests
@@ -89,3 +94,24 @@ class BackgroundAnswers:
     def _ended(self, key: Hashable) -> Future[Any]:
         with self._lock:
             return self._futures.pop(key)
+
+
+def client_for_pages(client: Local) -> Local:
+    """Return a client whose answers, and explanations that are not stored, are computed in the background."""
+    pages = client.with_compute(BackgroundAnswers(client.compute))
+
+    def explain(store: Store, runs: Sequence[Run]) -> Mapping[str, "Explanation"]:
+        from crosswind.models.explain.stored import stored_explanations  # noqa: PLC0415 - heavy
+
+        stored = stored_explanations(store.whole, [run.run_id for run in runs])
+        missing = tuple(run.run_id for run in runs if run.run_id not in stored)
+        return {**stored, **pages.compute(store, _explained, missing)} if missing else stored
+
+    pages.explain_runs = explain
+    return pages
+
+
+def _explained(store: Store, run_ids: tuple[str, ...]) -> Mapping[str, "Explanation"]:
+    with store.catalog.read() as session:
+        runs = session.runs.some(run_ids)
+    return explain_anew(store, runs)

@@ -10,6 +10,7 @@ from crosswind.api.answer_cache import AnswerCache
 from crosswind.api.app import create_app
 from crosswind.api.background_answers import PROMISED_SECONDS, QUESTIONS_MAX, BackgroundAnswers, PendingError
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 
 
@@ -85,3 +86,19 @@ def test_a_browser_gets_a_page_that_looks_again_and_a_program_the_answer(store: 
         assert 'href="./static/crosswind.css' in waiting.text
         answer = client.get("/stragglers.json")
         assert (answer.status_code, answer.json()["page"]) == (200, "stragglers")
+
+
+def test_a_page_does_not_wait_for_explanations_that_are_not_stored(store: Store) -> None:
+    with store.catalog.write() as session:
+        session.runs.merge(Run("r1", "gpt", "lab", RunState.RUNNING, 2, started_ns=1))
+    app = create_app(store)
+    pages, patient = app.state.page_client, app.state.client
+    pages.compute = BackgroundAnswers(patient.compute, wait_seconds=0)
+    with own_client(app, base_url="http://localhost:8000") as client:
+        for address in ("/runs", "/runs/r1"):
+            assert client.get(address, headers={"Accept": "text/html"}).status_code == 202, address
+            assert client.get(f"{address}.json").status_code == 200
+    pages.compute = BackgroundAnswers(patient.compute, wait_seconds=60)
+    with store.catalog.read() as session:
+        run = session.runs.get("r1")
+    assert pages.explain_runs(store, [run]) == patient.explain_runs(store, [run])
