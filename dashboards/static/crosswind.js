@@ -142,6 +142,18 @@
     table.classList.add("closable");
   }
 
+  // The answer to a page's address once it is there, and not only announced: asked for soon again, then less often, as
+  // the server has others. It ends with the last one after some minutes, or once `isWanted` is false.
+  async function answered(address, isWanted = () => true) {
+    for (let tries = 0; ; tries++) {
+      const answer = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store" });
+      const isPending = answer.status === 202 || answer.status === 503;
+      if (!isPending || !isWanted() || tries === 60) return answer;
+      await new Promise((resume) => setTimeout(resume, Math.min(250 * 2 ** tries, 2000)));
+    }
+  }
+  window.crosswind = { answered }; // for the pages' own scripts
+
   const toggle = document.getElementById("theme");
   const themes = ["auto", "light", "dark"];
   const theme = () => root.dataset.theme ?? "auto";
