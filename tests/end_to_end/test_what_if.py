@@ -1,4 +1,4 @@
-"""What the scripts of a page ask for again while its reader moves something, in a real browser."""
+"""Requests of a page's scripts while its reader moves something, in a real browser."""
 
 import re
 from collections.abc import Callable, Iterator
