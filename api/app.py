@@ -16,7 +16,7 @@ from crosswind.api.access.scopes import Needs
 from crosswind.api.access.token_cache import TokenCache
 from crosswind.api.answer_cache import AnswerCache
 from crosswind.api.auth import Authentication
-from crosswind.api.background_answers import BackgroundAnswers
+from crosswind.api.background_answers import client_for_pages
 from crosswind.api.body_check import BodyCheck
 from crosswind.api.coverage import Coverage
 from crosswind.api.delivery.coding import Coding
@@ -136,7 +136,7 @@ def create_app(
         ),
         sql_processes=SqlProcesses(keeps=True),
     )
-    app.state.page_client = client.with_compute(BackgroundAnswers(client.compute))
+    app.state.page_client = client_for_pages(client)
     app.state.example = Example()
     store.lake.skipped = Skipped(store.lake.root)
     app.state.edge = Edge(settings.limits.within_files(), settings.root_path)

@@ -24,6 +24,7 @@ from crosswind.ingest.load.incoming import take_incoming
 PAUSE_SECONDS = 120.0
 FIRST_SECONDS = 10.0  # after the start, as some servers are restarted before a pause is over
 RETENTION_SECONDS = 3600.0
+ROUND_SECONDS = 300.0  # of roll-ups, then what came meanwhile is compacted before they go on
 BATCHES_AT_ONCE = 2000
 LOOK_SECONDS = 2.0  # between looks at what runs have left
 END_SECONDS = 2.0
@@ -109,8 +110,14 @@ class _Retention:
             return []
         from crosswind.data.lake.retention.upkeep import upkeep  # noqa: PLC0415 - few servers have a policy
 
-        problems = upkeep(self.store.lake, self.policy, is_over=ending.is_set).problems
-        self.due = time.monotonic() + RETENTION_SECONDS
+        until = time.monotonic() + ROUND_SECONDS
+
+        def is_over() -> bool:
+            return ending.is_set() or time.monotonic() > until
+
+        problems = upkeep(self.store.lake, self.policy, is_over=is_over).problems
+        if not is_over():
+            self.due = time.monotonic() + RETENTION_SECONDS
         return problems
 
 

@@ -19,6 +19,7 @@ MEDIA_TYPES = {
     "predict.js": JAVASCRIPT,
     "selection.js": JAVASCRIPT,
     "run.js": JAVASCRIPT,
+    "waiting.js": JAVASCRIPT,
     "icon.svg": "image/svg+xml",
     "docs.css": CSS,
     "docs.js": JAVASCRIPT,

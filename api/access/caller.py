@@ -2,7 +2,6 @@
 
 import hmac
 import re
-import time
 from dataclasses import dataclass
 
 from starlette.types import Scope as Request
@@ -82,13 +81,13 @@ class Callers:
         token = await self._tokens.find(secret)
         if token is None or token.use is not TokenUse.PROGRAM:
             raise BadTokenError("the token is unknown here")
-        if refusal := token.refusal(time.time_ns()):
+        if refusal := token.refusal(self._tokens.now_ns()):
             raise BadTokenError(refusal)
         return Caller(token.principal, token.token_id)
 
     async def _in_session(self, secret: str) -> Caller | None:
         token = await self._tokens.find(secret)
-        if token is None or token.use is not TokenUse.SESSION or token.refusal(time.time_ns()):
+        if token is None or token.use is not TokenUse.SESSION or token.refusal(self._tokens.now_ns()):
             return None
         return Caller(token.principal, token.token_id) if self.still_holds(token.principal) else None
 

@@ -25,6 +25,7 @@ class TokenCache:
         self._clock = clock
         self._kept: OrderedDict[str, tuple[float, Token | None]] = OrderedDict()
         self._used_ns: dict[str, int] = {}
+        self._ahead_ns = 0  # of this machine's clock is the catalog's, by which tokens expire at all servers alike
         self._lookups = CapacityLimiter(LOOKUPS)
 
     async def find(self, secret: str) -> Token | None:
@@ -41,6 +42,10 @@ class TokenCache:
         self._keep(digest, now, token)
         return token
 
+    def now_ns(self) -> int:
+        """Return the time in ns UTC by the catalog's clock, as of the last look-up."""
+        return time.time_ns() + self._ahead_ns
+
     def forget(self) -> None:
         """Look up every token again when it is next needed, because this server has changed some."""
         self._kept.clear()
@@ -54,6 +59,7 @@ class TokenCache:
         return []
 
     def _fetch(self, digest: str) -> Token | None:
+        self._ahead_ns = self._catalog.clock() - time.time_ns()
         with self._catalog.read() as session:
             return session.tokens.of_digest(digest)
 
@@ -62,6 +68,6 @@ class TokenCache:
         self._kept.move_to_end(digest)
         while len(self._kept) > KEPT_MAX:
             self._kept.popitem(last=False)
-        now_ns = time.time_ns()
+        now_ns = self.now_ns()
         if token is not None and now_ns - (token.used_ns or 0) > USE_NS and token.refusal(now_ns) is None:
             self._used_ns[token.token_id] = now_ns

@@ -3,6 +3,8 @@
 Source: html.spec.whatwg.org/multipage/server-sent-events.html.
 """
 
+import math
+import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 
 import msgspec
@@ -10,7 +12,7 @@ from anyio.to_thread import run_sync
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from crosswind.api.live.feed import STOPPING, TOKEN_OVER, Feed, Stream, seconds_until
+from crosswind.api.live.feed import STOPPING, TOKEN_OVER, Feed, Stream
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.schema.answers.events import Event, EventPart
 
@@ -37,24 +39,25 @@ class EventStream(Response):
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         """Send the stream; whoever leaves has it cancelled."""
         async with self._feed.joined(self._stream):
-            expires_ns = await run_sync(self._expiry, limiter=self._feed.readers)
+            end = await run_sync(self._expiry, limiter=self._feed.readers)
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            async for piece in self._pieces(expires_ns):
+            async for piece in self._pieces(end):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
 
-    async def _pieces(self, expires_ns: int | None) -> AsyncIterator[bytes]:
+    async def _pieces(self, end: float) -> AsyncIterator[bytes]:
         stream = self._stream
         begin = stream.since if self._after is None else self._after
         yield f"retry: {RETRY_MILLISECONDS}\nid: {begin}\n\n".encode()
         async for events in self._earlier(begin):
             yield _text(events)
         while stream.end is None:
-            if not seconds_until(expires_ns):
+            remaining_seconds = end - time.monotonic()
+            if remaining_seconds <= 0:
                 stream.finish(TOKEN_OVER)
             elif events := stream.taken():
                 yield _text(events)
-            elif not await stream.is_news(min(HEARTBEAT_SECONDS, seconds_until(expires_ns))):
+            elif not await stream.is_news(min(HEARTBEAT_SECONDS, remaining_seconds)):
                 yield f": alive\nid: {stream.position}\n\n".encode()
         if stream.end == STOPPING:
             yield _text(stream.taken())
@@ -75,13 +78,14 @@ class EventStream(Response):
         with self._catalog.read() as session:
             return session.events.after(position, self._stream.wanted, limit=PART)
 
-    def _expiry(self) -> int | None:
-        """Return when the caller's token ends, ns UTC; at once, where it did since the request was let in."""
+    def _expiry(self) -> float:
+        """Return when the caller's token ends, by the monotonic clock, where it did not since it was let in."""
         if self._stream.token_id is None:
-            return None
+            return math.inf
         with self._catalog.read() as session:
             token = session.tokens.get(self._stream.token_id)
-        return 0 if token.revoked_ns is not None else token.expires_ns
+        remaining_ns = 0 if token.revoked_ns is not None else token.expires_ns - self._catalog.clock()
+        return time.monotonic() + remaining_ns * 1e-9
 
 
 def _text(events: Iterable[Event]) -> bytes:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -173,8 +172,3 @@ class Feed:
     def _stored(self) -> list[StoredEvent]:
         with self._catalog.read() as session:
             return session.events.stored_after(self._position, limit=AT_ONCE)
-
-
-def seconds_until(moment_ns: int | None) -> float:
-    """Return how many seconds a moment is away; infinite without one."""
-    return float("inf") if moment_ns is None else max(0.0, (moment_ns - time.time_ns()) * 1e-9)

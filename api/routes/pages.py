@@ -38,7 +38,6 @@ REMEDIES = {  # for readers of pages, by the name of the problem
     "unavailable": "Try again in a moment; nothing was changed.",
 }
 SLASH = "Leave out the slash at the end of the address."
-RELOAD_SECONDS = 2
 VERSION_MAX = 2**31 - 1
 FOR_A_YEAR = "public, max-age=31536000, immutable"
 
@@ -54,8 +53,6 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except PendingError:
-                if not _is_browser(request):
-                    raise
                 return _waiting(request)
 
         return answer
@@ -77,9 +74,8 @@ def _is_browser(request: Request) -> bool:
 
 
 def _waiting(request: Request) -> HTMLResponse:
-    """Return a page that reloads by itself."""
-    headers = {"Refresh": str(RELOAD_SECONDS), "Cache-Control": "no-store"}
-    return HTMLResponse(render_waiting(root=root_of(request)), 202, headers)
+    """Return a page that looks again by itself."""
+    return HTMLResponse(render_waiting(root=root_of(request)), 202, {"Cache-Control": "no-store"})
 
 
 router = APIRouter(include_in_schema=False)
@@ -137,8 +133,8 @@ Shown = Callable[[Page, View, Address, Request], Response]
 
 
 def _own_page(page: Page) -> Callable[..., Response]:
-    def show(request: Request, client: PageClientOf) -> Response:
-        view, address = _answer(page, client, request)
+    def show(request: Request, hurried: PageClientOf, patient: ClientOf) -> Response:
+        view, address = _answer(page, hurried if _is_browser(request) else patient, request)
         if view.is_empty and _is_browser(request) and not any(request.query_params.values()):
             view, address = _in_place(page, view, request) or (view, address)
         return _as_html(page, view, address, request)
@@ -168,7 +164,7 @@ def _own_form(page: Page, shown: Shown) -> Callable[..., Response]:
 def _example_form(page: Page, shown: Shown) -> Callable[..., Response]:
     def show(request: Request) -> Response:
         example: Example = request.app.state.example
-        client = example.page_client if shown is _as_html else example.client
+        client = example.page_client if shown is _as_html and _is_browser(request) else example.client
         return shown(page, *_of_example(page, client, request), request)
 
     return show

@@ -72,7 +72,7 @@ class RankHeatMap:
         """The figure for plotly.js."""
         scale, unit = unit_of(*(wait for row in self.waits for wait in row))
         names = [str(row.rank) for row in self.ranks]
-        height = int(min(640, max(300, 210 + 28 * len(names))))
+        height = int(min(640, max(330, 240 + 28 * len(names))))
         figure = paper(self.title, height=height, x="step", y="rank")
         figure.add_heatmap(
             z=[rounded(row, scale, digits=3) for row in self.waits],
@@ -122,7 +122,7 @@ def _colour_bar(title: str) -> dict[str, object]:
 def _layout(layout: Any, unit: str) -> dict[str, object]:
     axis = layout["xaxis"]
     font = axis["title"]["font"]
-    margin = {"title": {"text": f"mean, {unit}", "font": font, "standoff": 8}, "rangemode": "tozero", "nticks": 3}
+    margin = {"title": {"text": f"mean, {unit}", "font": font, "standoff": 8}, "rangemode": "tozero", "nticks": 2}
     # Plotly sets the title of a horizontal colour bar into the ticks, so an annotation is the title.
     step = {"text": "step", "x": 0.36, "y": 0, "xref": "paper", "yref": "paper", "yanchor": "top", "yshift": -22}
     return {
@@ -135,9 +135,9 @@ def _layout(layout: Any, unit: str) -> dict[str, object]:
             "showgrid": False,
             "autorange": "reversed",
             "linecolor": HAIRLINE,
-            "domain": [0, 0.8],
+            "domain": [0, 0.74],
         },
-        "yaxis2": {**axis, **margin, "nticks": 2, "fixedrange": True, "domain": [0.84, 1], "anchor": "x"},
+        "yaxis2": {**axis, **margin, "fixedrange": True, "domain": [0.79, 1], "anchor": "x"},
         "showlegend": False,
         "bargap": 0.35,
         "margin": {"t": TITLE_PIXELS + 60, "b": 44},

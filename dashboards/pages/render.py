@@ -26,6 +26,7 @@ from crosswind.data.schema.answers.status import ServerStatus
 from crosswind.data.schema.words import words
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
+RELOAD_SECONDS = 2  # between two looks without scripts
 OF_API = re.compile(r'\s*<a href="[^"]*\bexample/v1/[^"]*">[^<]*</a>')  # the example has pages alone
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -56,11 +57,20 @@ class Address:
         words = {**{name: value for name, value in self.query.items() if name != "cursor"}, **changes}
         return self._here(words)
 
-    def to(self, path: str, root: str | None = None) -> str:
-        """Return the address of another page, about the same system, workload and period."""
-        kept = urlencode({name: self.query[name] for name in (*SCOPE, EXAMPLE) if self.query.get(name)})
+    def to(self, path: str, root: str | None = None, **query: str) -> str:
+        """Return the address of another page, about the same system, workload and period unless `query` says others."""
+        words = urlencode({**self.kept(), **query})
         there = (self.root if root is None else root) + path.lstrip("/")
-        return f"{there}?{kept}" if kept else there
+        return f"{there}?{words}" if words else there
+
+    def to_run(self, run_id: str, part: str = "") -> str:
+        """Return the address of a run's page, or of its `part`, from which the way back is kept."""
+        return self.to(f"runs/{quote(run_id, safe='')}{part}")
+
+    def kept(self, *without: str) -> Mapping[str, str]:
+        """Return the parameters that stay from page to page, without those that a form has itself."""
+        names = (name for name in (*SCOPE, EXAMPLE) if name not in without)
+        return {name: self.query[name] for name in names if self.query.get(name)}
 
     @property
     def top(self) -> str:
@@ -129,8 +139,8 @@ def render_error(status: int, title: str, detail: str, *, root: str = "/", remed
 
 
 def render_waiting(*, root: str = "/") -> str:
-    """Return a page in place of one that is being computed."""
-    return _alone("waiting.html", root)
+    """Return a page in place of one that is being computed; it shows that as soon as it is there."""
+    return _alone("waiting.html", root, reload_seconds=RELOAD_SECONDS)
 
 
 def _alone(template: str, root: str, **words: object) -> str:

@@ -78,9 +78,17 @@
     }
     if (plot.dataset.link) {
       plot.on("plotly_click", ({ points: [point] }) => {
-        if (point.customdata) location.href = plot.dataset.link + encodeURIComponent(point.customdata[0]);
+        if (point.customdata) location.href = there(plot.dataset.link + encodeURIComponent(point.customdata[0]));
       });
     }
+  }
+
+  // The address of another page, about the same system, workload and period.
+  function there(address) {
+    const url = new URL(address, location.href);
+    const here = new URLSearchParams(location.search);
+    for (const name of ["system", "workload", "period"]) if (here.get(name)) url.searchParams.set(name, here.get(name));
+    return url;
   }
 
   // The figure as it is shown, in the page's colours, under its title.
@@ -133,6 +141,18 @@
     table.open = false; // they stand open for readers without scripts
     table.classList.add("closable");
   }
+
+  // The answer to a page's address once it is there, and not only announced: asked for soon again, then less often, as
+  // the server has others. It ends with the last one after some minutes, or once `isWanted` is false.
+  async function answered(address, isWanted = () => true) {
+    for (let tries = 0; ; tries++) {
+      const answer = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store" });
+      const isPending = answer.status === 202 || answer.status === 503;
+      if (!isPending || !isWanted() || tries === 60) return answer;
+      await new Promise((resume) => setTimeout(resume, Math.min(250 * 2 ** tries, 2000)));
+    }
+  }
+  window.crosswind = { answered }; // for the pages' own scripts
 
   const toggle = document.getElementById("theme");
   const themes = ["auto", "light", "dark"];

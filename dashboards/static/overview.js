@@ -1,18 +1,11 @@
 // Fills in the blocks that take longer, and lists what is stored while the page is open; it never reloads the page.
 "use strict";
 (() => {
-  const RETRY = 2000; // milliseconds, as the page that waits
-  const TRIES = 60;
   const LISTED = 50;
 
   async function fetched(address) {
-    for (let tries = 0; tries < TRIES; tries++) {
-      const answer = await fetch(address, { headers: { Accept: "text/html" } });
-      if (answer.status === 200) return parsed(await answer.text(), answer.url);
-      if (answer.status !== 202 && answer.status !== 503) return null;
-      await new Promise((resume) => setTimeout(resume, RETRY));
-    }
-    return null;
+    const answer = await crosswind.answered(address);
+    return answer.status === 200 ? parsed(await answer.text(), answer.url) : null;
   }
 
   // A page whose links lead where they did: that of the example is at another address than the page that shows it.

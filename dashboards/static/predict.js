@@ -3,7 +3,6 @@
 (() => {
   const form = document.getElementById("ask");
   const knobs = document.getElementById("knobs");
-  const RETRY_MS = 2000; // while the server fits a model
   const PAUSE_MS = 200; // after the last move
   let timer = 0;
   let latest = 0;
@@ -37,12 +36,8 @@
   }
 
   async function fetched(url, mine) {
-    for (;;) {
-      const response = await fetch(url, { headers: { Accept: "text/html" } });
-      if (mine !== latest) return null;
-      if (response.status !== 202) return response.text();
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-    }
+    const answer = await crosswind.answered(url, () => mine === latest);
+    return mine === latest ? answer.text() : null;
   }
 
   async function renew() {

@@ -36,7 +36,7 @@
     note.setAttribute("aria-busy", "true");
     const part = new URL(url);
     part.searchParams.set("only", "steps");
-    const answer = await fetch(part, { headers: { Accept: "text/html" } }).catch(() => null);
+    const answer = await crosswind.answered(part, () => number === asked).catch(() => null);
     if (number !== asked) return;
     note.removeAttribute("aria-busy");
     if (!answer || answer.status !== 200) return;

@@ -113,16 +113,24 @@ class _Day:
         self.lake.storage.tidy_day(self.folder)
         day = self.lake.storage.day(self.folder)
         self.done.files_before += len(day.live)
-        if any(is_last_rows(part.path.name) for part in day.live):
+        if _is_one_file(day.live) or any(is_last_rows(part.path.name) for part in day.live):
             self.done.files_after += len(day.live)
-            return list(day.replaced)  # what came later is rolled up by itself
+            return list(day.replaced)  # what came after a day was retired is rolled up by itself
         oldest_ns = time.time_ns() - int(settle_seconds * 1e9)
         settled = [part for part in day.live if compacted_span(part.path.name) or part.appeared_ns <= oldest_ns]
-        merged = [self._merge(due) for due in self._due(list(self._read(settled)))]
+        read = list(self._read(settled))
+        merged = [self._merge(due) for due in self._due(read)]
         if any(merged):
             day = self.lake.storage.day(self.folder)
+        elif len(read) == len(day.live) and not day.replaced and self._is_over(read):
+            self.lake.storage.rest(self.folder)
         self.done.files_after += len(day.live)
         return list(day.replaced)
+
+    def _is_over(self, parts: Iterable[_Part]) -> bool:
+        """Return whether time alone gives this day nothing more to merge."""
+        periods = [self._period(part.first_ns) for part in parts]
+        return all(end - begin == DAY_NS for begin, end in periods)
 
     def _read(self, parts: Sequence[Filed]) -> Iterator[_Part]:
         for part in parts:
@@ -211,6 +219,12 @@ def _compact(lake: Lake, pending: Iterable[_Day], *, settle_seconds: float, is_o
         with passing_over(day.done.problems, day.folder):
             replaced = remove_replaced(lake.root, [*replaced, *day.compact(settle_seconds)])
     remove_replaced(lake.root, replaced, PATIENCE_SECONDS)
+
+
+def _is_one_file(live: Sequence[Filed]) -> bool:
+    """Return whether a day has one file, which was compacted; what it was made of is not looked at."""
+    is_compacted = len(live) == 1 and compacted_span(live[0].path.name) is not None
+    return is_compacted and (live[0].noted is None or live[0].noted.kind not in FRESH)
 
 
 def _part(filed: Filed, defined: Set[str]) -> _Part:

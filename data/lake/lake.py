@@ -348,10 +348,11 @@ class Lake:
         raise AssertionError("the last look returns or raises")
 
     def _has_skipped_more(self) -> bool:
-        """Return whether damaged files were found that nobody passed over before."""
-        return self.skipped is not None and self.skipped.look_into(
-            path for name in self.storage.sets() for path in self.parts(name)
-        )
+        """Return whether damaged files were found that nobody passed over before, among those that are here."""
+        if self.skipped is None:
+            return False
+        paths = (file.path for name in self.storage.sets() for file in self.storage.listed(name))
+        return self.skipped.look_into(self.skipped.whole(path for path in paths if path.exists()))
 
     def counters(
         self,

@@ -133,6 +133,10 @@ class Storage(Protocol):
         """Remove from a day what a compaction that was killed left, within `changing`. Raises: OSError."""
         ...
 
+    def rest(self, folder: Path) -> None:
+        """Note that a day needs no compaction until it changes, as it was when it was tidied last."""
+        ...
+
     def bring(self, path: Path) -> None:
         """Make sure that a part of a day can be opened, and what it was made of. Raises: UnavailableError."""
         ...
@@ -212,6 +216,8 @@ class LocalStorage:
 
     root: Path
     keeps_summaries: bool = True
+    _tidied: dict[Path, int] = field(default_factory=dict, compare=False, repr=False)  # when each day was changed last
+    _resting: dict[Path, int] = field(default_factory=dict, compare=False, repr=False)
 
     def sets(self) -> list[str]:
         """Return the names of the sets that hold rows."""
@@ -250,7 +256,10 @@ class LocalStorage:
         """Return the dates of the folders of a set."""
         return [day.name.removeprefix("date=") for day in days(self._folder(name))]
 
-    dates_to_compact = dates
+    def dates_to_compact(self, name: str) -> list[str]:
+        """Return those but for days that were found to need none, and are as they were."""
+        folders = [day for day in days(self._folder(name)) if self._resting.get(day) != _changed_ns(day)]
+        return [day.name.removeprefix("date=") for day in folders]
 
     def day(self, folder: Path) -> Day:
         """Return the parts in the folder of a day."""
@@ -263,6 +272,11 @@ class LocalStorage:
         """Remove manifests of no file."""
         with landing(self.root):
             remove_lone_manifests(folder)
+        self._tidied[folder] = _changed_ns(folder)
+
+    def rest(self, folder: Path) -> None:
+        """Note it, as its manifests take long to read again."""
+        self._resting[folder] = self._tidied[folder]
 
     def bring(self, path: Path) -> None:
         """Nothing: it is there."""
@@ -358,6 +372,13 @@ class LocalStorage:
 
     def _folder(self, name: str) -> Path:
         return self.root / f"set={name}"
+
+
+def _changed_ns(folder: Path) -> int:
+    try:
+        return folder.stat().st_mtime_ns
+    except FileNotFoundError:
+        return -1
 
 
 def _files_below(root: Path) -> Iterator[Path]:

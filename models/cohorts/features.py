@@ -11,9 +11,10 @@ from crosswind.data.schema.answers.cohorts import FeatureKind
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
-from crosswind.models.explain.cohort.columns import COMPARED_SAMPLES, OWN_COLUMNS
+from crosswind.models.explain.cohort.columns import COMPARED_SAMPLES, IN_SEGMENTS, OWN_COLUMNS
 from crosswind.models.explain.cohort.features import Features
 from crosswind.models.explain.cohort.read import stored_features
+from crosswind.models.explain.evidence.step_columns import OTHER_THREADS, PHASES, THREAD
 
 OF_VERDICTS = ("step_p50_seconds", "step_mean_seconds", "step_cov_ratio", "excess_seconds")
 QUARTER_HOURS = 6  # of a day
@@ -22,6 +23,9 @@ VALUES_MAX = 200  # yes-or-no columns of one kind, those of most runs
 Key = tuple[FeatureKind, str]
 Column = Mapping[int, float]  # by the run's place
 SAMPLES = tuple(one.column for one in COMPARED_SAMPLES)
+OF_THREADS = tuple(name for name, column in THREAD.items() if column.endswith("_seconds"))
+OF_SEGMENTS = tuple(column for one in IN_SEGMENTS for column in one.columns)
+TIMES = frozenset({*PHASES, *OF_THREADS, OTHER_THREADS, *OF_SEGMENTS})  # of the evidence what is seconds a step
 
 
 def feature_columns(store: Store, runs: Sequence[Run]) -> dict[Key, "pd.Series[float]"]:

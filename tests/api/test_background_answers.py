@@ -8,8 +8,9 @@ from tests.serving import own_client
 
 from crosswind.api.answer_cache import AnswerCache
 from crosswind.api.app import create_app
-from crosswind.api.background_answers import QUESTIONS_MAX, BackgroundAnswers, PendingError
+from crosswind.api.background_answers import PROMISED_SECONDS, QUESTIONS_MAX, BackgroundAnswers, PendingError
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 
 
@@ -43,6 +44,19 @@ def test_the_next_request_finds_the_answer(store: Store, slow: Slow) -> None:
     assert slow.calls == 1
 
 
+def test_an_answer_is_kept_for_who_was_sent_away_and_not_longer(store: Store, slow: Slow) -> None:
+    now = [0.0]
+    answers = BackgroundAnswers(lambda *asked: asked[1](asked[0]), wait_seconds=0.2, clock=lambda: now[0])
+    with pytest.raises(PendingError):
+        answers(store, slow)
+    slow.go.set()
+    while answers(store, slow) != 7 or now[0] < PROMISED_SECONDS - 1:
+        now[0] += 1
+    assert slow.calls == 1
+    now[0] += 1
+    assert (answers(store, slow), slow.calls) == (7, 2)
+
+
 def test_a_refusal_reaches_the_waiting_caller(store: Store) -> None:
     def refused(_: Store) -> int:
         raise InvalidInputError("system 'x': expected one that is known")
@@ -65,9 +79,26 @@ def test_a_browser_gets_a_page_that_looks_again_and_a_program_the_answer(store: 
     app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=0)
     with own_client(app, base_url="http://localhost:8000") as client:
         waiting = client.get("/stragglers", headers={"Accept": "text/html"})
-        assert (waiting.status_code, waiting.headers["refresh"]) == (202, "2")
-        assert waiting.headers["cache-control"] == "no-store"
-        assert '<h1 role="status">This page is being computed.</h1>' in waiting.text
+        assert (waiting.status_code, waiting.headers["cache-control"]) == (202, "no-store")
+        assert '<noscript><meta http-equiv="refresh" content="2"></noscript>' in waiting.text
+        assert 'src="./static/waiting.js' in waiting.text
+        assert "<h1>This page is being computed.</h1>" in waiting.text
         assert 'href="./static/crosswind.css' in waiting.text
         answer = client.get("/stragglers.json")
         assert (answer.status_code, answer.json()["page"]) == (200, "stragglers")
+
+
+def test_a_page_does_not_wait_for_explanations_that_are_not_stored(store: Store) -> None:
+    with store.catalog.write() as session:
+        session.runs.merge(Run("r1", "gpt", "lab", RunState.RUNNING, 2, started_ns=1))
+    app = create_app(store)
+    pages, patient = app.state.page_client, app.state.client
+    pages.compute = BackgroundAnswers(patient.compute, wait_seconds=0)
+    with own_client(app, base_url="http://localhost:8000") as client:
+        for address in ("/runs", "/runs/r1"):
+            assert client.get(address, headers={"Accept": "text/html"}).status_code == 202, address
+            assert client.get(f"{address}.json").status_code == 200
+    pages.compute = BackgroundAnswers(patient.compute, wait_seconds=60)
+    with store.catalog.read() as session:
+        run = session.runs.get("r1")
+    assert pages.explain_runs(store, [run]) == patient.explain_runs(store, [run])

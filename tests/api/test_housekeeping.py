@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.api.housekeeping import housekeeping
+from crosswind.api.housekeeping import _Retention, housekeeping
 from crosswind.api.settings import ServerSettings
+from crosswind.api.thread_beside import Ending
 from crosswind.data.lake.lake import to_table
 from crosswind.data.lake.locks import COMPACTING, alone
 from crosswind.data.schema.keeping import KeepPolicy
@@ -72,10 +73,27 @@ def test_that_another_server_does_it_is_nothing_to_log(tmp_path: Path, caplog: p
     assert caplog.messages == []
 
 
+def put_heat(store: Store) -> None:
+    heat = with_node_keys(MetricSet("heat", "h", (Column("heat_celsius", "h"),)))
+    store.lake.append("p", to_table(heat, {"ts_ns": [1, 2], "node": ["n", "n"], "heat_celsius": [1, 3]}))
+
+
+def test_a_policy_whose_work_takes_long_goes_on_after_the_next_compaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store.open(tmp_path) as store:
+        put_heat(store)
+        retention = _Retention(store, KeepPolicy.of("raw:1d,1h:forever"))
+        for seconds, sets in ((-1.0, 1), (60.0, 2)):
+            monkeypatch.setattr("crosswind.api.housekeeping.ROUND_SECONDS", seconds)
+            assert retention.apply(Ending()) == []
+            assert len(store.lake.storage.sets()) == sets
+        assert retention.due > time.monotonic()
+
+
 def test_old_samples_are_retired_where_a_policy_says_so(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        heat = with_node_keys(MetricSet("heat", "h", (Column("heat_celsius", "h"),)))
-        store.lake.append("p", to_table(heat, {"ts_ns": [1, 2], "node": ["n", "n"], "heat_celsius": [1, 3]}))
+        put_heat(store)
         with housekeeping(store, pause_seconds=0.01, settings=ServerSettings(kept=KeepPolicy.of("raw:1d,1h:forever"))):
             deadline = time.monotonic() + 30
             while not store.lake.parts("heat")[0].name.endswith("-last.parquet") and time.monotonic() < deadline:

@@ -1,6 +1,7 @@
 """`crosswind lake`: sizes and holes of the sets, and each damaged file by its name."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from crosswind.cli.main import main
 from crosswind.data.lake.compaction import compact
 from crosswind.data.lake.lake import Lake, to_table
-from crosswind.data.lake.parts import manifest_of
+from crosswind.data.lake.parts import held, manifest_of
 from crosswind.data.lake.verification import verify
 from crosswind.data.schema.metric import Column, MetricSet, with_node_keys
 from crosswind.data.schema.steps import STEP
@@ -123,6 +124,18 @@ def test_an_unknown_action_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
     assert "invalid choice: 'shrink'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words", [["compact", "--dry-run"], ["verify", "--keep", "raw:forever"], ["status", "--dry-run"]]
+)
+def test_an_option_that_does_not_apply_is_refused_and_nothing_done(
+    lake: Lake, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = lake.parts("step")
+    assert main(["lake", *words]) == 2
+    assert f"{words[1]}: expected with retire" in capsys.readouterr().err
+    assert lake.parts("step") == before
+
+
 DAY = 24 * HOUR
 HEAT = with_node_keys(MetricSet("heat", "h", (Column("heat_celsius", "h", unit="Cel"),)))
 
@@ -161,6 +174,23 @@ def test_old_samples_are_retired_by_policy_and_the_status_says_what_would_be(
         ["rollup_3600s_heat", "2", "2", "0", "4"],
     ]
     assert lines[-1].startswith("Due by policy: roll-ups of 0 days of sets; 0 days retired")
+
+
+def test_a_set_with_a_damaged_manifest_is_named_and_the_others_are_retired(
+    old: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compact(old, now_ns=LATER, settle_seconds=-1)
+    manifest = manifest_of(old.parts("heat")[0])
+    old.append("late", to_table(HEAT, {"ts_ns": [5], "node": ["n2"], "heat_celsius": [1]}))
+    cold = replace(HEAT, name="cold")
+    old.append("p", to_table(cold, {"ts_ns": [5], "node": ["n1"], "heat_celsius": [1]}))
+    manifest.write_text("{")
+    held.cache_clear()
+    for action in (["status"], ["retire", "--dry-run"], ["retire"]):
+        assert main(["lake", *action, "--keep", "raw:7d,1h:forever"]) == 1
+        output = capsys.readouterr()
+        assert f"set heat: left as it is: {manifest}: expected what part-c" in output.err
+    assert output.out.startswith("Done: roll-ups of 1 days of sets; 1 days retired")
 
 
 def test_without_a_policy_or_with_a_wrong_one_nothing_is_retired(

@@ -4,6 +4,13 @@ from pathlib import Path
 
 import pytest
 from tests.cli.asking import Ask
+from tests.cli.conftest import run_of
+from tests.dashboards.test_studies_page import STUDY, search
+
+from crosswind.data.schema.run import cohort_digest
+from crosswind.data.store.store import Store
+
+LINES_OF_FIGURES = 300  # lines and curves in a PDF; those of tables are fewer
 
 
 def test_a_report_of_a_run_is_one_file_that_asks_for_nothing(verb: Ask, tmp_path: Path) -> None:
@@ -19,6 +26,23 @@ def test_a_report_of_a_run_is_one_file_that_asks_for_nothing(verb: Ask, tmp_path
     assert html.count("<script>") == 4
     assert html.count('<script type="application/json" data-for=') == html.count("<figure") > 0
     assert "crumbs" in html
+
+
+@pytest.mark.parametrize("of", ["study", "cohort"])
+def test_a_study_and_a_cohort_have_reports_too(
+    verb: Ask, home_to_ask: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: str
+) -> None:
+    home, file = Path(shutil.copytree(home_to_ask, tmp_path / "home")), tmp_path / "report.html"
+    monkeypatch.setenv("CROSSWIND_HOME", str(home))
+    with Store.open(home) as store:
+        search(store, STUDY, [0.4, 0.2])
+    name = STUDY.name if of == "study" else cohort_digest(run_of("toy", 0, {"batch": 8, "fused": True}))
+    assert verb("report", name, "--html", str(file))[0] == 0
+    html = file.read_text()
+    assert ("is the best so far, 200 ms" in html) is (of == "study")
+    assert ("Its slowest runs" in html) is (of == "cohort")
+    assert html.count('data-figure="') > 0
+    assert "default-src 'none'" in html
 
 
 def test_a_server_gives_the_same_report(verb: Ask, server_to_ask: str, tmp_path: Path) -> None:
@@ -52,5 +76,7 @@ def test_a_pdf_needs_chromium_and_says_so(verb: Ask, tmp_path: Path, monkeypatch
 def test_a_report_is_printed_by_chromium(verb: Ask, tmp_path: Path) -> None:
     file = tmp_path / "run.pdf"
     assert verb("report", "toy-05", "--pdf", str(file))[0] == 0
+    from tests.end_to_end.looks import strokes  # noqa: PLC0415 - needs playwright, which comes with Chromium's tests
+
     assert file.read_bytes().startswith(b"%PDF")
-    assert file.stat().st_size > 20_000
+    assert strokes(file.read_bytes()) > LINES_OF_FIGURES

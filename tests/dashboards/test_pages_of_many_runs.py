@@ -26,6 +26,7 @@ from crosswind.dashboards.pages.tuning import models
 from crosswind.dashboards.wording import percent
 from crosswind.data.schema.answers.stragglers import PeerKind
 from crosswind.data.schema.errors import NotFoundError, UnavailableError
+from crosswind.data.schema.model import Evidence
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
@@ -203,6 +204,23 @@ def test_models_are_compared_with_their_baselines(empty: Store) -> None:
     for query in ({"model": "nope"}, {"version": "9"}):
         with pytest.raises(NotFoundError, match="is not registered"):
             models.view(client(empty), PageQuery(query))
+
+
+def test_the_headline_of_models_agrees_with_their_numbers(empty: Store) -> None:
+    registry, evidence = Registry(empty), trained().evidence
+
+    def headline(name: str, made: Evidence) -> str:
+        registry.register(name, Ewma(), made)
+        none_answers = models.view(client(empty), PageQuery()).sentence
+        registry.promote(name, 1, forced_because="a trial")
+        return f"{none_answers} {models.view(client(empty), PageQuery()).sentence}"
+
+    said = headline("other", replace(evidence, baselines={}))
+    assert said.startswith("No model answers yet: no version of 1 model is promoted. ")
+    assert said.endswith(" 1 model of 1 answers, compared with no baseline.")
+    assert headline("step-time", poor(evidence)).endswith(
+        " 2 models of 2 answer; step-time errs 100 % more than the best naive baseline."
+    )
 
 
 def test_without_a_model_there_is_the_command(empty: Store) -> None:

@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 from crosswind.client.local import Local
+from crosswind.dashboards.pages.causes import selection
 from crosswind.dashboards.pages.causes.selection import SelectionView, view
 from crosswind.dashboards.pages.page import PageQuery
+from crosswind.dashboards.pages.render import Address, render
 from crosswind.data.catalog.verdicts import StoredFeatures
+from crosswind.data.schema.answers.cohorts import CohortComparison, FeatureDifference, FeatureKind
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.schema.run import Run, RunState, cohort_digest
 from crosswind.data.schema.run_verdict import RunVerdict
@@ -87,6 +90,22 @@ def test_too_few_are_not_compared_and_none_says_so(stored: tuple[Store, str]) ->
     assert few.sentence.startswith("The 2 runs selected cannot be compared with the other 58")
     assert few.warnings[0].startswith("2 runs of the cohort and 58 others have ended")
     assert seen(stored, slower="9").sentence == "No run of the cohort is selected by these conditions."
+
+
+def test_times_have_their_unit_and_counts_have_none(stored: tuple[Store, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def difference(name: str, own: float, other: float) -> FeatureDifference:
+        certainty = (0.9, 0.8, 1.0, 0.001, 0.001, 1.0)
+        return FeatureDifference(FeatureKind.EVIDENCE, name, False, 15, 45, own, other, *certainty)
+
+    features = (difference("run_queue_wait", 0.0918, 0.0828), difference("minor_faults", 6276.0, 6251.0))
+    comparison = CohortComparison("c", 15, 45, False, features, ())
+    monkeypatch.setattr(selection, "compare_selection", lambda *_: comparison)
+    shown = seen(stored, slower="1.2")
+    said = "The 15 runs selected have a higher run queue wait: median 91.8 ms a step, against 82.8 ms of the other 45"
+    assert shown.sentence.startswith(said)
+    html = render(selection.PAGE, shown, Address("./", "/selection"))
+    assert ">91.8 ms</td>" in html
+    assert ">6\u202f276</td>" in html
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 from tests.dashboards.conftest import MS
+from tests.dashboards.test_every_page import app_of
 from tests.serving import own_client
 
 from crosswind.api.answer_cache import AnswerCache
-from crosswind.api.app import create_app
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.parameters import ImportancePlot
 from crosswind.dashboards.figures.search.charts import StudyCharts
@@ -147,7 +147,7 @@ def test_of_many_trials_the_newest_are_listed_under_their_numbers(store: Store) 
 
 def test_what_jobs_tell_stays_text(store: Store) -> None:
     search(store, replace(STUDY, name=HOSTILE), [0.4, None])
-    with own_client(create_app(store), base_url="http://localhost") as client:
+    with own_client(app_of(store), base_url="http://localhost") as client:
         page = client.get("/studies", headers={"Accept": "text/html"})
         twin = client.get("/studies.json").json()
         missing = client.get("/studies?study=none", headers={"Accept": "text/html"})
@@ -182,7 +182,7 @@ def test_sources_are_shown_with_their_reasons_and_weights_over_time(store: Store
     assert (source.weight, view.sources.own_weight) == (newest["study ddp"], newest["own"])
     assert chart.table.headers == ("trial", "study ddp", "the study's own trials")
     assert chart.table.rows[0] == ("1", "100 %", "0 %")
-    with own_client(create_app(store), base_url="http://localhost") as browser:
+    with own_client(app_of(store), base_url="http://localhost") as browser:
         page = browser.get("/studies", headers={"Accept": "text/html"}).text
         twin = browser.get("/studies.json").json()
     assert "figure-weights" in page
@@ -194,7 +194,7 @@ def test_sources_are_shown_with_their_reasons_and_weights_over_time(store: Store
 def test_a_study_that_wants_no_sources_says_so(store: Store) -> None:
     search(store, replace(STUDY, sources=()), [0.4])
     assert shown(store).wants_no_sources
-    with own_client(create_app(store), base_url="http://localhost") as browser:
+    with own_client(app_of(store), base_url="http://localhost") as browser:
         assert "None, as the study says" in browser.get("/studies", headers={"Accept": "text/html"}).text
 
 
@@ -235,6 +235,10 @@ def test_too_few_trials_and_a_spent_budget_are_said(store: Store) -> None:
         [record] = service.suggest("ddp", 1, Lease("job 7", 60.0))
         service.complete("ddp", record.trial_id, value, owner="job 7")
     assert shown(store).done == "Done: the budget is spent."
+    words = done_words(service.status("ddp").study, service.status("ddp"), Prospect(0.01, 0.02))
+    assert words == (
+        "Done: the budget is spent. Another trial would be expected to gain 1 %, less than the noise of 2 %."
+    )
 
 
 def test_two_objectives_have_a_front(store: Store) -> None:
@@ -313,4 +317,4 @@ def test_a_page_says_that_its_study_is_paused_or_was_stopped(store: Store) -> No
     assert view.sentence.endswith("(after 2 of 4 trials).")
     prospect = Prospect(0.03, 0.02)
     words = done_words(service.status("ddp").study, service.status("ddp"), prospect)
-    assert words.endswith("Another one would be expected to gain 3 %, more than the noise of 2 %.")
+    assert words.endswith("Another trial would be expected to gain 3 %, more than the noise of 2 %.")

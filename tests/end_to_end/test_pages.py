@@ -150,7 +150,7 @@ def test_columns_are_chosen_once_for_all_further_addresses(visit: Open, origin: 
 
 
 def test_a_click_on_a_run_in_a_figure_opens_it(visit: Open) -> None:
-    opened = visit("/variability")
+    opened = visit("/variability?system=lab")
     opened.is_drawn()
     boxes = [point.bounding_box() for point in opened.page.locator("#figure-cohort .scatterlayer .point").all()]
     slowest = min((box for box in boxes if box is not None), key=lambda box: box["y"])
@@ -158,7 +158,7 @@ def test_a_click_on_a_run_in_a_figure_opens_it(visit: Open) -> None:
     opened.page.wait_for_selector("#figure-cohort .hoverlayer .hovertext")
     opened.page.mouse.down()
     opened.page.mouse.up()
-    opened.page.wait_for_url("**/runs/r3")
+    opened.page.wait_for_url("**/runs/r3?system=lab")
 
 
 def test_a_box_in_the_figure_selects_runs_by_an_address(visit: Open) -> None:
@@ -240,7 +240,7 @@ def test_a_figure_is_zoomed_and_moved_by_keys(visit: Open) -> None:
     for key, expected in (("+", (0.2, 0.8)), ("ArrowRight", (0.32, 0.92)), ("-", (0.12, 1.12)), ("0", (0, 1))):
         page.keyboard.press(key)
         low, high = (begin + share * width for share in expected)
-        page.wait_for_function(f"Math.hypot({ends}[0] - {low}, {ends}[1] - {high}) < 1e-6 * {width}")
+        page.wait_for_function(f"() => Math.hypot({ends}[0] - {low}, {ends}[1] - {high}) < 1e-6 * {width}")
     assert opened.problems == []
 
 

@@ -76,7 +76,7 @@ class RunCourse:
     def draw(self) -> Figure:
         """The figure for plotly.js."""
         scale, unit = axis_unit(self.total_seconds)
-        figure = paper(self.title, height=150, x=f"time since the run's start, {unit}", y="")
+        figure = paper(self.title, height=190, x=f"time since the run's start, {unit}", y="")
         for part in self.parts:
             colour, shape = LOOKS[part.name]
             figure.add_bar(
@@ -88,7 +88,7 @@ class RunCourse:
                 hovertemplate=f"{part.name}, {MEANINGS[part.name]}: {seconds(part.seconds)}<extra></extra>",
             )
         figure.update_yaxes(showticklabels=False, showgrid=False)
-        return figure.update_layout(barmode="stack", bargap=0.2, legend={"traceorder": "normal"})
+        return figure.update_layout(barmode="stack", bargap=0.3, legend={"traceorder": "normal"})
 
 
 def run_course(run: Run, ranks: tuple[Rank, ...], steps: pd.DataFrame) -> RunCourse | None:

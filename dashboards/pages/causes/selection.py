@@ -12,7 +12,7 @@ from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.effects import Effect, Effects
 from crosswind.dashboards.pages.causes.variability import CohortRow, cohort_named, over_time, runs_of_cohort
 from crosswind.dashboards.pages.page import CAUSES, RUN, Page, PageQuery, Place
-from crosswind.dashboards.wording import count, number, percent, utc
+from crosswind.dashboards.wording import count, number, percent, seconds, utc
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.answers.cohorts import CohortComparison, FeatureDifference, FeatureKind
 from crosswind.data.schema.errors import InvalidInputError
@@ -20,6 +20,7 @@ from crosswind.data.schema.run import Run
 from crosswind.data.schema.run_verdict import RunVerdict
 from crosswind.data.schema.words import words
 from crosswind.models.cohorts.comparison import compare_selection
+from crosswind.models.cohorts.features import TIMES
 
 T = TypeVar("T")
 TIME, RATIO = "a time as 2026-01-31T12:00", "a number such as 1.1"
@@ -69,10 +70,11 @@ class Rule:
 
 @dataclass(frozen=True)
 class FeatureRow:
-    """One line of the table."""
+    """One line of the table; `is_time`: its medians are seconds a step."""
 
     words: str
     origin: str
+    is_time: bool
     difference: FeatureDifference
 
 
@@ -176,7 +178,11 @@ def _parted(
 
 
 def _row(difference: FeatureDifference) -> FeatureRow:
-    return FeatureRow(_name(difference), ORIGINS[difference.kind], difference)
+    return FeatureRow(_name(difference), ORIGINS[difference.kind], _is_time(difference), difference)
+
+
+def _is_time(difference: FeatureDifference) -> bool:
+    return difference.kind is FeatureKind.EVIDENCE and difference.name in TIMES
 
 
 def _name(difference: FeatureDifference) -> str:
@@ -205,7 +211,8 @@ def _difference(first: FeatureDifference, others: int) -> str:
     own, other = first.cohort_median, first.other_median
     if not first.is_share:
         level = "higher" if is_more else "lower"
-        return f"have a {level} {name}: median {number(own)}, against {number(other)} of the other {others}"
+        median, against = (f"{seconds(own)} a step", seconds(other)) if _is_time(first) else map(number, (own, other))
+        return f"have a {level} {name}: median {median}, against {against} of the other {others}"
     did = {FeatureKind.NODE: "ran on", FeatureKind.TIME: "began on" if name.startswith("a ") else "began in the"}
     often = "more" if is_more else "less"
     shares = f"{percent(own)} of them, {percent(other)} of the other {others}"

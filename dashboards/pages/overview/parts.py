@@ -70,7 +70,7 @@ def stragglers(asked: Asked) -> Block:
         tuple(
             Row(
                 peer.name,
-                address_of("stragglers", {"kind": peer.kind, "node": peer.name}),
+                address_of("stragglers", {**asked.scope, "kind": peer.kind, "node": peer.name}),
                 (peer.system, peer.ratio, peer.low_ratio, peer.high_ratio, peer.since_ns or "its first run"),
             )
             for peer in sorted(named, key=lambda peer: -peer.ratio)[:ROWS]
@@ -90,7 +90,7 @@ def gaps(asked: Asked) -> Block:
         (node for node in nodes if _silence(asked, node.last_sweep_ns) > SILENT_SECONDS),
         key=lambda node: node.last_sweep_ns,
     )
-    more = (Link("Data health", "data"),)
+    more = (Link("Data health", address_of("data", asked.scope)),)
     if not silent:
         return Block(
             "gaps",
@@ -106,7 +106,7 @@ def gaps(asked: Asked) -> Block:
         tuple(
             Row(
                 node.node,
-                address_of("stragglers", {"node": node.node}),
+                address_of("stragglers", {**asked.scope, "node": node.node}),
                 (node.last_sweep_ns, _silence(asked, node.last_sweep_ns)),
             )
             for node in silent[:ROWS]

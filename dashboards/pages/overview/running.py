@@ -30,7 +30,7 @@ def running(asked: Asked, *, is_whole: bool = True) -> Block:
             "running", "No run is in progress.", command="crosswind run -- torchrun --nproc-per-node 2 train.py"
         )
     ends = asked.client.compute(asked.client.store, ends_of, tuple(run.run_id for run in runs)) if is_whole else ()
-    rows = tuple(_row(run, end) for run, end in zip(runs, ends or [None] * len(runs), strict=True))
+    rows = tuple(_row(asked, run, end) for run, end in zip(runs, ends or [None] * len(runs), strict=True))
     shown = f"; the newest {len(rows)}" if total > len(rows) else ""
     return Block(
         "running",
@@ -62,10 +62,10 @@ def _rest(store: Store, run_id: str) -> Remaining | str:
         return str(error).removeprefix(f"run {run_id}: ").partition(", expected")[0]
 
 
-def _row(run: Run, end: tuple[int, Remaining | str] | None) -> Row:
+def _row(asked: Asked, run: Run, end: tuple[int, Remaining | str] | None) -> Row:
     name = run.run_id if len(run.run_id) <= SHORT else f"…{run.run_id[-8:]}"
     begun = (run.workload, len(run.nodes) or None, run.started_ns)
-    address = address_of(f"runs/{run.run_id}", {})
+    address = address_of(f"runs/{run.run_id}", asked.scope)
     if end is None:
         return Row(name, address, (*begun, None, None, None, None, None))
     at_ns, rest = end

@@ -95,14 +95,15 @@ def _missed_words(prospect: Prospect | None) -> str:
         return ""
     is_more = "less" if prospect.is_enough else "more"
     return (
-        f" Another one would be expected to gain {share_words(prospect.gain)}, {is_more} than the noise of "
+        f" Another trial would be expected to gain {share_words(prospect.gain)}, {is_more} than the noise of "
         f"{share_words(prospect.noise)}."
     )
 
 
 def _progress_words(study: Study, status: StudyStatus, prospect: Prospect | None) -> str:
     if status.is_exhausted and not status.enough:
-        return "Done: the budget is spent." if not status.is_over else "Done: its hours are over."
+        words = "Done: its hours are over." if status.is_over else "Done: the budget is spent."
+        return f"{words}{_missed_words(prospect)}"
     if prospect is not None and prospect.is_enough:
         return f"Done: {prospect.sentence}."
     if prospect is not None:

@@ -171,14 +171,14 @@ def _version(record: ModelRecord) -> VersionRow:
 def _sentence(models: tuple[ModelRow, ...]) -> str:
     answering = [model for model in models if model.promoted is not None]
     if not answering:
-        return f"No model answers yet: none of {count(len(models), 'model')} has a promoted version."
-    compared = [model for model in answering if model.shown.skill is not None]
-    if not compared:
-        return f"{count(len(answering), 'model')} answer, none of them compared with a baseline."
-    best = max(compared, key=lambda model: model.shown.skill or 0.0)
+        return f"No model answers yet: no version of {count(len(models), 'model')} is promoted."
     answer = "answers" if len(answering) == 1 else "answer"
-    err = f"{best.name} errs {percent(best.shown.skill)} less than the best naive baseline"
-    return f"{count(len(answering), 'model')} of {len(models)} {answer}; {err}."
+    answers = f"{count(len(answering), 'model')} of {len(models)} {answer}"
+    compared = [(model.shown.skill, model.name) for model in answering if model.shown.skill is not None]
+    if not compared:
+        return f"{answers}, compared with no baseline."
+    skill, name = max(compared)
+    return f"{answers}; {name} {_skill_words(skill)}."
 
 
 def _drift(client: Local, record: ModelRecord) -> Drift | None:
@@ -196,13 +196,17 @@ def _trust(record: ModelRecord, drift: Drift | None) -> str:
     coverage, skill = _coverage(record), skill_of(record.evidence)
     compared = "was compared with no baseline"
     if skill is not None:
-        compared = f"errs {percent(abs(skill))} {'less' if skill > 0 else 'more'} than the best naive baseline"
+        compared = _skill_words(skill)
     calibrated = "its quantiles were not checked"
     if coverage is not None:
         off = [point for point in coverage.points if point.is_off]
         worst = max(off, key=lambda point: abs(point.share - point.level), default=None)
         calibrated = "its quantiles hold" if worst is None else f"its {_quantile_words(worst)}"
     return f"Version {record.version} {compared}; {calibrated}; {_drift_words(record, drift)}."
+
+
+def _skill_words(skill: float) -> str:
+    return f"errs {percent(abs(skill))} {'less' if skill > 0 else 'more'} than the best naive baseline"
 
 
 def _quantile_words(point: CoveragePoint) -> str:

@@ -86,12 +86,17 @@ class LakeFiles:
         query = select(TABLE.c.date).distinct().where(IS_LIVE, TABLE.c.set_name == set_name, TABLE.c.date != "")
         return sorted(self._connection.execute(query).scalars())
 
-    def dates_with_several(self, set_name: str) -> list[str]:
-        """Return the dates of which a set has several files with rows, or one that was never compacted."""
+    def dates_with_several(self, set_name: str) -> dict[str, tuple[int, int]]:
+        """Return the dates of which a set has several files with rows, or one that was never compacted, in order.
+
+        With each comes how many there are, and when the last of them was added, ns UTC.
+        """
         fresh = func.sum(case((TABLE.c.kind.in_(sorted(FRESH)), 1), else_=0))
         of_set = and_(IS_LIVE, TABLE.c.set_name == set_name, TABLE.c.kind.in_(sorted(WITH_ROWS)))
-        query = select(TABLE.c.date).where(of_set).group_by(TABLE.c.date).having(or_(func.count() > 1, fresh > 0))
-        return sorted(self._connection.execute(query).scalars())
+        columns = TABLE.c.date, func.count(), func.max(TABLE.c.added_ns)
+        query = select(*columns).where(of_set).group_by(TABLE.c.date).having(or_(func.count() > 1, fresh > 0))
+        rows_of_dates = self._connection.execute(query.order_by(TABLE.c.date))
+        return {date: (count, added_ns) for date, count, added_ns in rows_of_dates}
 
     def live_among(self, keys: Collection[str]) -> set[str]:
         """Return those of the objects that count."""

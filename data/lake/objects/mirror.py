@@ -28,7 +28,7 @@ from crosswind.data.lake.publish import Staged, drop, hidden_name
 from crosswind.data.lake.publish_merged import Merged, drop_merged
 from crosswind.data.lake.removal import remove_abandoned
 from crosswind.data.lake.storage import Day, Filed, Inventory, LocalStorage, Published
-from crosswind.data.schema.errors import GoneError, UnavailableError
+from crosswind.data.schema.errors import ConflictError, GoneError, UnavailableError
 from crosswind.data.schema.lake_file import WITH_ROWS, LakeFile, LakeFileKind
 from crosswind.data.schema.run import new_ulid
 
@@ -49,10 +49,11 @@ class Mirror:
         self._bucket = bucket
         self._copies = Copies(root, bucket)
         self._is_claimed = False
-        self._owner = new_ulid()
         self._defined: set[str] = set()
         self._noted: dict[Path, list[LakeFile]] = {}  # of the day that is compacted: files, and what they were made of
         self._live: dict[str, LakeFile] = {}  # that were named last
+        self._seen: dict[Path, tuple[int, int]] = {}  # days with several files: how many, and when the last was added
+        self._resting: dict[Path, tuple[int, int]] = {}  # those that need no compaction
         self._checked, self._tidied = -CHECKED_SECONDS, time.monotonic()
         make_private(root)
         make_lock(root)
@@ -84,7 +85,7 @@ class Mirror:
             files = session.lake_files.between(name, *dates_of(within))
         rows = [file for file in files if file.kind in WITH_ROWS and _overlaps(file, within)]
         if run_ids is not None:
-            self._brought(_manifests(files, rows))
+            self._brought(list(_manifests(files, rows).values()))
             rows = [file for file in rows if self._may_hold(file, run_ids)]
         return self._brought(rows)
 
@@ -98,7 +99,7 @@ class Mirror:
             files = session.lake_files.between(name, *dates_of(within))
         rows = [file for file in files if file.kind in WITH_ROWS and _overlaps(file, within)]
         if with_manifests:
-            self._brought(_manifests(files, rows))
+            self._brought(list(_manifests(files, rows).values()))
         return [Filed(self._copies.path(file.key), file) for file in rows]
 
     def fetch(self, files: Iterable[Filed]) -> None:
@@ -110,7 +111,7 @@ class Mirror:
         if file.noted is not None:
             with self._catalog.read() as session:
                 files = session.lake_files.between(file.noted.set_name, file.noted.date, file.noted.date)
-            self._brought(_manifests(files, [file.noted]))
+            self._brought(list(_manifests(files, [file.noted]).values()))
         return held(file.path)
 
     def dates(self, name: str) -> list[str]:
@@ -119,9 +120,12 @@ class Mirror:
             return session.lake_files.dates(name)
 
     def dates_to_compact(self, name: str) -> list[str]:
-        """Return the dates with several files, or one that was never compacted."""
+        """Return the dates with several files, or one that was never compacted, but for those that rest."""
         with self._catalog.read() as session:
-            return session.lake_files.dates_with_several(name)
+            dates = session.lake_files.dates_with_several(name)
+        folder = self.root / f"set={name}"
+        self._seen.update({folder / f"date={date}": state for date, state in dates.items()})
+        return [date for date, state in dates.items() if self._resting.get(folder / f"date={date}") != state]
 
     def day(self, folder: Path) -> Day:
         """Return the parts of a day, which need not be here."""
@@ -129,11 +133,17 @@ class Mirror:
         with self._catalog.read() as session:
             files = session.lake_files.between(set_name, date, date)
         rows = [file for file in files if file.kind in WITH_ROWS]
-        self._noted = {self._copies.path(file.key): [file, *_manifests(files, [file])] for file in rows}
+        manifests = _manifests(files, rows)
+        both = ([file, manifests[file.key]] if file.key in manifests else [file] for file in rows)
+        self._noted = {self._copies.path(of_path[0].key): of_path for of_path in both}
         return Day([Filed(path, of_path[0]) for path, of_path in self._noted.items()])
 
     def tidy_day(self, folder: Path) -> None:
         """Nothing: what a killed compaction uploaded, the catalog does not name."""
+
+    def rest(self, folder: Path) -> None:
+        """Note it, as of the last list of dates."""
+        self._resting[folder] = self._seen[folder]
 
     def bring(self, path: Path) -> None:
         """Copy a part of the day that was returned last, and its manifest."""
@@ -199,9 +209,11 @@ class Mirror:
             drop_merged(files)
 
     def replace(self, paths: Sequence[Path], merged: Merged) -> None:
-        """Let a file be found in place of those, if all of them still count."""
+        """Let a file be found in place of those, if all that it is made of still count."""
         keys = [file.key for path in paths for file in self._noted[path]]
         try:
+            if gone := merged.made_of - {path.name for path in paths}:
+                raise ConflictError(f"{min(gone)} was replaced by others meanwhile")
             published = self._uploaded([merged.manifest, merged.file])
         finally:
             drop_merged([merged])
@@ -241,37 +253,39 @@ class Mirror:
     @contextmanager
     def changing(self, patience_seconds: float = 0.0) -> Iterator[bool]:
         """Take the turn, and keep it; copies stay meanwhile."""
-        until = time.monotonic() + patience_seconds
-        while not (is_ours := self._take_turn(TURN, TURN_SECONDS)) and time.monotonic() < until:
+        until, owner = time.monotonic() + patience_seconds, new_ulid()  # of this thread, and not of the process
+        while not (is_ours := self._take_turn(TURN, owner, TURN_SECONDS)) and time.monotonic() < until:
             time.sleep(PAUSE_SECONDS)
         if not is_ours:
             yield False
             return
-        with reading(self.root), self._kept_turn():
+        with reading(self.root), self._kept_turn(owner):
             yield True
 
-    def _take_turn(self, work: str, seconds: float) -> bool:
+    def _take_turn(self, work: str, owner: str, seconds: float) -> bool:
         with self._catalog.write() as session:
-            return session.lake_files.take_turn(work, self._owner, seconds)
+            return session.lake_files.take_turn(work, owner, seconds)
 
     @contextmanager
-    def _kept_turn(self) -> Iterator[None]:
+    def _kept_turn(self, owner: str) -> Iterator[None]:
         is_over = threading.Event()
 
         def beat() -> None:
             while not is_over.wait(BEAT_SECONDS):
                 try:
-                    self._take_turn(TURN, TURN_SECONDS)
+                    self._take_turn(TURN, owner, TURN_SECONDS)
                 except Exception:  # noqa: BLE001, S112 - who loses the turn is refused by what it would replace
                     continue
 
-        threading.Thread(target=beat, daemon=True).start()
+        beating = threading.Thread(target=beat, daemon=True)
+        beating.start()
         try:
             yield
         finally:
             is_over.set()
+            beating.join()  # or it might take the turn again after its end
             with self._catalog.write() as session:
-                session.lake_files.end_turn(TURN, self._owner)
+                session.lake_files.end_turn(TURN, owner)
 
     def why_unsafe(self, mounts: Path) -> str | None:  # noqa: ARG002 - transactions hold wherever a server is
         """Return None: of two who change the same files the catalog refuses one."""
@@ -325,7 +339,7 @@ class Mirror:
     def sweep(self) -> None:
         """Remove objects that were replaced an hour ago, and once a day those that nobody ever named."""
         self._claim()
-        sweep(self._catalog, self._bucket, lists_all=lambda seconds: self._take_turn("orphans", seconds))
+        sweep(self._catalog, self._bucket, lists_all=lambda seconds: self._take_turn("orphans", new_ulid(), seconds))
 
     @contextmanager
     def examined(self, path: Path) -> Iterator[Path]:
@@ -361,7 +375,8 @@ def _overlaps(file: LakeFile, within: Span) -> bool:
     return file.first_ns <= within[1] and file.last_ns >= within[0]
 
 
-def _manifests(files: Iterable[LakeFile], of: Iterable[LakeFile]) -> list[LakeFile]:
+def _manifests(files: Iterable[LakeFile], of: Iterable[LakeFile]) -> dict[str, LakeFile]:
+    """Return the manifests of some of the files, by the keys of these."""
     by_key = {file.key: file for file in files if file.kind is LakeFileKind.MANIFEST}
-    keys = (manifest_of(Path(file.key)).as_posix() for file in of)
-    return [by_key[key] for key in keys if key in by_key]
+    keys = {file.key: manifest_of(Path(file.key)).as_posix() for file in of}
+    return {key: by_key[manifest] for key, manifest in keys.items() if manifest in by_key}

@@ -1,5 +1,6 @@
 """Removal of objects that nobody can need: what was replaced an hour ago, and what killed writers left a day ago."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
@@ -12,15 +13,17 @@ ORPHAN_NS = 24 * GRACE_NS
 DAY_SECONDS = 86_400.0
 MODELS = "models/"  # objects that the registry of models names
 AT_ONCE = 500
+REPLACED_SECONDS = 60.0  # of removing what was replaced: a store may be slower at that than rows come to be compacted
 
 
 def sweep(catalog: Catalog, bucket: Bucket, *, lists_all: Callable[[float], bool], now_ns: int | None = None) -> None:
     """Remove them. `lists_all` returns whether it is time to look through the whole bucket, once in so many seconds.
 
-    A store that lists late what was written only delays removal. Raises: UnavailableError.
+    What was replaced is removed for a minute at most, the rest next time. A store that lists late what was written
+    only delays removal. Raises: UnavailableError.
     """
-    now = catalog.clock() if now_ns is None else now_ns
-    while keys := _retired(catalog, now - GRACE_NS):
+    now, until = catalog.clock() if now_ns is None else now_ns, time.monotonic() + REPLACED_SECONDS
+    while time.monotonic() < until and (keys := _retired(catalog, now - GRACE_NS)):
         bucket.remove(keys)
         with catalog.write() as session:
             session.lake_files.forget(keys)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from crosswind.data.lake.compaction import LATE_NS
+from crosswind.data.lake.damage import passing_over
 from crosswind.data.lake.lake import Lake
 from crosswind.data.lake.retention.days import DayFiles, days_in, rolled_up
 from crosswind.data.lake.retention.rolled_set import is_rolled_up
@@ -26,13 +27,17 @@ class Due:
     expire: tuple[int, ...]
 
 
-def due(lake: Lake, policy: KeepPolicy, now_ns: int) -> Iterator[Due]:
-    """Yield the work, set by set and day by day. Raises: MalformedError, OSError, UnavailableError."""
+def due(lake: Lake, policy: KeepPolicy, now_ns: int, problems: list[str]) -> Iterator[Due]:
+    """Yield the work, set by set and day by day; a set whose files cannot be told apart is passed over, as a problem.
+
+    Raises: OSError for a full disk, UnavailableError.
+    """
     stored = lake.storage.sets()
     for name in lake.sets():
         kept = policy.kept(name)
-        if kept != Kept() and is_rolled_up(lake, name):
-            yield from _OfSet(SetToRoll(lake, name), kept, now_ns, tuple(rollups_of_set(stored, name))).due()
+        with passing_over(problems, f"set {name}"):
+            if kept != Kept() and is_rolled_up(lake, name):
+                yield from _OfSet(SetToRoll(lake, name), kept, now_ns, tuple(rollups_of_set(stored, name))).due()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ reads sees a day's raw rows, or its roll-up: which of the two, the names of the 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from crosswind.data.schema.errors import ConflictError, UnavailableError
 from crosswind.data.schema.keeping import KeepPolicy
 
 TURN_SECONDS = 20.0
+BREAK_SECONDS = 0.3  # between turns: others look every tenth of a second whether it is theirs
 PATIENCE_SECONDS = 60.0
 
 
@@ -38,6 +39,10 @@ class Upkeep:
     def changes(self) -> int:
         """The number of changes."""
         return self.rolled_up + self.retired + self.removed
+
+    def report(self, problems: Iterable[str]) -> None:
+        """Add those problems that are not in it."""
+        self.problems += [problem for problem in problems if problem not in self.problems]
 
 
 def upkeep(
@@ -62,8 +67,9 @@ def upkeep(
     try:
         if not work.turn():
             raise ConflictError(f"lake {lake.root} is being compacted by another process")
-        while work.goes_on and work.turn(PATIENCE_SECONDS):
-            pass
+        while work.goes_on:
+            time.sleep(BREAK_SECONDS)
+            work.turn(PATIENCE_SECONDS)
     except OSError as error:
         raise UnavailableError(f"lake {lake.root} cannot be retired: {error}") from error
     return done
@@ -89,8 +95,15 @@ class _Work:
     def _do_some(self) -> bool:
         """Return whether there is more, and something was done."""
         remove_drafts(self.lake.root)
+        problems: list[str] = []
+        try:
+            return self._do(due(self.lake, self.policy, self.now_ns, problems))
+        finally:
+            self.done.report(problems)
+
+    def _do(self, works: Iterable[Due]) -> bool:
         until, before = time.monotonic() + TURN_SECONDS, self.done.changes
-        for one in due(self.lake, self.policy, self.now_ns):
+        for one in works:
             if self.is_over():
                 return False
             _try(one, self.done)
@@ -100,9 +113,9 @@ class _Work:
 
 
 def expected(lake: Lake, policy: KeepPolicy, now_ns: int | None = None) -> Upkeep:
-    """Return what `upkeep` would do now, without doing it. Raises: MalformedError, OSError, UnavailableError."""
+    """Return what `upkeep` would do now, without doing it. Raises: OSError for a full disk, UnavailableError."""
     answer = Upkeep()
-    for work in due(lake, policy, time.time_ns() if now_ns is None else now_ns):
+    for work in due(lake, policy, time.time_ns() if now_ns is None else now_ns, answer.problems):
         _count(work, answer)
     return answer
 
@@ -115,7 +128,7 @@ def _try(work: Due, done: Upkeep) -> None:
             _do(work, done)
     except ConflictError as error:
         problems.append(str(error))
-    done.problems += [problem for problem in problems if problem not in done.problems]
+    done.report(problems)
 
 
 def _do(work: Due, done: Upkeep) -> None:

@@ -10,19 +10,26 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
+from tests.api.access.issuing import bearer
 from tests.api.live.listening import until
 from tests.api.test_studies import STUDY
 from tests.serving import own_client
 
+from crosswind.api.access.oidc.pending import Pending
 from crosswind.api.app import create_app
+from crosswind.api.edge.limits import Limits
+from crosswind.api.live.event_stream import EventStream
+from crosswind.api.live.feed import Feed, Stream
 from crosswind.data.catalog.clock import FRESH_NS, CatalogClock
 from crosswind.data.catalog.database import HEAD, OtherVersionError, open_database
 from crosswind.data.lake.compaction import compact
 from crosswind.data.schema.access import Principal, PrincipalKind, Role, Scope, TokenUse
+from crosswind.data.schema.answers.events import ANY_EVENT
 from crosswind.data.schema.errors import ConflictError, NotFoundError
 from crosswind.data.store.store import Store
 
 AHEAD_SECONDS = 300
+ANNA = Principal(PrincipalKind.PERSON, "anna", Role.USER, frozenset({Scope.READ}), user="anna")
 SHIFTED = """
 import sys, time
 from pathlib import Path
@@ -87,13 +94,39 @@ def test_the_clock_is_the_database_s_and_goes_on_while_it_is_away(postgres_url: 
     engine.dispose()
 
 
+@pytest.mark.parametrize("seconds", [AHEAD_SECONDS, -AHEAD_SECONDS])
+def test_a_token_lasts_as_long_at_a_server_whose_clock_differs(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    with opened(tmp_path, url=postgres_url) as [store]:
+        with store.catalog.write() as session:
+            ours, over = (session.tokens.issue(ANNA, valid, created_by="test") for valid in (60, 1e-6))
+        true_ns = time.time_ns
+        monkeypatch.setattr(time, "time_ns", lambda: true_ns() + seconds * 10**9)
+        client = own_client(create_app(store))
+        answers = [client.get("/v1/runs", headers=bearer(token.secret)) for token in (ours, over)]
+        assert [answer.status_code for answer in answers] == [200, 401]
+        assert "has expired" in answers[1].text
+        stream = EventStream(
+            Feed(store.catalog, Limits()), store.catalog, Stream(ANNA, ANY_EVENT, ours.token.token_id), 0
+        )
+        assert stream._expiry() - time.monotonic() == pytest.approx(60, abs=10)
+
+
+def test_a_login_that_was_begun_where_the_clock_is_ahead_ends_at_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, now = Pending.new("/"), time.time()
+    monkeypatch.setattr(time, "time", lambda: now - AHEAD_SECONDS)
+    assert begun.is_answered_by(begun.state)
+    monkeypatch.setattr(time, "time", lambda: now + 601)
+    assert not begun.is_answered_by(begun.state)
+
+
 def test_a_link_that_one_server_made_is_used_up_at_the_other(tmp_path: Path, postgres_url: str) -> None:
     from crosswind.data.catalog.tokens import digest_of  # noqa: PLC0415
 
-    somebody = Principal(PrincipalKind.PERSON, "anna", Role.USER, frozenset({Scope.READ}), user="anna")
     with opened(tmp_path, tmp_path, url=postgres_url) as [one, two]:
         with one.catalog.write() as session:
-            link = session.tokens.issue(somebody, 60, created_by="test", use=TokenUse.LINK)
+            link = session.tokens.issue(ANNA, 60, created_by="test", use=TokenUse.LINK)
         with two.catalog.write() as session:
             assert session.tokens.claim(digest_of(link.secret)).principal.name == "anna"
         with pytest.raises(NotFoundError, match="was used already"), one.catalog.write() as session:

@@ -101,10 +101,10 @@ class Cluster:
         with mock.patch.dict(os.environ, self.environment), open_store(Settings.from_environment()) as store:
             yield store
 
-    def verb(self, *words: str) -> tuple[int, Any]:
-        """Run a verb with the settings for another shell; its exit code, and its answer for machines."""
+    def verb(self, *words: str, **others: str) -> tuple[int, Any]:
+        """Run a verb with the settings for another shell, or others; its exit code, and its answer for machines."""
         command = [sys.executable, "-m", "crosswind.cli.main", *words, "--json"]
-        environment = {**os.environ, **self.environment}
+        environment = {**os.environ, **self.environment, **others}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.stdout, done.stderr
         return done.returncode, json.loads(done.stdout)
@@ -275,11 +275,26 @@ def test_nothing_is_lost_or_doubled_while_a_server_is_killed_and_nothing_is_left
             [of_power] = [one for one in answer["sets"] if one["name"] == "power"]
             assert of_power["rows"] == DEVICES * (60 + 2 * (SENT - 1))
     assert cluster.ask(SERIES) == before
+    retire_and_restore(cluster, tmp_path)
     pids = descendants(process.pid)
     assert len(pids) > 8
     process.send_signal(signal.SIGINT)
     assert process.wait(PATIENCE_SECONDS) == 0
     assert [pid for pid in pids if is_alive(pid)] == []
+
+
+def retire_and_restore(cluster: Cluster, folder: Path) -> None:
+    """Retire the samples, and take the lake to another prefix by a backup that was made before."""
+    assert cluster.verb("backup", str(folder / "backup.tar"))[0] == 0
+    code, done = cluster.verb("lake", "retire", "--keep", "raw:1d,1m:forever")
+    assert (code, done["problems"], done["retired"] > 0, done["retired"]) == (0, [], True, done["days"])
+    assert cluster.verb("lake", "verify")[1]["problems"] == []
+    lake = cluster.environment["CROSSWIND_LAKE"].replace("/lake?", "/restored?")
+    other = {"CROSSWIND_HOME": str(folder / "restored"), "CROSSWIND_DATABASE": "", "CROSSWIND_LAKE": lake}
+    assert cluster.verb("restore", str(folder / "backup.tar"), **other)[0] == 0
+    for which, rows in ((other, DEVICES * (60 + 2 * (SENT - 1))), ({}, DEVICES * SENT)):
+        sets = cluster.verb("lake", "status", **which)[1]["sets"]
+        assert [one["rows"] for one in sets if one["name"] == "power"] == [rows]
 
 
 def packed(folder: Path, number: int, sweeps: int) -> tuple[bytes, dict[str, str]]:

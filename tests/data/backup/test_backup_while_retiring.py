@@ -1,5 +1,6 @@
 """Backups of a store that a server writes to, while another process compacts, rolls up and retires."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -27,20 +28,21 @@ START = 20_000 * DAY  # long ago, so that every day is due at once
 SCALE = HEAT["heat_celsius"].scale
 RETIRING = """
 import sys, time
-from pathlib import Path
+from crosswind.client.installed_store import open_store
 from crosswind.data.lake.compaction import compact
 from crosswind.data.lake.retention.upkeep import upkeep
 from crosswind.data.schema.errors import ConflictError
 from crosswind.data.schema.keeping import KeepPolicy
-from crosswind.data.store.store import Store
-with Store.open(Path(sys.argv[1])) as store:
+from crosswind.settings import Settings
+with open_store(Settings.from_environment()) as store:
     while True:
         try:
             compact(store.lake, settle_seconds=0)
-            done = upkeep(store.lake, KeepPolicy.of(sys.argv[2]))
+            done = upkeep(store.lake, KeepPolicy.of(sys.argv[1]))
             assert done.problems == [], done.problems
         except ConflictError:
-            time.sleep(0.01)
+            pass
+        time.sleep(0.2)  # in which others may have their turn
 """
 
 
@@ -73,38 +75,42 @@ def samples_of(store: Store) -> int:
 
 
 def test_what_was_acknowledged_is_in_every_backup_once_whatever_was_retired_meanwhile(tmp_path: Path) -> None:
-    home, is_over = tmp_path / "a", threading.Event()
-    acknowledged: list[int] = []
-    with Store.open(home):
-        pass
+    home = tmp_path / "a"
+    with Store.open(home) as store, answering(home) as url:
+        backed_up_meanwhile(store, url, tmp_path, {"CROSSWIND_HOME": str(home)})
 
-    def send(url: str) -> None:
+
+def backed_up_meanwhile(store: Store, url: str, folder: Path, environment: Mapping[str, str]) -> None:
+    """Check backups of a store that a server writes to, while a process with that environment retires its days."""
+    is_over = threading.Event()
+    acknowledged: list[int] = []
+
+    def send() -> None:
         number = 0
         while not is_over.is_set():
-            path = segment(tmp_path / "spool", number)
+            path = segment(folder / "spool", number)
             answer = httpx2.post(f"{url}v1/ingest/batches", content=path.read_bytes(), headers=headers_of(path))
             assert answer.status_code == 201
             acknowledged.append(number)
             path.unlink()
             number += 1
 
-    with answering(home) as url, subprocess.Popen([sys.executable, "-c", RETIRING, str(home), POLICY]) as retiring:
-        sender = threading.Thread(target=send, args=(url,))
+    retirer, sender = [sys.executable, "-c", RETIRING, POLICY], threading.Thread(target=send)
+    with subprocess.Popen(retirer, env={**os.environ, **environment}) as retiring:
         sender.start()
         befores = []
-        with Store.open(home) as store:
-            wait_until(lambda: any(store.lake.root.glob("set=heat/date=*/*-last.parquet")))
-            for number in range(3):
-                befores.append(len(acknowledged))
-                made(store, tmp_path / f"{number}.tar")
+        wait_until(lambda: any(name.endswith("-last.parquet") for name in store.lake.storage.names()))
+        for number in range(3):
+            befores.append(len(acknowledged))
+            made(store, folder / f"{number}.tar")
         is_over.set()
         sender.join()
         assert retiring.poll() is None
         retiring.kill()
     for number, before in enumerate(befores):
-        restore(tmp_path / f"{number}.tar", tmp_path / f"back{number}")
-        assert check_lake(tmp_path / f"back{number}") > 0
-        with Store.open(tmp_path / f"back{number}") as back:
+        restore(folder / f"{number}.tar", folder / f"back{number}")
+        assert check_lake(folder / f"back{number}") > 0
+        with Store.open(folder / f"back{number}") as back:
             assert verify(back.lake).problems == []
             there = by_hour(back, len(acknowledged))
             assert there == {hour: hour + 1 for hour in range(len(there))}

@@ -18,7 +18,7 @@ def killed_before(number):
     seen = 0
     def look(event, arguments):
         nonlocal seen
-        if event in CHANGES or event == "open" and "w" in str(arguments[1]):
+        if event in CHANGES or event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR):
             seen += 1
             if seen == number:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -29,6 +29,7 @@ for number in range(1, {most}):
     shutil.copytree(before, copy)
     pid = os.fork()
     if not pid:
+        {first}
         sys.addaudithook(killed_before(number))
         {work}
         os._exit(0)
@@ -41,9 +42,15 @@ print(number)
 
 
 @contextmanager
-def killed_before_each_change(before: Path, imports: str, work: str, *, most: int) -> Iterator[list[Path]]:
-    """Yield copies of a folder, in each of which the work on `copy` ended one change later; then remove them."""
-    command = [sys.executable, "-c", KILLED.format(imports=imports, work=work, most=most), str(before)]
+def killed_before_each_change(
+    before: Path, imports: str, work: str, *, most: int, first: str = ""
+) -> Iterator[list[Path]]:
+    """Yield copies of a folder, in each of which the work on `copy` ended one change later; then remove them.
+
+    What is done `first` is not killed. Both know the `number` of the copy.
+    """
+    program = KILLED.format(imports=imports, work=work, most=most, first=first)
+    command = [sys.executable, "-c", program, str(before)]
     count = int(subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout)
     copies = [before.parent / f"killed-{number}" for number in range(1, count + 1)]
     yield copies

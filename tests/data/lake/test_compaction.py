@@ -94,6 +94,26 @@ def test_a_second_compaction_finds_nothing_to_do(lake: Lake) -> None:
     assert parts(lake) == [name]
 
 
+def test_days_that_need_nothing_are_not_looked_into_again_until_they_change(lake: Lake) -> None:
+    put_minutes(lake, range(3))
+    for minute in range(3, 6):
+        lake.append(f"old-{minute}", to_table(OLD, {"ts_ns": [minute], "node": ["n1"]}))
+        lake.append(f"other-{minute}", to_table(OTHER, {"ts_ns": [minute]}))
+    looks = []
+    for _ in range(4):
+        held.cache_clear()
+        done(lake)
+        looks.append(held.cache_info().misses)
+    assert looks[2:] == [
+        0,
+        0,
+    ]  # two files of `link` rest since the second time, and one of `other` is never looked into
+    assert done(Lake(lake.root)).files_before == 3
+    put_minutes(lake, range(6, 8))
+    done(lake)
+    assert len(parts(lake)) == 3
+
+
 def test_parts_that_may_still_be_written_again_wait(lake: Lake) -> None:
     put_minutes(lake, range(3))
     assert compact(lake, now_ns=LATER, settle_seconds=3600).rows == 0

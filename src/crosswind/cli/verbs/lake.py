@@ -39,6 +39,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Does it; 1 when a file could not be read. Raises: UnavailableError, InvalidInputError."""
+    if arguments.dry_run and arguments.action != "retire":
+        raise InvalidInputError(f"--dry-run: expected with retire, and not with {arguments.action}")
+    if arguments.keep is not None and arguments.action not in ("retire", "status"):
+        raise InvalidInputError(f"--keep: expected with retire or status, and not with {arguments.action}")
     if arguments.action == "compact":
         return compact.execute(arguments, settings)
     from crosswind.client.installed_store import open_store  # noqa: PLC0415 - heavy

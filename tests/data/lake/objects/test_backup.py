@@ -3,7 +3,10 @@
 from pathlib import Path
 
 import pytest
+from tests.data.backup.test_backup_while_retiring import backed_up_meanwhile
+from tests.data.lake.objects.store_of_objects import setting_of
 from tests.data.lake.objects.test_mirror import expected, merge, put, rows_of
+from tests.serving import serving
 
 from crosswind.data.backup.store import back_up, check_backup, restore
 from crosswind.data.schema.errors import ConflictError
@@ -34,6 +37,15 @@ def test_a_lake_goes_from_a_bucket_to_a_folder_and_back(store: Store, address: L
         merge(remote.lake)
         assert rows_of(remote.lake) == expected(4)
     assert rows_of(store.lake) == expected(3)
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_what_a_server_acknowledged_is_in_every_backup_once_whatever_was_retired_meanwhile(
+    store: Store, address: LakeAddress, database: str, tmp_path: Path
+) -> None:
+    environment = {"CROSSWIND_LAKE": setting_of(address), "CROSSWIND_DATABASE": database}
+    with serving(tmp_path / "server", environment=environment) as (url, _):
+        backed_up_meanwhile(store, url, tmp_path, {**environment, "CROSSWIND_HOME": str(tmp_path / "retiring")})
 
 
 def test_a_prefix_belongs_to_one_catalog(store: Store, address: LakeAddress, tmp_path: Path) -> None:

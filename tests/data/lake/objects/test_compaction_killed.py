@@ -17,12 +17,11 @@ from crosswind.data.lake.survey import survey
 from crosswind.data.schema.lake_address import LakeAddress
 from crosswind.data.store.store import Store
 
-COMPACT = """
+WORK = """
 import os, signal, sys
 from pathlib import Path
 from crosswind.client.installed_store import open_store
 from crosswind.data.catalog.lake.files import LakeFiles
-from crosswind.data.lake.compaction import compact
 from crosswind.data.lake.objects import mirror
 from crosswind.settings import Settings
 
@@ -41,6 +40,9 @@ elif point == "after its transaction":
 elif point == "before the sweep":
     mirror.Mirror.sweep = kill
 with open_store(Settings.from_environment()) as store:
+"""
+COMPACT = """
+    from crosswind.data.lake.compaction import compact
     compact(store.lake, now_ns=400 * 86_400 * 10**9, settle_seconds=-1)
 """
 POINTS = {  # in the process, or at a request of it, before or after it reached the store
@@ -71,7 +73,7 @@ def test_a_compaction_that_is_killed_changes_no_answer_and_leaves_nothing(
     address, faults = proxied
     readers, beside = [store.lake, another().lake], Beside()
     with beside.doing([], readers):
-        killed(point, setting_of(address), database, tmp_path / "killed", faults)
+        killed(COMPACT, point, setting_of(address), database, tmp_path / "killed", faults)
         assert all(rows_of(lake) == expected(6) for lake in readers)
         time.sleep(1.1)  # until its turn is over
         merge(another().lake)
@@ -87,11 +89,11 @@ def test_a_compaction_that_is_killed_changes_no_answer_and_leaves_nothing(
     assert rows_of(store.lake) == expected(6)
 
 
-def killed(point: str, setting: str, database: str, home: Path, faults: Faults) -> None:
-    """Let a process compact until it is killed there."""
+def killed(work: str, point: str, setting: str, database: str, home: Path, faults: Faults) -> None:
+    """Let a process work until it is killed there; where the point is none of these, when such an object is stored."""
     environment = {"CROSSWIND_HOME": str(home), "CROSSWIND_DATABASE": database, "CROSSWIND_LAKE": setting}
-    process = subprocess.Popen([sys.executable, "-c", COMPACT, point], env=environment)
-    request = POINTS[point]
+    process = subprocess.Popen([sys.executable, "-c", WORK + work, point], env=environment)
+    request = POINTS.get(point, ("PUT", point, True))
 
     def act(proxied: Proxied) -> bool:
         if request is None or process.poll() is not None:

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.data.lake.killed import killed_before_each_change
 from tests.data.lake.objects.store_of_objects import Faults, Proxied
 from tests.ingest.load.test_together import FAN, NIC, NOON, sweep_rows
 
@@ -29,41 +30,12 @@ home, spool, address = sys.argv[1:]
 with Store.open(Path(home), lake=LakeAddress.of(address)) as store:
     load_spool(store, Path(spool))
 """
-# One process for each change of the disk, which it does not live to make; all are forked from one that has loaded us.
-KILLED = """
-import os, shutil, signal, sys
-from pathlib import Path
-from crosswind.data.lake.lake import Lake
+IMPORTS = """
 from crosswind.data.schema.lake_address import LakeAddress
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.load import load_spool
-folder, address, CHANGES = Path(sys.argv[1]), sys.argv[2], ("os.rename", "os.remove", "os.mkdir")
-
-def killed_before(number):
-    seen = 0
-    def look(event, arguments):
-        nonlocal seen
-        if event in CHANGES or event == "open" and str(arguments[0]).startswith(str(folder)):
-            seen += 1
-            if seen == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-    return look
-
-for number in range(1, 400):
-    shutil.copytree(folder / "spool", folder / f"spool-{number}")
-    pid = os.fork()
-    if not pid:
-        lake = LakeAddress.of(address.replace("NUMBER", str(number)))
-        with Store.open(folder / f"home-{number}", lake=lake) as store:
-            sys.addaudithook(killed_before(number))
-            load_spool(store, folder / f"spool-{number}")
-        os._exit(0)
-    _, status = os.waitpid(pid, 0)
-    if status == 0:
-        break
-    assert os.WIFSIGNALED(status), status
-print(number)
 """
+OPENED = 'store = Store.open(copy.with_name(f"home-{{number}}"), lake=LakeAddress.of({!r}.format(number=number)))'
 
 
 @pytest.fixture
@@ -122,15 +94,15 @@ def test_a_process_that_is_killed_while_it_uploads_is_taken_up(
 def test_a_process_that_is_killed_before_any_change_of_the_disk_is_taken_up(
     address: LakeAddress, tmp_path: Path, spool: Path
 ) -> None:
-    words = [sys.executable, "-c", KILLED, str(tmp_path), ADDRESS.format(address, "lake-NUMBER")]
-    count = int(subprocess.run(words, check=True, capture_output=True, text=True, timeout=500).stdout)
-    assert count > 20
-    for number in range(1, count + 1):
-        of_this = LakeAddress(**{**vars(address), "prefix": f"lake-{number}"})
-        again = tmp_path / "again"
-        shutil.copytree(spool, again)
-        with Store.open(tmp_path / f"home-{number}", lake=of_this) as store:
-            assert stored_once(store, again), number
-            left, counted = swept(store, of_this)
-            assert left == counted == 4, number
-        shutil.rmtree(again)
+    first = OPENED.format(ADDRESS.format(address, "lake-{number}"))
+    work = "load_spool(store, copy); store.close()"
+    with killed_before_each_change(spool, IMPORTS, work, most=400, first=first) as spools:
+        assert len(spools) > 20
+        for number, of_killed in enumerate(spools, start=1):
+            of_this = LakeAddress(**{**vars(address), "prefix": f"lake-{number}"})
+            shutil.rmtree(of_killed)
+            shutil.copytree(spool, of_killed)  # what was stored comes again
+            with Store.open(tmp_path / f"home-{number}", lake=of_this) as store:
+                assert stored_once(store, of_killed), number
+                left, counted = swept(store, of_this)
+                assert left == counted == 4, number

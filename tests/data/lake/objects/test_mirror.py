@@ -4,16 +4,18 @@ import gc
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+import duckdb
 import pytest
+from tests.data.lake.objects.store_of_objects import Faults
 
 from crosswind.data.catalog.catalog import Catalog
-from crosswind.data.lake.compaction import compact
+from crosswind.data.lake.compaction import compact, days_of
 from crosswind.data.lake.erasure import erase_run
 from crosswind.data.lake.lake import Lake, to_table
 from crosswind.data.lake.merged import stage_merged
@@ -21,8 +23,10 @@ from crosswind.data.lake.objects.bucket import Bucket
 from crosswind.data.lake.objects.mirror import Mirror
 from crosswind.data.lake.objects.sweep import MARK, sweep
 from crosswind.data.lake.parts import ALWAYS
+from crosswind.data.lake.skipped import Skipped
 from crosswind.data.schema.errors import ConflictError, MalformedError, UnavailableError
 from crosswind.data.schema.lake_address import LakeAddress
+from crosswind.data.schema.lake_file import LakeFile, LakeFileKind
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
 
@@ -127,6 +131,15 @@ def test_files_of_other_runs_and_times_are_not_copied(store: Store, another: Cal
     assert len(reader.parts("step", (0, HOUR), ["r1"])) == 1
 
 
+def test_a_query_that_fails_copies_nothing_to_look_for_damage(store: Store, another: Callable[[], Store]) -> None:
+    put(store.lake, 0, 24 * 60)
+    reader = another().lake
+    reader.skipped = Skipped(reader.root)
+    with pytest.raises(duckdb.ConversionException):
+        reader.frame("select cast(run_id as integer) from step", within=(0, HOUR))
+    assert len(list(reader.root.glob("set=step/date=*/*/part-*"))) == 1
+
+
 def test_of_two_that_compact_the_same_one_is_refused_and_its_file_dropped(
     store: Store, another: Callable[[], Store]
 ) -> None:
@@ -142,12 +155,55 @@ def test_of_two_that_compact_the_same_one_is_refused_and_its_file_dropped(
     assert rows_of(store.lake) == rows_of(slow.lake) == expected(2)
 
 
+def test_a_look_at_a_day_of_many_files_costs_by_their_number(store: Store) -> None:
+    names = [f"part-c{number}_{number}_{number:016x}" for number in range(4000)]
+    kinds = {LakeFileKind.LANDING: "{}.parquet", LakeFileKind.MANIFEST: "_held-{}.json"}
+    facts = {"rows": 1, "columns": "c", "bytes": 1, "checksum": "", "added_ns": time.time_ns()}
+    files = [
+        LakeFile(f"k/{place.format(name)}", place.format(name), kind, "step", "1970-01-01", 0, 0, **facts)  # type: ignore[arg-type]
+        for name in names
+        for kind, place in kinds.items()
+    ]
+    with store.catalog.write() as session:
+        session.lake_files.add(files)
+    folder = store.lake.root / "set=step" / "date=1970-01-01"
+    begin = time.process_time()
+    day = store.lake.storage.day(folder)
+    assert time.process_time() - begin < 1.0  # 2.5 s when each was looked for among all
+    assert [len(mirror_of(store)._noted[part.path]) for part in day.live] == [2] * len(names)
+
+
 def test_one_server_compacts_at_a_time(store: Store, another: Callable[[], Store]) -> None:
     put(store.lake, 0, 1)
     with another().lake.storage.changing() as is_ours:
         assert is_ours
         with pytest.raises(ConflictError, match="compacted by another process"):
             merge(store.lake)
+    merge(store.lake)
+
+
+def test_days_that_need_nothing_are_not_looked_into_again_until_they_change(
+    store: Store, another: Callable[[], Store]
+) -> None:
+    put(store.lake, 0, 1)
+    less = replace(STEP, columns=STEP.columns[:5])
+    for minute in (2, 3):
+        own = {name: values for name, values in columns(minute).items() if name in {one.name for one in less.columns}}
+        store.lake.append(f"less{minute}", to_table(less, own))  # type: ignore[arg-type]
+    days = [days_of(store.lake) for _ in range(4) if merge(store.lake) is None]
+    assert days == [1, 0, 0, 0]
+    assert len(store.lake.parts("step")) == 2
+    put(another().lake, 4, 5)
+    assert days_of(store.lake) == 1
+    merge(store.lake)
+    assert days_of(store.lake) == 1
+    assert len(store.lake.parts("step")) == 2
+
+
+def test_of_two_threads_of_a_server_one_changes_files(store: Store) -> None:
+    put(store.lake, 0, 1)
+    with store.lake.storage.changing(), pytest.raises(ConflictError, match="compacted by another process"):
+        merge(store.lake)
     merge(store.lake)
 
 
@@ -193,6 +249,38 @@ def test_what_was_replaced_goes_after_an_hour_and_what_nobody_named_after_a_day(
     sweep(store.catalog, bucket, lists_all=lambda _: True, now_ns=time.time_ns() + 25 * HOUR)
     assert sorted(key.rpartition("/")[2][:5] for key in objects(address)) == ["_held", "_sche", "part-"]
     assert rows_of(store.lake) == expected(2)
+
+
+def test_removal_that_takes_long_goes_on_after_the_next_compaction(
+    store: Store, address: LakeAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store.lake, 0, 1, 2)
+    merge(store.lake)
+    bucket, later = Bucket(address), time.time_ns() + 2 * HOUR
+    remove, removed = bucket.remove, list[str]()
+
+    def slowly(keys: Iterable[str]) -> None:
+        removed.extend(keys)
+        remove(keys)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(bucket, "remove", slowly)
+    monkeypatch.setattr("crosswind.data.lake.objects.sweep.AT_ONCE", 1)
+    monkeypatch.setattr("crosswind.data.lake.objects.sweep.REPLACED_SECONDS", 0.1)
+    for count in (1, 2, 3, 3):
+        sweep(store.catalog, bucket, lists_all=lambda _: False, now_ns=later)
+        assert len(removed) == count
+    assert rows_of(store.lake) == expected(3)
+
+
+def test_a_server_looks_through_the_whole_bucket_once_a_day(
+    proxied: tuple[LakeAddress, Faults], another: Callable[[], Store], database: str, tmp_path: Path
+) -> None:
+    with Store.open(tmp_path / "home", database=database, lake=proxied[0]) as store:
+        for lake in (store.lake, store.lake, another().lake, store.lake):
+            merge(lake)
+    whole = [line for line in proxied[1].log if "list-type" in line and "delimiter" not in line]
+    assert len(whole) == 1, proxied[1].log
 
 
 def test_copies_are_kept_within_their_limit_and_fetched_again(
