@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -90,6 +91,16 @@ def changed_ns(path: Path) -> int:
         return path.stat().st_mtime_ns
     except OSError as error:
         raise UnavailableError(f"{path}: {error.strerror}") from error
+
+
+def refuse_pipe(path: Path) -> None:
+    """Raises: MalformedError for what cannot be read twice, or has no end."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise UnavailableError(f"{path}: {error.strerror}") from error
+    if not stat.S_ISREG(mode):
+        raise MalformedError(f"{path}: neither a file nor a folder: save its output in a file, and name that")
 
 
 def head_of(path: Path) -> bytes:

@@ -18,7 +18,7 @@ from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.traces.cache import TraceCache, key_of
 from crosswind.data.traces.perfetto import MERGED
 from crosswind.data.traces.trace import RankTrace
-from crosswind.ingest.reader.lines import head_of
+from crosswind.ingest.reader.lines import head_of, refuse_pipe
 from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.binary import plain_bytes
 from crosswind.ingest.readers.traces import TRACE_READERS
@@ -110,6 +110,7 @@ def _in_folder(folder: Path) -> list[TraceFile]:
 
 
 def _recognised(path: Path) -> TraceFile:
+    refuse_pipe(path)
     reader = _reader_of(path)
     if reader is None:
         raise InvalidInputError(f"{path}: no trace by its content; expected {_formats()}")

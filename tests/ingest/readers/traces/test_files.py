@@ -1,6 +1,7 @@
 """The door gives a run's ranks from files and folders, and says what does not fit together."""
 
 import gzip
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -159,6 +160,12 @@ def test_one_rank_alone_is_noted(tmp_path: Path) -> None:
     [trace] = read_traces([path])
     assert not trace.notes
     assert "one rank of 16 only: waits for others cannot be seen" in trace_report([trace]).notes
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(MalformedError, match="pipe: neither a file nor a folder"):
+        read_traces([tmp_path / "pipe"])
 
 
 def test_a_cut_off_file_is_noted(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """`crosswind ingest --dry-run`: shows what files would become, and stores nothing."""
 
-import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,11 +8,12 @@ from pathlib import Path
 
 from crosswind.cli.text.output import printable, say
 from crosswind.dashboards.wording import count, seconds, utc
-from crosswind.data.schema.errors import MalformedError, ProjectError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, ProjectError
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import History
 from crosswind.ingest.load.load import Loaded
 from crosswind.ingest.load.preview import Preview, preview
+from crosswind.ingest.reader.lines import refuse_pipe
 from crosswind.ingest.reader.reader import Context, Reader, Report
 from crosswind.ingest.readers.fetch import fetched, is_url
 from crosswind.ingest.readers.formats import reader_for
@@ -78,16 +78,6 @@ def _files(name: str) -> Iterator[tuple[Path, str]]:
     else:
         refuse_pipe(Path(name))
         yield Path(name), name
-
-
-def refuse_pipe(path: Path) -> None:
-    """Raises: MalformedError for what cannot be read twice, or has no end."""
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        raise UnavailableError(f"{path}: {error.strerror}") from error
-    if not stat.S_ISREG(mode):
-        raise MalformedError(f"{path}: neither a file nor a folder: save its output in a file, and name that")
 
 
 @contextmanager

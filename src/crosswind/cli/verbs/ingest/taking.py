@@ -9,7 +9,7 @@ from pathlib import Path
 from crosswind.cli.arguments import facts_of
 from crosswind.cli.text.output import printable, say, say_json
 from crosswind.cli.verbs.capabilities import say_capabilities
-from crosswind.cli.verbs.ingest.preview import Looking, refuse_pipe
+from crosswind.cli.verbs.ingest.preview import Looking
 from crosswind.cli.verbs.ingest.progress import ingesting
 from crosswind.client.installed_store import open_checked, open_store
 from crosswind.client.run_names import LATEST, run_named
@@ -19,6 +19,7 @@ from crosswind.data.store.store import Store
 from crosswind.ingest.load.load import Loaded, load_spool
 from crosswind.ingest.load.load_file import Named, load_file
 from crosswind.ingest.load.load_traces import load_traces
+from crosswind.ingest.reader.lines import refuse_pipe
 from crosswind.ingest.reader.reader import Context, Reader, Report
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.fetch import fetched, is_url
