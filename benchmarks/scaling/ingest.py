@@ -1,4 +1,8 @@
-"""Ingest by 1, 2 and 4 servers of one PostgreSQL and one lake: processor time a value."""
+"""Ingest by 1, 2 and 4 servers of one PostgreSQL and one lake: processor time a value.
+
+Each server has 8 clients, as a server is added where there is more to do; and once two servers share these 8. What
+waits in a server is stored together, so servers with less to do cost more a value.
+"""
 
 import os
 import shutil
@@ -23,7 +27,7 @@ from crosswind.ingest.ship.shipper import MEDIA, PATH
 from crosswind.ingest.spool.spool import batch_id
 from crosswind.settings import Settings
 
-CLIENTS = 8
+CLIENTS = 8  # of one server
 MINUTES = int(os.environ.get("CROSSWIND_BENCH_MINUTES", "6"))  # segments of each client; the first is not measured
 ROUNDS = int(os.environ.get("CROSSWIND_BENCH_ROUNDS", "3"))  # of which the median counts
 LATER_NS = 400 * 86_400 * 10**9
@@ -33,25 +37,31 @@ Row = dict[str, float]
 
 @dataclass(frozen=True)
 class Case:
-    """So many servers, whose lake is in a folder or in an object store."""
+    """So many servers, whose lake is in a folder or in an object store; `is_shared`: the clients of one for all."""
 
     servers: int
     in_s3: bool = False
+    is_shared: bool = False
 
     def __str__(self) -> str:
-        return f"{self.servers}_servers{'_s3' if self.in_s3 else ''}"
+        return f"{self.servers}_servers{'_s3' if self.in_s3 else ''}{'_sharing' if self.is_shared else ''}"
+
+    @property
+    def clients(self) -> int:
+        """Return the number of clients of all servers."""
+        return CLIENTS if self.is_shared else self.servers * CLIENTS
 
 
-CASES = (ALONE := Case(1), Case(2), Case(4), Case(2, in_s3=True))
+CASES = (ALONE := Case(1), Case(2), Case(4), Case(2, is_shared=True), Case(2, in_s3=True))
 
 
 def figures(folder: Path) -> dict[str, object]:
     """Return processor time of the servers and of PostgreSQL a value, relative to one server, and bytes a value."""
-    requests = [_packed(folder / "spool", number) for number in range(CLIENTS)]
+    requests = [_packed(folder / "spool", number) for number in range(max(case.clients for case in CASES))]
     rows: dict[Case, list[Row]] = {case: [] for case in CASES}
     for turn in range(ROUNDS):  # in turns, so that what else the machine does meets all alike
         for case in CASES:
-            rows[case].append(_round(folder / f"round-{turn}-{case}", case, requests))
+            rows[case].append(_round(folder / f"round-{turn}-{case}", case, requests[: case.clients]))
     middle = {case: _middle(some) for case, some in rows.items()}
     alone = middle[ALONE]["server_cpu_nanoseconds_a_value"]
     answer: dict[str, object] = {}
@@ -81,9 +91,9 @@ def _round(folder: Path, case: Case, requests: list[list[Request]]) -> Row:
         seconds, busy = time.perf_counter() - began, sum(map(cpu_seconds, pids)) - busy
         base = tree_seconds(postmaster) - base
         peak = max(map(peak_bytes, pids))
-        stored = _stored(environment)
+        stored = _stored(environment, case.clients)
     shutil.rmtree(folder)
-    values = CLIENTS * (MINUTES - 1) * VALUES
+    values = case.clients * (MINUTES - 1) * VALUES
     return stored | {
         "values_a_second": values / seconds,
         "server_cpu_nanoseconds_a_value": busy / values * 1e9,
@@ -92,14 +102,14 @@ def _round(folder: Path, case: Case, requests: list[list[Request]]) -> Row:
     }
 
 
-def _stored(environment: dict[str, str]) -> Row:
+def _stored(environment: dict[str, str], clients: int) -> Row:
     """Compact what is stored; return bytes a value, and what compaction costs. Raises: SystemExit, if batches lack."""
     with mock.patch.dict(os.environ, environment), open_store(Settings.from_environment()) as store:
         with store.catalog.read() as session:
             stored = session.ingested().batches
-        if stored != CLIENTS * MINUTES:
-            raise SystemExit(f"{stored} batches are stored, expected {CLIENTS * MINUTES}")
-        values, begin = CLIENTS * MINUTES * VALUES, time.process_time()
+        if stored != clients * MINUTES:
+            raise SystemExit(f"{stored} batches are stored, expected {clients * MINUTES}")
+        values, begin = clients * MINUTES * VALUES, time.process_time()
         files, before = _size(store)
         compact(store.lake, settle_seconds=-1, now_ns=START_NS + LATER_NS)
         took = time.process_time() - begin

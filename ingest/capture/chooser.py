@@ -1,7 +1,8 @@
 """The ranks of a run to trace, and when: a pure function of the steps that its ranks have recorded.
 
-A capture costs time and bytes, so it has a reason: an early baseline, a rank that the others wait for, or a run that
-has become slower. Its ranks are those that the others wait for, the rank that waits most, and an ordinary one.
+A capture costs time and bytes, so it has a reason: an early baseline, a rank that the others wait for, a run that has
+become slower, or, once, that nothing was noticed for long: a rank that is a little or unevenly slow from the beginning
+may stay within the noise. Its ranks are those that the others wait for, the rank that waits most, and an ordinary one.
 """
 
 from collections import deque
@@ -14,7 +15,8 @@ from crosswind.ingest.capture.lags import LEARNED, Lags
 from crosswind.ingest.capture.steps import RankStep, StepTable
 
 WARM_UP = 10  # steps, which compile, allocate and connect
-RECENT = 16  # steps that a choice rests upon where nothing has changed
+QUIET = 48  # judged steps without a reason, after which the ranks that lag most are traced all the same
+RECENT = 16  # steps that the waits of ranks are of
 KEPT = 64  # steps that are remembered, so that a change is compared with what was before it
 SECOND = 0.5  # of the largest lag, above which another rank is a culprit as well
 
@@ -34,6 +36,7 @@ class Reason(StrEnum):
     BASELINE = "baseline"
     SLOW_RANK = "others wait for a rank"
     SLOWER = "steps became slower"
+    QUIET = "nothing was noticed"
     ASKED = "by hand"
 
 
@@ -54,6 +57,7 @@ class Chooser:
     table: StepTable = field(default_factory=StepTable)
     lags: Lags = field(default_factory=Lags)
     has_baseline: bool = False
+    has_culprits: bool = False  # were traced
     _kept: deque[Mapping[int, tuple[float, float]]] = field(default_factory=lambda: deque(maxlen=KEPT))
     _noted: set[int] = field(default_factory=set)  # ranks whose present lag has been traced already
     _pending: set[int] = field(default_factory=set)
@@ -83,6 +87,8 @@ class Chooser:
             return Choice(Reason.SLOWER, self.ranks(), self.table.newest)
         if not self.has_baseline:
             return Choice(Reason.BASELINE, {self._ordinary(set()): Role.ORDINARY}, self.table.newest)
+        if not self.has_culprits and len(self._kept) >= QUIET and len(self._kept[-1]) > 1:
+            return Choice(Reason.QUIET, self.ranks(), self.table.newest)
         return None
 
     def taken(self, choice: Choice) -> None:
@@ -90,7 +96,8 @@ class Chooser:
         self.has_baseline = True
         self._noted |= self._pending
         self._pending.clear()
-        if choice.reason is not Reason.BASELINE:
+        self.has_culprits = self.has_culprits or choice.reason is not Reason.BASELINE
+        if choice.reason in (Reason.SLOW_RANK, Reason.SLOWER):
             self.lags.accept_pace()
 
     def ranks(self) -> dict[int, Role]:
@@ -123,9 +130,9 @@ class Chooser:
         return {rank for rank in self._pending if self.lags.ranks[rank].is_noticed and rank in self._kept[-1]}
 
     def _since(self) -> int:
-        """Return the number of steps since the cause began: a rank's lag, or the run's slowness."""
+        """Return the number of steps since the cause began: a rank's lag, or the run's slowness; else of all kept."""
         lengths = [self.lags.ranks[rank].length for rank in self._lagging()]
-        return max(lengths, default=self.lags.run.length) or RECENT
+        return max(lengths, default=self.lags.run.length) or len(self._kept)
 
     def _ordinary(self, others: set[int]) -> int:
         """Return the rank nearest to the middle of all, but for those that are chosen already."""

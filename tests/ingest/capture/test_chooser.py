@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ingest.capture.made_steps import STEP, made_steps
 
-from crosswind.ingest.capture.chooser import RECENT, WARM_UP, Choice, Chooser, Reason, Role
+from crosswind.ingest.capture.chooser import QUIET, RECENT, WARM_UP, Choice, Chooser, Reason, Role
 from crosswind.ingest.capture.steps import PATIENCE, RankStep, StepTable
+
+NOTICED = (Reason.SLOW_RANK, Reason.SLOWER)
 
 
 def choices(chooser: Chooser, rows: Iterable[RankStep]) -> list[Choice]:
@@ -33,7 +35,7 @@ def test_the_slow_rank_is_traced_within_the_most_ranks_allowed(
 ) -> None:
     culprit %= ranks
     rows = made_steps(ranks, 120, lambda rank, step: share * STEP if rank == culprit and step >= begin else 0.0)
-    made = [choice for choice in choices(Chooser(most), rows) if choice.reason is not Reason.BASELINE]
+    made = [choice for choice in choices(Chooser(most), rows) if choice.reason in NOTICED]
     assert made
     assert made[0].ranks[culprit] is Role.CULPRIT
     assert all(1 <= len(choice.ranks) <= min(most, ranks) for choice in made)
@@ -58,10 +60,23 @@ def test_two_ranks_that_share_a_disturbed_core_are_both_culprits() -> None:
     assert all(set(choice.ranks) == {0, 2} for choice in made)
 
 
-def test_an_even_run_has_one_baseline_of_one_rank_after_warm_up() -> None:
-    [choice] = choices(Chooser(), made_steps(8, 300))
-    assert (choice.reason, list(choice.ranks.values())) == (Reason.BASELINE, [Role.ORDINARY])
-    assert choice.newest >= WARM_UP
+def test_an_even_run_has_a_baseline_of_one_rank_after_warm_up_and_one_later_capture() -> None:
+    [baseline, quiet] = choices(Chooser(), made_steps(8, 300))
+    assert (baseline.reason, list(baseline.ranks.values())) == (Reason.BASELINE, [Role.ORDINARY])
+    assert baseline.newest >= WARM_UP
+    assert (quiet.reason, len(quiet.ranks)) == (Reason.QUIET, 3)
+    assert QUIET <= quiet.newest <= QUIET + WARM_UP
+
+
+def test_a_rank_whose_lag_is_too_small_to_be_noticed_is_traced_in_the_end() -> None:
+    rows = made_steps(4, 80, lambda rank, _: 0.03 * STEP if rank == 2 else 0.0)
+    [_, choice] = choices(Chooser(2), rows)
+    assert (choice.reason, choice.ranks[2]) == (Reason.QUIET, Role.CULPRIT)
+
+
+def test_after_a_capture_of_culprits_there_is_none_for_lack_of_reasons() -> None:
+    rows = made_steps(4, 300, lambda rank, step: STEP if rank == 2 and 20 <= step < 30 else 0.0)
+    assert {choice.reason for choice in choices(Chooser(2), rows)} == {Reason.BASELINE, Reason.SLOW_RANK}
 
 
 def test_the_same_lag_is_traced_once_and_again_when_it_comes_back() -> None:
@@ -74,14 +89,14 @@ def test_the_same_lag_is_traced_once_and_again_when_it_comes_back() -> None:
 def test_a_run_that_becomes_slower_on_all_ranks_is_traced() -> None:
     rows = made_steps(4, 200, lambda _, step: 0.5 * STEP if step >= 100 else 0.0)
     reasons = [choice.reason for choice in choices(Chooser(), rows)]
-    assert reasons == [Reason.BASELINE, Reason.SLOWER]
+    assert reasons == [Reason.BASELINE, Reason.QUIET, Reason.SLOWER]
 
 
 def test_in_a_run_that_becomes_slower_the_rank_that_lags_more_than_before_is_the_culprit() -> None:
     def lag(rank: int, step: int) -> float:
         return (0.04 * (rank == 0) + (step >= 100) * (0.5 + 0.06 * (rank == 3))) * STEP
 
-    [choice, *_] = [c for c in choices(Chooser(1), made_steps(4, 200, lag)) if c.reason is not Reason.BASELINE]
+    [choice, *_] = [c for c in choices(Chooser(1), made_steps(4, 200, lag)) if c.reason is Reason.SLOWER]
     assert (choice.reason, choice.ranks) == (Reason.SLOWER, {3: Role.CULPRIT})
 
 
@@ -95,7 +110,7 @@ def test_captured_steps_are_no_reason_for_a_capture() -> None:
     rows = list(made_steps(4, 200, lambda rank, step: 50 * STEP if rank == 1 and 100 <= step < 104 else 0.0))
     assert any(choice.reason is Reason.SLOW_RANK for choice in choices(Chooser(), rows))
     chooser = Chooser()
-    chooser.has_baseline = True
+    chooser.has_baseline = chooser.has_culprits = True
     assert all(chooser.observe((row,), left_out=range(100, 104)) is None for row in rows)
 
 
