@@ -82,8 +82,8 @@ def _round(folder: Path, case: Case, requests: list[list[Request]]) -> Row:
         environment = {"CROSSWIND_HOME": str(home), "CROSSWIND_DATABASE": database, "CROSSWIND_TOKEN": TOKEN}
         if case.in_s3:
             environment |= {"CROSSWIND_LAKE": lake_address(kept.enter_context(object_store(folder / "s3"))), **KEYS}
-        places = range(case.servers)
-        servers = [kept.enter_context(server(folder / f"server-{place}", environment)) for place in places]
+        running, places = kept.enter_context(ExitStack()), range(case.servers)
+        servers = [running.enter_context(server(folder / f"server-{place}", environment)) for place in places]
         urls, pids = [f"http://127.0.0.1:{port}" for port, _ in servers], [pid for _, pid in servers]
         _send([one[:1] for one in requests], urls)  # it defines the sets
         began, busy, base = time.perf_counter(), sum(map(cpu_seconds, pids)), tree_seconds(postmaster)
@@ -91,6 +91,7 @@ def _round(folder: Path, case: Case, requests: list[list[Request]]) -> Row:
         seconds, busy = time.perf_counter() - began, sum(map(cpu_seconds, pids)) - busy
         base = tree_seconds(postmaster) - base
         peak = max(map(peak_bytes, pids))
+        running.close()  # they would compact as well
         stored = _stored(environment, case.clients)
     shutil.rmtree(folder)
     values = case.clients * (MINUTES - 1) * VALUES
