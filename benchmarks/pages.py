@@ -95,6 +95,7 @@ def _asked(url: str, pid: int, home: Path, path: str) -> Figures:
     begun = cpu_seconds(pid)
     _whole(connection, path)
     first = cpu_seconds(pid) - begun
+    connection.close()  # it would be ended meanwhile; the next request opens another one
     time.sleep(PROMISED_SECONDS)  # as long as an answer that was waited for is kept
     _store_a_run(home)
     begun = cpu_seconds(pid)
