@@ -267,7 +267,8 @@ class Lake:
         sets = [metric_set for metric_set in BUILT_IN if metric_set.name == name]
         paths = self._definitions(name)
         if not paths and not sets:
-            paths = self.storage.parts(name)[-1:]
+            parts = self.storage.parts(name)[-1:]
+            paths = self._definitions(name) or parts  # which somebody else has stored meanwhile with the definition
         aged = sorted(paths, key=lambda path: (self._defined_in(path).version, path.stat().st_mtime_ns))
         return sets + [self._defined_in(path) for path in aged]
 

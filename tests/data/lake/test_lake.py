@@ -2,6 +2,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from crosswind.data.lake.lake import Lake, arrow_schema, to_table
+from crosswind.data.lake.storage import LocalStorage
 from crosswind.data.schema.errors import InvalidInputError, MalformedError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, Scalar
 from crosswind.data.schema.steps import COLLECTIVE, STEP
@@ -146,6 +148,23 @@ def test_a_set_may_not_contradict_one_that_is_stored_with_it(lake: Lake) -> None
     lake.check(other)
     with pytest.raises(MalformedError, match="wait_seconds"):
         lake.check(other, others=[OLD])
+
+
+def test_a_set_that_another_server_stores_first_meanwhile_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    between = [lambda: put(Lake(tmp_path), "p", OLD, {"ts_ns": [1], "node": ["n"], "wait_seconds": [1]})]
+    usual = LocalStorage.parts
+
+    def parts(storage: LocalStorage, name: str, *about: Any) -> list[Path]:
+        while between:
+            [part] = between.pop()()
+            pq.write_table(pq.read_table(part).replace_schema_metadata(), part)  # as what waited together has none
+        return usual(storage, name, *about)
+
+    monkeypatch.setattr(LocalStorage, "parts", parts)
+    Lake(tmp_path).check(NEW)
+    assert not between
 
 
 @pytest.mark.parametrize("name", ["select", "order", "table", "main", "duckdb_views", "step_", "null"])
