@@ -22,7 +22,7 @@ from crosswind.data.store.metrics.samples import checked_counts, growth_of
 from crosswind.data.store.metrics.selection import select
 from crosswind.data.store.metrics.sources import Source, source_of
 from crosswind.data.store.metrics.steps import Steps, coarse_seconds, steps_of
-from crosswind.data.store.metrics.stored import Metric, metric_named
+from crosswind.data.store.metrics.stored import Metric, metrics_named
 from crosswind.data.store.store import Store
 
 VALUES_MAX = 50_000  # of an answer; series beyond are left out
@@ -64,7 +64,7 @@ def series(store: Store, question: SeriesQuestion, now_ns: int | None = None) ->
 
     Raises: NotFoundError for a metric, job or run that is not stored; InvalidInputError; MalformedError.
     """
-    metrics = [metric_named(store.lake, name) for name in dict.fromkeys(question.metrics)]
+    metrics = metrics_named(store.lake, list(dict.fromkeys(question.metrics)))
     asked = [_Asked(one, default_statistics(one, question.statistics), _by(one, question.by)) for one in metrics]
     selection = select(store, question, time.time_ns() if now_ns is None else now_ns)
     is_of_samples = any(PERCENTILES.intersection(one.statistics) for one in asked)

@@ -1,7 +1,7 @@
 """The metrics that are stored, by name `set.column`."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from crosswind.data.lake.lake import Lake
@@ -50,14 +50,21 @@ def stored_metrics(lake: Lake) -> tuple[StoredMetric, ...]:
     return tuple(sorted(metrics, key=lambda metric: metric.name))
 
 
-def metric_named(lake: Lake, name: str) -> Metric:
-    """Return the metric of this name. Raises: NotFoundError, which suggests the nearest name."""
-    stored = {metric.name: metric for set_name in lake.sets() for metric in _metrics_of(lake, set_name)}
-    if name in stored:
-        return stored[name]
+def metrics_named(lake: Lake, names: Sequence[str]) -> list[Metric]:
+    """Return the metrics of these names. Raises: NotFoundError, which suggests the nearest name."""
+    sets = lake.sets()
+    asked = {name.partition(".")[0] for name in names}.intersection(sets)
+    metrics = {metric.name: metric for set_name in asked for metric in _metrics_of(lake, set_name)}
+    for name in names:
+        if name not in metrics:
+            raise _unknown(name, [metric.name for set_name in sets for metric in _metrics_of(lake, set_name)])
+    return [metrics[name] for name in names]
+
+
+def _unknown(name: str, stored: Sequence[str]) -> NotFoundError:
     near = difflib.get_close_matches(name, stored, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}?" if near else "/v1/metrics lists those that are"
-    raise NotFoundError(f"metric {name!r:.100} is not stored: {hint}")
+    return NotFoundError(f"metric {name!r:.100} is not stored: {hint}")
 
 
 def _metrics_of(lake: Lake, name: str) -> Iterator[Metric]:
