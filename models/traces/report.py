@@ -94,7 +94,6 @@ def _ranks(read: RanksRead, arrived: Arrivals) -> Iterable[TracedRank]:
     traces, offsets = read.several.traces, read.several.clocks
     of_steps = step_waits(traces, read.several.collectives)
     for place, (rank, trace, own) in enumerate(zip(ranks_of(traces), traces, read.parts, strict=True)):
-        waits = np.bincount(arrived.last, arrived.wait_ns[:, place], minlength=len(arrived.ranks))
         yield TracedRank(
             rank,
             trace.source,
@@ -108,7 +107,7 @@ def _ranks(read: RanksRead, arrived: Arrivals) -> Iterable[TracedRank]:
             int(last[place]),
             int(waited[place]),
             int(caused[place]),
-            tuple(int(ns) for ns in waits),
+            tuple(arrived.waits_ns[place].tolist()),
             int(offsets.offset_ns[place]),
             _finite(float(offsets.residual_ns[place])),
         )
