@@ -14,6 +14,7 @@ from crosswind.data.schema.prediction import Floats
 
 LEVELS = tuple(range(2, 100, 2))  # per cent, as lines
 NAMED = (10, 25, 50, 75, 90, 95, 99)  # per cent, as points and rows
+WRITTEN = (10, 50, 99)  # that are far enough apart for words beside their points
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,9 @@ class QuantileShift:
             y=[value / scale for value in self.a.named],
             mode="markers+text",
             marker={"color": BLUE, "size": 7},
-            text=[_signed(more) for more in self.differences],
+            text=[
+                _signed(more) if level in WRITTEN else "" for level, more in zip(NAMED, self.differences, strict=True)
+            ],
             textposition="top left",
             textfont={"size": 12, "color": INK},
             hoverinfo="skip",
