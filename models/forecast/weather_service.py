@@ -1,5 +1,6 @@
 """The weather of the systems in a store; a learned model is cached until there is more to learn from."""
 
+import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,8 @@ RUNS_MAX = 900  # newest of a system: learned from in seconds, and too few for t
 SYSTEMS_MAX = 64
 WAIT_SECONDS = 20.0  # for another thread that learns, where nothing was learned before
 NEWEST_RUNS = 500  # newest runs, to name the systems that there are
+STALE_TIMES = 10  # of the time for which it is fresh, an answer is given while a newer one is learned
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -39,7 +42,10 @@ class _LearnedWeather:
 
 
 class WeatherService:
-    """Answers over one store; new runs count after `fresh_seconds` at most, and while it learns, once it has."""
+    """Answers over one store. New runs are looked for by the first who asks after `fresh_seconds`.
+
+    That one and all others get the weather as it was until the newer one is learned, unless it is STALE_TIMES as old.
+    """
 
     def __init__(self, store: Store, *, fresh_seconds: float = 0.0) -> None:
         self.store = store
@@ -81,9 +87,12 @@ class WeatherService:
         )
 
     def _refreshed(self, system: str) -> _LearnedWeather:
-        """Return the cached weather if it is fresh or another thread refreshes it now; else learn again."""
+        """Return the cached weather, and learn again where it is stale: before that where it is too old."""
         learned = self._learned_of.get(system)
-        if learned is not None and time.monotonic() - learned.checked_at <= self._fresh_seconds:
+        age = time.monotonic() - learned.checked_at if learned is not None else 0.0
+        if learned is not None and age <= STALE_TIMES * self._fresh_seconds:
+            if age > self._fresh_seconds and self._learning.acquire(blocking=False):
+                threading.Thread(target=self._learn_beside, args=(system,), name="weather", daemon=True).start()
             return learned
         if not self._learning.acquire(timeout=0 if learned else WAIT_SECONDS):
             if learned is None:
@@ -91,6 +100,14 @@ class WeatherService:
             return learned
         try:
             return self._relearned(system)
+        finally:
+            self._learning.release()
+
+    def _learn_beside(self, system: str) -> None:
+        try:
+            self._relearned(system)
+        except Exception:  # noqa: BLE001 - who asks when it is too old is told
+            _log.exception("the weather of system %r was not learned again", system)
         finally:
             self._learning.release()
 

@@ -1,4 +1,5 @@
 import math
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -157,6 +158,23 @@ def test_runs_that_came_since_are_heard_of_when_it_is_time(tmp_path: Path) -> No
         store_weather(tmp_path, 4, first=20)
         after = [weather.answer("lab").compared_runs for weather in (always, seldom)]
     assert (before, after) == ([14, 14], [18, 14])
+
+
+def test_who_asks_while_it_is_learned_again_gets_the_weather_as_it_was(tmp_path: Path) -> None:
+    store_weather(tmp_path, 20)
+    with Store.open(tmp_path) as store:
+        weather = WeatherService(store, fresh_seconds=5.0)
+        weather.answer("lab")
+        store_weather(tmp_path, 4, first=20)
+        weather._learned_of["lab"].checked_at -= 6.0
+        assert weather.answer("lab").compared_runs == 14
+        deadline = time.monotonic() + 30
+        while weather.answer("lab").compared_runs == 14 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert weather.answer("lab").compared_runs == 18
+        store_weather(tmp_path, 4, first=24)
+        weather._learned_of["lab"].checked_at -= 51.0
+        assert weather.answer("lab").compared_runs == 22
 
 
 def test_many_who_ask_at_once_get_the_same(tmp_path: Path) -> None:
