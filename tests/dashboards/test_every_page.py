@@ -2,6 +2,7 @@ import csv
 import json
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -114,7 +115,10 @@ def client(homes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Te
 
 
 def html_of(client: TestClient, address: str, *, status: int = 200) -> str:
-    answer = client.get(address, headers={"Accept": "text/html"})
+    until = time.monotonic() + 60
+    while (answer := client.get(address, headers={"Accept": "text/html"})).status_code == 202:  # it is being computed
+        assert time.monotonic() < until
+        time.sleep(0.05)
     assert answer.status_code == status
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     return answer.text
