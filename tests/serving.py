@@ -16,11 +16,21 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from crosswind.api.app import create_app
+from crosswind.api.app import LOOPBACK, create_app
+from crosswind.api.background_answers import BackgroundAnswers
+from crosswind.api.example import Example
 from crosswind.api.peer import PEER, Peer
 from crosswind.api.server import listen, server_of, url_of
 from crosswind.api.settings import ServerSettings
 from crosswind.data.store.store import Store
+
+
+def patient_app(store: Store, settings: ServerSettings = LOOPBACK) -> FastAPI:
+    """Return an application whose pages wait for their answers however busy the machine is."""
+    app = create_app(store, settings)
+    app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=600)
+    app.state.example = Example(wait_seconds=600)
+    return app
 
 
 def own_client(

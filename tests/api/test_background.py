@@ -1,10 +1,10 @@
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.models.registry.models import train
+from tests.waiting import until
 
 from crosswind.api.background import background
 from crosswind.data.schema.operation import Operation, OperationState
@@ -16,13 +16,6 @@ from crosswind.models.training.operations import Runner
 def state(store: Store, operation: Operation) -> OperationState:
     with store.catalog.read() as session:
         return session.operations.get(operation.operation_id).state
-
-
-def until(claim: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not claim():
-        assert time.monotonic() < deadline, "it did not come to that in time"
-        time.sleep(0.02)
 
 
 def test_what_is_asked_for_is_trained_while_a_server_serves(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 from crosswind.api.housekeeping import _Retention, housekeeping
 from crosswind.api.settings import ServerSettings
@@ -28,9 +29,7 @@ def test_many_files_become_few_while_a_server_serves(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         put(store)
         with housekeeping(store, pause_seconds=0.01):
-            deadline = time.monotonic() + 30
-            while len(store.lake.parts("step")) > 1 and time.monotonic() < deadline:
-                time.sleep(0.01)
+            until(lambda: len(store.lake.parts("step")) == 1)
         assert len(store.lake.parts("step")) == 1
         assert store.lake.frame("select count(*) as rows from step")["rows"].tolist() == [4]
 
@@ -43,9 +42,7 @@ def test_a_server_that_is_restarted_before_a_pause_is_over_compacts_all_the_same
     with Store.open(tmp_path) as store:
         put(store)
         with housekeeping(store, pause_seconds=3600):
-            deadline = time.monotonic() + 30
-            while len(store.lake.parts("step")) > 1 and time.monotonic() < deadline:
-                time.sleep(0.01)
+            until(lambda: len(store.lake.parts("step")) == 1)
         assert len(store.lake.parts("step")) == 1
 
 
@@ -56,9 +53,7 @@ def test_what_is_wrong_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureF
         bad.write_bytes(b"PAR1 torn")
         os.utime(bad, (0, 0))
         with housekeeping(store, pause_seconds=0.01):
-            deadline = time.monotonic() + 30
-            while not caplog.messages and time.monotonic() < deadline:
-                time.sleep(0.01)
+            until(lambda: bool(caplog.messages))
             time.sleep(0.2)
     [message] = caplog.messages
     assert message.startswith(f"{bad}: left as it is: ")
@@ -95,8 +90,6 @@ def test_old_samples_are_retired_where_a_policy_says_so(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         put_heat(store)
         with housekeeping(store, pause_seconds=0.01, settings=ServerSettings(kept=KeepPolicy.of("raw:1d,1h:forever"))):
-            deadline = time.monotonic() + 30
-            while not store.lake.parts("heat")[0].name.endswith("-last.parquet") and time.monotonic() < deadline:
-                time.sleep(0.01)
+            until(lambda: store.lake.parts("heat")[0].name.endswith("-last.parquet"))
         assert store.lake.frame("select count(*) as rows from heat")["rows"].tolist() == [1]
         assert store.lake.storage.sets() == ["heat", "rollup_3600s_heat"]

@@ -3,12 +3,13 @@
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.models.registry.models import train
 from tests.serving import serving
+from tests.waiting import until
 
 from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.operation import Operation, OperationState
@@ -46,13 +47,6 @@ def run(number: int) -> Run:
 def operation(store: Store, operation_id: str) -> Operation:
     with store.catalog.read() as session:
         return session.operations.get(operation_id)
-
-
-def until(claim: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not claim():
-        assert time.monotonic() < deadline, "it did not come to that in time"
-        time.sleep(0.02)
 
 
 @pytest.mark.thorough

@@ -2,21 +2,16 @@ import csv
 import json
 import re
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
-from fastapi import FastAPI
 from starlette.testclient import TestClient
-from tests.serving import own_client
+from tests.serving import own_client, patient_app
 from tests.traced_run import store_traces
 
-from crosswind.api.app import create_app
-from crosswind.api.background_answers import BackgroundAnswers
-from crosswind.api.example import Example
 from crosswind.api.settings import ServerSettings
 from crosswind.dashboards.pages import render_error
 from crosswind.dashboards.pages.listed import LISTED
@@ -95,14 +90,6 @@ class Outline(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-def app_of(store: Store) -> FastAPI:
-    """The application, whose pages wait for their answers however busy the machine is."""
-    app = create_app(store)
-    app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=600)
-    app.state.example = Example(wait_seconds=600)
-    return app
-
-
 @pytest.fixture(scope="module")
 def client(homes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """A client of the lab's store, which no page changes."""
@@ -110,15 +97,12 @@ def client(homes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Te
     with Store.open(home) as lab:
         for run_id in ("r1", "r3"):
             store_traces(lab, run_id)
-    with Store.open(home) as lab, own_client(app_of(lab), base_url="http://127.0.0.1") as opened:
+    with Store.open(home) as lab, own_client(patient_app(lab), base_url="http://127.0.0.1") as opened:
         yield opened
 
 
 def html_of(client: TestClient, address: str, *, status: int = 200) -> str:
-    until = time.monotonic() + 60
-    while (answer := client.get(address, headers={"Accept": "text/html"})).status_code == 202:  # it is being computed
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    answer = client.get(address, headers={"Accept": "text/html"})
     assert answer.status_code == status
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     return answer.text
@@ -233,7 +217,7 @@ def test_links_of_the_pages_lead_somewhere(client: TestClient) -> None:
     "address", ["/", "/runs", "/variability", "/stragglers", "/regressions", "/counters", "/interference"]
 )
 def test_an_empty_store_is_one_sentence_and_the_command_that_fills_it(store: Store, address: str) -> None:
-    with own_client(app_of(store), base_url="http://127.0.0.1") as client:
+    with own_client(patient_app(store), base_url="http://127.0.0.1") as client:
         html = html_of(client, f"{address}?example=no")
     assert "<h1>No run is stored yet.</h1>" in html
     assert "<code>crosswind run -- torchrun --nproc-per-node 2 train.py</code>" in html
@@ -325,7 +309,7 @@ def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> N
         facts = {"workload": HOSTILE, "configuration": {HOSTILE: HOSTILE}, "tags": tags}
         record(store, f"r{number}", slower_ms=30 * (number == 4), **facts)
     store_traces(store, "r4", mark=HOSTILE)
-    with own_client(app_of(store), base_url="http://127.0.0.1") as client:
+    with own_client(patient_app(store), base_url="http://127.0.0.1") as client:
         for address in (
             *("/?part=all", f"/?workload={HOSTILE}&system={HOSTILE}"),
             *("/runs", f"/runs?cause={HOSTILE}"),
@@ -353,7 +337,7 @@ def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> N
 
 def test_behind_a_prefix_addresses_stay_behind_it(lab: Store) -> None:
     settings = ServerSettings(root_path="/node/gpu07/8000", token="0123456789abcdef")
-    with own_client(create_app(lab, settings), base_url="http://127.0.0.1") as client:
+    with own_client(patient_app(lab, settings), base_url="http://127.0.0.1") as client:
         client.headers["X-Crosswind-Token"] = "0123456789abcdef"
         html = html_of(client, "/node/gpu07/8000/runs/r3")
         assert 'href="../static/crosswind.css' in html

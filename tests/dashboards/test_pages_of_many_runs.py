@@ -13,11 +13,8 @@ from tests.models.interference.stored import neighbourhood
 from tests.models.preflight.stored_checks import store_checks
 from tests.models.registry.models import later_runs, poor, train, trained
 from tests.models.stragglers.made_up_fleet import drawn_nodes, store_fleet
-from tests.serving import own_client
+from tests.serving import own_client, patient_app
 
-from crosswind.api.app import create_app
-from crosswind.api.background_answers import BackgroundAnswers
-from crosswind.api.example import Example
 from crosswind.client.local import Local
 from crosswind.dashboards.pages.causes import counters, interference, regressions
 from crosswind.dashboards.pages.fleet import checks, stragglers
@@ -59,10 +56,7 @@ def empty(tmp_path: Path) -> Iterator[Store]:
 
 
 def page(store: Store, address: str) -> str:
-    app = create_app(store)
-    app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=600)
-    app.state.example = Example(wait_seconds=600)
-    with own_client(app, base_url="http://localhost:8000") as client:
+    with own_client(patient_app(store), base_url="http://localhost:8000") as client:
         answer = client.get(address, headers={"Accept": "text/html"})
     assert answer.status_code == 200
     return answer.text

@@ -1,10 +1,10 @@
 import math
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from tests.models.forecast.stored_weather import BEGIN_NS, HOUR_NS, run_of, store_weather
+from tests.waiting import until
 
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.answers.weather import Pace, SystemWeather
@@ -168,9 +168,7 @@ def test_who_asks_while_it_is_learned_again_gets_the_weather_as_it_was(tmp_path:
         store_weather(tmp_path, 4, first=20)
         weather._learned_of["lab"].checked_at -= 6.0
         assert weather.answer("lab").compared_runs == 14
-        deadline = time.monotonic() + 30
-        while weather.answer("lab").compared_runs == 14 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: weather.answer("lab").compared_runs != 14)
         assert weather.answer("lab").compared_runs == 18
         store_weather(tmp_path, 4, first=24)
         weather._learned_of["lab"].checked_at -= 51.0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.models.registry.models import later_runs, poor, train, trained
+from tests.waiting import until
 
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from crosswind.data.schema.model import ModelRecord, ModelState
@@ -47,13 +48,6 @@ def operation(store: Store, operation_id: str) -> Operation:
 def versions(store: Store) -> list[ModelRecord]:
     with store.catalog.read() as session:
         return [record for record in session.models.all() if record.name == NAME]
-
-
-def until(claim: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not claim():
-        assert time.monotonic() < deadline, "it did not come to that in time"
-        time.sleep(0.02)
 
 
 def test_a_training_registers_a_version_and_promotes_it_if_it_wins(either_store: Store) -> None:
