@@ -7,7 +7,7 @@ NAME ?=
 # The tests start thousands of processes; where nothing is cached, each would compile every module that it loads.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all soak ready compiled phases check bench accuracy serve cluster debian node frameworks peers clean
+.PHONY: demo test test-all soak ready compiled linted phases check bench accuracy serve cluster debian node frameworks peers clean
 
 demo: $(INSTALLED)  ## measure, explain, predict, tune, serve: the whole loop on this machine
 	$(BIN)/crosswind demo $(DEMO)
@@ -20,6 +20,9 @@ cluster: $(INSTALLED)  ## PostgreSQL, S3, two servers behind a proxy and Dask on
 	@exec $(BIN)/python -m benchmarks.cluster $(CLUSTER)
 
 check: $(INSTALLED)  ## what CI checks before it runs the tests
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target linted compiled
+
+linted: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -40,11 +43,11 @@ test-all: ready peers node  ## check + every test, also those that repeat, count
 soak: $(INSTALLED) debian  ## ten minutes: a fleet ships to two servers that are killed again and again, next to PostgreSQL's restarts
 	SOAK_SECONDS=600 $(BIN)/pytest -q -s -o faulthandler_timeout=1800 tests/api/several/test_killed_servers.py
 
-ready: $(INSTALLED) debian
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check compiled
+ready: $(INSTALLED) debian check
 
-compiled: $(INSTALLED)  # compiles the tests once, and not in each of the processes that run them
-	@$(BIN)/pytest --collect-only -qq >/dev/null 2>&1 || true
+# Every test is imported once: a missing name shows in seconds, and the processes that run them need not compile them.
+compiled: $(INSTALLED)
+	@printed=$$($(BIN)/pytest --collect-only -qq 2>&1) || { echo "$$printed" | grep -v 'nanobind\|^ - '; exit 1; }
 
 # A test that failed next to others (code 1) runs once more alone, as in CPython's suite: small machines stall, a real cause fails again.
 ONCE := -q -n $(WORKERS) --max-worker-restart=0 --dist loadscope --no-loadscope-reorder

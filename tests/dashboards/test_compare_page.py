@@ -5,8 +5,8 @@ import re
 import pytest
 from starlette.testclient import TestClient
 from tests.dashboards.conftest import CPU, START_NS, Recorded, write
-from tests.dashboards.test_every_page import app_of, html_of
-from tests.serving import own_client
+from tests.dashboards.test_every_page import html_of
+from tests.serving import own_client, patient_app
 
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.compare.quantiles import QuantileShift, step_quantiles
@@ -121,7 +121,7 @@ def test_without_runs_there_is_a_form_that_leads_to_the_newest_slow_one(lab: Sto
     [suggestion] = shown.suggested
     assert suggestion.other
     assert (suggestion.run.run_id, suggestion.other.run_id) == ("r3", "r2")
-    with own_client(app_of(lab), base_url="http://127.0.0.1") as client:
+    with own_client(patient_app(lab), base_url="http://127.0.0.1") as client:
         html = html_of(client, "/compare")
     assert 'href="./compare?a=r3"' in html
     assert 'href="./compare?a=r3&amp;b=r2" aria-label="Compare r3 with the run nearest in time, r2"' in html
@@ -143,7 +143,7 @@ def test_a_wrong_question_is_named(lab: Store, query: dict[str, str], error: typ
 
 
 def test_two_ticked_runs_lead_to_their_comparison_without_script(lab: Store) -> None:
-    with own_client(app_of(lab), base_url="http://127.0.0.1") as client:
+    with own_client(patient_app(lab), base_url="http://127.0.0.1") as client:
         html = html_of(client, "/runs?workload=nanogpt&columns=job&columns=user")
         assert html.count('type="checkbox" name="run"') == 5
         assert "columns=job%2Cuser" in html  # links of the page keep the choice

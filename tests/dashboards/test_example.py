@@ -7,8 +7,8 @@ from urllib.parse import urljoin
 
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboards.test_every_page import Outline, app_of, html_of
-from tests.serving import own_client
+from tests.dashboards.test_every_page import Outline, html_of
+from tests.serving import own_client, patient_app
 
 from crosswind.dashboards.pages.listed import LISTED
 from crosswind.dashboards.pages.page import Page
@@ -35,7 +35,7 @@ def empty(homes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sto
 @pytest.fixture(scope="module")
 def first(empty: Store) -> Iterator[TestClient]:
     """A client of a server with nothing stored."""
-    with own_client(app_of(empty), base_url=TOP) as opened:
+    with own_client(patient_app(empty), base_url=TOP) as opened:
         yield opened
 
 
@@ -137,7 +137,7 @@ def test_pages_of_the_example_lead_to_pages_of_it_that_are_there(first: TestClie
 
 
 def test_a_store_with_enough_never_shows_the_example(lab: Store) -> None:
-    with own_client(app_of(lab), base_url=TOP) as client:
+    with own_client(patient_app(lab), base_url=TOP) as client:
         for address in ("/", "/runs", "/runs/r3", "/compare", "/predict", "/variability", "/sql"):
             html = html_of(client, address)
             assert RIBBON not in html, address
@@ -153,7 +153,7 @@ def test_nothing_of_the_example_comes_into_the_own_store(first: TestClient, empt
 
 
 def test_the_ribbon_says_what_the_own_page_would(lab: Store) -> None:
-    with own_client(app_of(lab), base_url=TOP) as client:
+    with own_client(patient_app(lab), base_url=TOP) as client:
         html = html_of(client, "/interference")
     assert RIBBON in html
     assert "Your data: No neighbour can be judged yet: 0 runs had neighbours." in html

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboards.test_every_page import app_of
 from tests.dashboards.test_studies_page import STUDY, search
 from tests.models.registry.models import poor, trained
-from tests.serving import own_client
+from tests.serving import own_client, patient_app
 
 from crosswind.client.local import Local
 from crosswind.dashboards.pages.listed import LISTED
@@ -24,7 +23,7 @@ HTML = {"Accept": "text/html"}
 @pytest.fixture
 def browser(store: Store) -> Iterator[TestClient]:
     """The store's owner at a browser, who follows no redirect."""
-    with own_client(app_of(store), base_url="http://127.0.0.1") as client:
+    with own_client(patient_app(store), base_url="http://127.0.0.1") as client:
         client.follow_redirects = False
         yield client
 

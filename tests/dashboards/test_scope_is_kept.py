@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboards.test_every_page import Outline, app_of, html_of
-from tests.serving import own_client
+from tests.dashboards.test_every_page import Outline, html_of
+from tests.serving import own_client, patient_app
 
 from crosswind.dashboards.pages.render import Address
 from crosswind.data.store.store import Store
@@ -25,7 +25,7 @@ AROUND_A_RUN = ("/runs/r3", "/runs/r3/trace", "/compare?a=r3&b=r1")
 @pytest.fixture(scope="module")
 def client(homes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     home = Path(shutil.copytree(homes / "lab", tmp_path_factory.mktemp("kept") / "lab"))
-    with Store.open(home) as lab, own_client(app_of(lab), base_url=TOP) as opened:
+    with Store.open(home) as lab, own_client(patient_app(lab), base_url=TOP) as opened:
         yield opened
 
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 from tests.dashboards.conftest import MS
-from tests.dashboards.test_every_page import app_of
-from tests.serving import own_client
+from tests.serving import own_client, patient_app
 
 from crosswind.api.answer_cache import AnswerCache
 from crosswind.client.local import Local
@@ -147,7 +146,7 @@ def test_of_many_trials_the_newest_are_listed_under_their_numbers(store: Store) 
 
 def test_what_jobs_tell_stays_text(store: Store) -> None:
     search(store, replace(STUDY, name=HOSTILE), [0.4, None])
-    with own_client(app_of(store), base_url="http://localhost") as client:
+    with own_client(patient_app(store), base_url="http://localhost") as client:
         page = client.get("/studies", headers={"Accept": "text/html"})
         twin = client.get("/studies.json").json()
         missing = client.get("/studies?study=none", headers={"Accept": "text/html"})
@@ -182,7 +181,7 @@ def test_sources_are_shown_with_their_reasons_and_weights_over_time(store: Store
     assert (source.weight, view.sources.own_weight) == (newest["study ddp"], newest["own"])
     assert chart.table.headers == ("trial", "study ddp", "the study's own trials")
     assert chart.table.rows[0] == ("1", "100 %", "0 %")
-    with own_client(app_of(store), base_url="http://localhost") as browser:
+    with own_client(patient_app(store), base_url="http://localhost") as browser:
         page = browser.get("/studies", headers={"Accept": "text/html"}).text
         twin = browser.get("/studies.json").json()
     assert "figure-weights" in page
@@ -194,7 +193,7 @@ def test_sources_are_shown_with_their_reasons_and_weights_over_time(store: Store
 def test_a_study_that_wants_no_sources_says_so(store: Store) -> None:
     search(store, replace(STUDY, sources=()), [0.4])
     assert shown(store).wants_no_sources
-    with own_client(app_of(store), base_url="http://localhost") as browser:
+    with own_client(patient_app(store), base_url="http://localhost") as browser:
         assert "None, as the study says" in browser.get("/studies", headers={"Accept": "text/html"}).text
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from tests.dashboards.test_every_page import HOSTILE, Outline, app_of, html_of
-from tests.serving import own_client
+from tests.dashboards.test_every_page import HOSTILE, Outline, html_of
+from tests.serving import own_client, patient_app
 from tests.traced_run import LATE_NS, store_traces, two_ranks
 
 from crosswind.api.answer_cache import AnswerCache
@@ -68,7 +68,7 @@ def test_the_difference_is_from_the_run_that_the_reader_chooses(lab: Store) -> N
     page = view(Local(lab), PageQuery({"with": "r4"}, run_id="r3"))
     assert (page.compared, page.is_chosen, page.comparable) == ("r4", True, ("r4", "r1"))
     assert seen(lab, "r3").compared == "r1"
-    with own_client(app_of(lab), base_url="http://127.0.0.1") as client:
+    with own_client(patient_app(lab), base_url="http://127.0.0.1") as client:
         html = html_of(client, "/runs/r3/trace?with=r4")
         assert "<option selected>r4</option>" in html
         assert "and A the newest" not in html
@@ -79,7 +79,7 @@ def test_the_difference_is_from_the_run_that_the_reader_chooses(lab: Store) -> N
 
 def test_a_run_without_traces_says_how_to_record_some(lab: Store) -> None:
     assert seen(lab, "r0").report is None
-    with own_client(app_of(lab), base_url="http://127.0.0.1") as client:
+    with own_client(patient_app(lab), base_url="http://127.0.0.1") as client:
         html = html_of(client, "/runs/r0/trace")
         assert "<h1>No trace of this run is stored.</h1>" in html
         assert "crosswind run --trace auto -- torchrun" in html
@@ -128,7 +128,7 @@ def test_the_way_from_the_earlier_step_to_this_one_sums_and_needs_two_steps() ->
 
 def test_the_main_table_is_the_ranks(lab: Store) -> None:
     store_traces(lab, "r3")
-    with own_client(app_of(lab), base_url="http://127.0.0.1") as client:
+    with own_client(patient_app(lab), base_url="http://127.0.0.1") as client:
         lines = client.get("/runs/r3/trace.csv").text.splitlines()
         assert [line.split(",")[0] for line in lines] == ["rank", "0", "1"]
         assert client.get("/runs/r3/trace.json").json()["report"]["slowest_rank"] == 1
