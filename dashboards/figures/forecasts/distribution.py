@@ -1,16 +1,28 @@
-"""The distribution of a run's time: the share of runs that end within each time, with P50, P90 and P95 marked."""
+"""The distribution of a run's time as 20 equally likely ends, with P50, P90 and P95 marked.
 
-from collections.abc import Sequence
+Such a quantile dot plot shows the density, and chances can be counted: people choose a time better by it than by a
+curve or an interval (Kay et al. 2016, "When (ish) is my bus?"; Fernandes et al. 2018).
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
+
+import numpy as np
 
 from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import Table, paper
 from crosswind.dashboards.palette import BLUE, INK, ORANGE, VERMILION
 from crosswind.dashboards.wording import axis_unit, percent, seconds
 from crosswind.data.schema.answers.predictions import Quantile
+from crosswind.data.schema.prediction import Prediction
+from crosswind.models.surrogate.exceedance import seconds_at
 
-MARKED = {0.5: ("P50", BLUE, "circle"), 0.9: ("P90", ORANGE, "diamond"), 0.95: ("P95", VERMILION, "square")}
+MARKED = {0.5: ("P50", BLUE, "solid"), 0.9: ("P90", ORANGE, "dashdot"), 0.95: ("P95", VERMILION, "dot")}
+ENDS = 20  # as in the studies
+COLUMNS = 20  # from the first end to the last or to the limit, in which dots stand above each other
+ROWS = 7  # of dots that there is room for at least
 
 
 @dataclass(frozen=True)
@@ -31,11 +43,17 @@ class TimeDistribution:
     def sentence(self) -> str:
         """The figure in words."""
         first, last = self.quantiles[0], self.quantiles[-1]
-        limit = "" if self.limit_seconds is None else f"; the dashed line is the limit, {seconds(self.limit_seconds)}"
         return (
-            f"Predicted share of runs that end within a time, from {seconds(first.seconds)} ({percent(first.level)}) "
-            f"to {seconds(last.seconds)} ({percent(last.level)}){limit}."
+            f"{ENDS} equally likely run times: {percent(first.level)} of runs end within {seconds(first.seconds)}, "
+            f"{percent(last.level)} within {seconds(last.seconds)}{self._over}."
         )
+
+    @property
+    def _over(self) -> str:
+        if self.limit_seconds is None:
+            return ""
+        over = sum(end > self.limit_seconds for end in self.ends)
+        return f"; longer than the limit, {seconds(self.limit_seconds)}: {over} of {ENDS}"
 
     @property
     def table(self) -> Table:
@@ -43,34 +61,74 @@ class TimeDistribution:
         rows = tuple((percent(quantile.level), seconds(quantile.seconds)) for quantile in self.quantiles)
         return Table(("share of runs", "end within"), rows)
 
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """Times that are equally likely, in order; beyond the outermost quantiles as `exceedance` has it."""
+        levels = [(nth + 0.5) / ENDS for nth in range(ENDS)]
+        stated = Prediction(
+            tuple(quantile.level for quantile in self.quantiles),
+            np.array([[quantile.seconds for quantile in self.quantiles]]),
+        )
+        return tuple(map(float, seconds_at(stated, levels)[0]))
+
     def draw(self) -> Figure:
         """The figure for plotly.js."""
         scale, unit = axis_unit(*(quantile.seconds for quantile in self.quantiles))
-        figure = paper(self.title, height=320, x=f"run time, {unit}", y="share of runs that end within it, %")
-        times = [quantile.seconds / scale for quantile in self.quantiles]
-        shares = [100 * quantile.level for quantile in self.quantiles]
-        line = {"color": INK, "width": 1.75}
-        figure.add_scatter(x=times, y=shares, mode="lines", line=line, showlegend=False, hoverinfo="skip")
+        figure = paper(self.title, height=320, x=f"run time, {unit}", y=f"a dot is 1 run in {ENDS}")
+        limit = np.inf if self.limit_seconds is None else self.limit_seconds
+        first, last = self.ends[0], max(self.ends[-1], self.limit_seconds or 0)
+        dots = stacked(self.ends, max((last - first) / COLUMNS, last * 1e-6))
+        top = max(ROWS, *(dot.height for dot in dots)) + 0.5
+        figure.add_scatter(**_dots([dot for dot in dots if dot.seconds <= limit], scale, INK, "circle"))
+        figure.add_scatter(**_dots([dot for dot in dots if dot.seconds > limit], scale, VERMILION, "diamond"))
+        for name, place, line in self._lines():
+            figure.add_scatter(**_upright(f"{name} {seconds(place)}", place / scale, top), line={"width": 1.75, **line})
+        margin = 0.04 * max(last - first, last * 1e-6)
+        figure.update_xaxes(range=[(first - margin) / scale, (last + margin) / scale])
+        return figure.update_yaxes(range=[0, top], showticklabels=False, showgrid=False, ticks="")
+
+    def _lines(self) -> Iterator[tuple[str, float, dict[str, str]]]:
         for quantile in self.quantiles:
             if quantile.level in MARKED:
-                figure.add_scatter(**_mark(quantile, scale))
+                name, colour, dash = MARKED[quantile.level]
+                yield name, quantile.seconds, {"color": colour, "dash": dash}
         if self.limit_seconds is not None:
-            dashes = {"color": INK, "width": 1.25, "dash": "dash"}
-            place = self.limit_seconds / scale
-            figure.add_scatter(x=[place] * 2, y=[0, 100], mode="lines", line=dashes, name="limit", hoverinfo="skip")
-        return figure.update_yaxes(range=[0, 104])
+            yield "limit", self.limit_seconds, {"color": INK, "dash": "dash"}
 
 
-def _mark(quantile: Quantile, scale: float) -> dict[str, object]:
-    name, colour, symbol = MARKED[quantile.level]
+class Dot(NamedTuple):
+    """An end: when, and the middle of its column and its height there."""
+
+    seconds: float
+    column_seconds: float
+    height: int
+
+
+def stacked(ends: Sequence[float], width: float) -> tuple[Dot, ...]:
+    """Place ends, which are in order, in columns of this width in seconds, above each other."""
+    heights: Counter[int] = Counter()
+    dots = []
+    for end in ends:
+        column = int((end - ends[0]) / width)
+        heights[column] += 1
+        dots.append(Dot(end, ends[0] + (column + 0.5) * width, heights[column]))
+    return tuple(dots)
+
+
+def _dots(dots: Sequence[Dot], scale: float, colour: str, symbol: str) -> dict[str, object]:
     return {
-        "x": [quantile.seconds / scale],
-        "y": [100 * quantile.level],
-        "name": f"{name} {seconds(quantile.seconds)}",
+        "x": [dot.column_seconds / scale for dot in dots],
+        "y": [dot.height for dot in dots],
         "mode": "markers",
-        "marker": {"color": colour, "symbol": symbol, "size": 11},
-        "hovertemplate": f"{name}: {seconds(quantile.seconds)}<extra></extra>",
+        "marker": {"color": colour, "symbol": symbol, "size": 12},
+        "showlegend": False,
+        "customdata": [seconds(dot.seconds) for dot in dots],
+        "hovertemplate": f"1 run in {ENDS}: about %{{customdata}}<extra></extra>",
     }
+
+
+def _upright(name: str, place: float, top: float) -> dict[str, object]:
+    return {"x": [place] * 2, "y": [0, top], "name": name, "mode": "lines", "hoverinfo": "skip"}
 
 
 def time_distribution(quantiles: Sequence[Quantile], limit_seconds: float | None) -> TimeDistribution:

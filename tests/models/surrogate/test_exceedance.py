@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Prediction
-from crosswind.models.surrogate.exceedance import exceedance
+from crosswind.models.surrogate.exceedance import exceedance, seconds_at
 
 ONE = Prediction((0.1, 0.5, 0.9, 0.99), np.array([[50.0, 60.0, 80.0, 100.0]]))
 
@@ -54,3 +54,14 @@ def test_a_certain_prediction_is_exceeded_or_not() -> None:
 def test_what_has_no_chance_is_refused(prediction: Prediction, limit: float, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         exceedance(prediction, limit)
+
+
+@given(st.floats(0.001, 0.999))
+def test_the_time_of_a_level_is_exceeded_by_the_rest(level: float) -> None:
+    assert exceedance(ONE, seconds_at(ONE, [level])[0, 0])[0] == pytest.approx(1 - level, abs=1e-9)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, np.nan])
+def test_what_is_no_probability_between_0_and_1_has_no_time(level: float) -> None:
+    with pytest.raises(InvalidInputError, match="expected probabilities between 0 and 1"):
+        seconds_at(ONE, [0.5, level])
