@@ -1,6 +1,6 @@
 """The system's weather: the slowdown of runs against their expected time, now and in the next hours."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -69,6 +69,18 @@ class Weather:
                 f"a run became known at {later.known_ns[0]} ns, expected {self.runs.known_ns[-1]} or later"
             )
         self.runs = _joined(self.runs, later)
+
+    def over(self, ratios: pd.DataFrame) -> Self:
+        """Return the same model over these runs instead, of which most are those that it learned from.
+
+        Raises: NotFittedError, InvalidInputError.
+        """
+        runs = Observations.of(ratios)
+        if self.runs is None:
+            raise NotFittedError("Weather.over came before fit")
+        if runs.counter_names != self.runs.counter_names:
+            raise InvalidInputError(f"runs have counters {runs.counter_names}, expected {self.runs.counter_names}")
+        return replace(self, runs=runs)
 
     def at(self, times_ns: Times, workload: str, *, now_ns: int | None = None) -> Prediction:
         """Quantiles of the ratio of runs that begin at these times, shape (n_times, n_levels).

@@ -26,6 +26,7 @@ SYSTEMS_MAX = 64
 WAIT_SECONDS = 20.0  # for another thread that learns, where nothing was learned before
 NEWEST_RUNS = 500  # newest runs, to name the systems that there are
 STALE_TIMES = 10  # of the time for which it is fresh, an answer is given while a newer one is learned
+REFIT_SHARE = 0.05  # of the runs learned from: with fewer new ones the chosen model is kept, and looks at them all
 _log = logging.getLogger(__name__)
 
 
@@ -34,6 +35,7 @@ class _LearnedWeather:
     """The weather learned of a system, the store's revision then, and the time when that was last checked."""
 
     weather: Weather
+    fitted_count: int  # completed runs when its model was fitted
     lately: Mapping[str, LatelyRun]
     newest_ended_ns: int
     revision: tuple[int, int]
@@ -124,13 +126,12 @@ class WeatherService:
             learned.checked_at, learned.running = now, (running, jobs)
             return learned
         runs = self._runs(system)
-        weather = Weather().fit(stored_ratios(self.store, runs))
+        weather, fitted_count = _weather_of(stored_ratios(self.store, runs), revision[0], learned)
         if len(self._learned_of) >= SYSTEMS_MAX:
             self._learned_of.clear()
         newest = max(run.ended_ns or 0 for run in runs)
-        learned = _LearnedWeather(
-            weather, lately_run_of(self.store, runs, weather), newest, revision, time.monotonic(), (running, jobs)
-        )
+        lately = lately_run_of(self.store, runs, weather)
+        learned = _LearnedWeather(weather, fitted_count, lately, newest, revision, time.monotonic(), (running, jobs))
         self._learned_of[system] = learned
         return learned
 
@@ -143,6 +144,13 @@ class WeatherService:
     def _systems(self) -> str:
         runs = all_runs(self.store, RunFilter(state=RunState.COMPLETED), limit=NEWEST_RUNS)
         return ", ".join(sorted({run.system for run in runs})) or "none"
+
+
+def _weather_of(ratios: pd.DataFrame, completed: int, before: _LearnedWeather | None) -> tuple[Weather, int]:
+    """Return the weather of these runs, and how many had completed when its model was fitted."""
+    if before is None or abs(completed - before.fitted_count) > REFIT_SHARE * len(ratios):
+        return Weather().fit(ratios), completed
+    return before.weather.over(ratios), before.fitted_count
 
 
 def lately_run_of(store: Store, runs: Sequence[Run], weather: Weather) -> dict[str, LatelyRun]:

@@ -3,7 +3,7 @@
 import base64
 import gzip
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -113,18 +113,19 @@ def test_a_record_that_is_none_is_refused_by_name(values: dict[str, Any], messag
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content_of", "message"),
     [
-        ("no base64!", "expected base64"),
-        (base64.b64encode(b"plain text").decode(), "rank0.step10-10.json.gz"),
-        (base64.b64encode(gzip.compress(b'{"traceEvents": []}')).decode(), "no event"),
-        (base64.b64encode(gzip.compress(bytes(1 << 28) + b"x", 1)).decode(), "rank0.step10-10.json.gz"),
+        (lambda: "no base64!", "expected base64"),
+        (lambda: base64.b64encode(b"plain text").decode(), "rank0.step10-10.json.gz"),
+        (lambda: base64.b64encode(gzip.compress(b'{"traceEvents": []}')).decode(), "no event"),
+        (lambda: base64.b64encode(gzip.compress(bytes(1 << 28) + b"x", 1)).decode(), "rank0.step10-10.json.gz"),
     ],
+    ids=["not base64", "text", "no event", "bomb"],
 )
 def test_a_hostile_content_is_refused_and_the_run_is_stored(
-    content: str, message: str, store: Store, tmp_path: Path
+    content_of: Callable[[], str], message: str, store: Store, tmp_path: Path
 ) -> None:
-    sent(tmp_path / "spool", "r1", [], content=content)
+    sent(tmp_path / "spool", "r1", [], content=content_of())
     [problem] = load_spool(store, tmp_path / "spool").problems
     assert message in problem
     with store.catalog.read() as session:

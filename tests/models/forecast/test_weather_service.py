@@ -1,4 +1,5 @@
 import math
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -173,6 +174,39 @@ def test_who_asks_while_it_is_learned_again_gets_the_weather_as_it_was(tmp_path:
         store_weather(tmp_path, 4, first=24)
         weather._learned_of["lab"].checked_at -= 51.0
         assert weather.answer("lab").compared_runs == 22
+
+
+def test_a_model_is_kept_until_a_twentieth_of_the_runs_is_new(tmp_path: Path) -> None:
+    store_weather(tmp_path, 100)
+    with Store.open(tmp_path) as store:
+        weather = WeatherService(store)
+        weather.answer("lab")
+        model = weather._learned_of["lab"].weather.model
+        assert model is not None
+        store_weather(tmp_path, 4, lambda _: 1.5, first=100)
+        assert weather.answer("lab").compared_runs == 98
+        kept = weather._learned_of["lab"].weather
+        assert kept.model is model
+        assert kept.runs is not None
+        assert kept.runs.log_ratio[-4:].min() > math.log(1.3)
+        store_weather(tmp_path, 2, first=104)
+        weather.answer("lab")
+    assert weather._learned_of["lab"].weather.model is not model
+
+
+def test_a_kept_model_sees_what_changed_as_one_does_that_was_learned_again(changing: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(changing, home)
+    with Store.open(home) as store:
+        weather = WeatherService(store)
+        weather.answer("lab")
+        store_weather(home, 16, lambda _: 1.0, first=CHANGING_HOURS)
+        at_ns = BEGIN_NS + (CHANGING_HOURS + 16) * HOUR_NS
+        kept, again = weather.answer("lab", now_ns=at_ns), WeatherService(store).answer("lab", now_ns=at_ns)
+    for outlook, other in zip(kept.workloads, again.workloads, strict=True):
+        assert outlook.standing is other.standing
+        assert outlook.hours[0].ratio == pytest.approx(other.hours[0].ratio, rel=0.05)
+        assert outlook.hours[0].ratio < 1.2  # it was 1.3 when the model was fitted
 
 
 def test_many_who_ask_at_once_get_the_same(tmp_path: Path) -> None:
