@@ -88,7 +88,7 @@ def watch() -> None:
 
 
 def leave() -> None:
-    """End at once, when everything else is done: to take down PyTorch takes a fork ten times as long as a short training."""
+    """End at once, when everything else is done: to take PyTorch down takes a fork ten times as long as to train."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(exit_code)

@@ -138,6 +138,6 @@ if __name__ == "__main__":
     rank = distributed.get_rank()
     options = rpc.TensorPipeRpcBackendOptions(
         _transports=["uv"], _channels=["basic"]
-    )  # shared memory is waited for busily
+    )  # not busily
     rpc.init_rpc(f"worker{rank}", rank=rank, world_size=distributed.get_world_size(), rpc_backend_options=options)
     main(train, late_rank=1, close=rpc.shutdown)
