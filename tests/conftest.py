@@ -93,7 +93,7 @@ def postgres_tables(postgres_server: str) -> Iterator[str]:
 def postgres_database(postgres_server: str, copied: str = "template1") -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex}"
     url = f"{postgres_server}/postgres".replace("postgresql:", "postgresql+pg8000:")
-    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    engine = create_engine(url, isolation_level="AUTOCOMMIT", connect_args={"ssl_context": False})
     with engine.connect() as connection:
         connection.execute(text(f"create database {name} template {copied}"))
         yield f"{postgres_server}/{name}"
