@@ -80,16 +80,23 @@ class Intake:
             accepted = ", ".join(codings())
             detail = f"content encoding {coding!r:.40}: expected {accepted}"
             raise HTTPException(MEDIA_TYPE.status, detail, {"Accept-Encoding": accepted})
+        sent = _Sent(body, coding, name, batch_id)
         if len(body) <= SMALL_BYTES and self._store.rule.changes_all:
-            received = await self._gathering.result(_Sent(body, coding, name, batch_id))
+            received = await self._gathering.result(sent)
             if received is not None:
                 return received
-        return await run_sync(self._take, body, coding, name, batch_id, limiter=self.places)
+        return await self._take_alone(sent)
+
+    async def _take_alone(self, sent: _Sent) -> Received:
+        return await run_sync(self._take, sent.body, sent.coding, sent.name, sent.batch_id, limiter=self.places)
 
     async def _take_together(self, sent: Sequence[_Sent]) -> Sequence[Received | None]:
-        """Store what can be stored together; None for what is to be stored by itself, and for whom comes twice."""
+        """Store what can be stored together; None for what is to be stored by itself, and for whom comes twice.
+
+        One that came alone is stored here too, so that those that come meanwhile wait and are stored together.
+        """
         if len(sent) < 2:
-            return [None] * len(sent)
+            return [await self._take_alone(one) for one in sent]
         stored = await run_sync(self._stored_together, sent)
         return [stored.pop(one.batch_id, None) for one in sent]
 

@@ -10,7 +10,9 @@ from crosswind.dashboards.palette import BLUE, HAIRLINE, INK, LOW, MUTED, PAPER,
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 TITLE_PIXELS = 24  # of a figure's top margin, for the title that a page takes out and gives as a heading
-MARGIN_PIXELS = {"l": 64, "r": 12, "t": TITLE_PIXELS + 12, "b": 48}  # for longer labels plotly draws a second time
+# Room for the labels of most figures: where they need more, plotly draws the figure a second time.
+MARGIN_PIXELS = {"l": 64, "r": 26, "t": TITLE_PIXELS + 12, "b": 56}
+DATES_PIXELS = 74  # below, for times over their days
 LEFT_PIXELS = 72  # of figures over the same steps, one above the other
 STILL = {"fixedrange": True, "automargin": False}  # an axis that a zoom leaves alone, so that others stay aligned
 TABLE_ROWS = 60  # a table twin is for reading; the page's JSON and the API have all rows
@@ -76,6 +78,11 @@ def paper(title: str, *, height: int, x: str, y: str) -> Figure:
             "hovermode": "closest",
         }
     )
+
+
+def along_time(figure: Figure, **axis: Any) -> Figure:
+    """Return a figure with an x axis of times, and more changes of that axis."""
+    return figure.update_layout(margin={"b": DATES_PIXELS}).update_xaxes(type="date", **axis)
 
 
 def add_heat(figure: Figure, *, unit: str, hover: str, **cells: Any) -> None:

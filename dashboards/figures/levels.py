@@ -8,7 +8,7 @@ import numpy as np
 
 from crosswind.dashboards.downsample import keep_extremes
 from crosswind.dashboards.figure import Figure
-from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
+from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, along_time, label, paper
 from crosswind.dashboards.palette import BLUE, PEER, VERMILION
 from crosswind.dashboards.wording import count, moment, times, utc
 from crosswind.models.stragglers.history import History, Level
@@ -61,7 +61,7 @@ class Levels:
         figure.add_scatter(x=x, y=y, name="level", mode="lines", line={"color": BLUE, "width": 3}, hoverinfo="skip")
         for before, after in pairwise(self.history.levels):
             figure.add_vline(moment(after.since_ns), line={"color": _colour(before, after), "width": 1, "dash": "dash"})
-        return figure.update_xaxes(type="date", showgrid=False)
+        return along_time(figure, showgrid=False)
 
     def _dots(self) -> dict[str, object]:
         runs = self.history.runs

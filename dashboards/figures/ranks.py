@@ -140,7 +140,7 @@ def _layout(layout: Any, unit: str) -> dict[str, object]:
         "yaxis2": {**axis, **margin, "fixedrange": True, "domain": [0.79, 1], "anchor": "x"},
         "showlegend": False,
         "bargap": 0.35,
-        "margin": {"t": TITLE_PIXELS + 60, "b": 44},
+        "margin": {"t": TITLE_PIXELS + 60},
     }
 
 

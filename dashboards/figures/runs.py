@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from crosswind.dashboards.figure import Figure
-from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
+from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, along_time, label, paper
 from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.palette import MUTED
 from crosswind.dashboards.wording import count, moment, number, times, utc
@@ -90,7 +90,7 @@ class RunsOverTime:
                 hovertemplate="%{customdata[1]}<extra></extra>",
             )
         figure.add_hline(1, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
-        figure.update_xaxes(type="date", showgrid=False)
+        along_time(figure, showgrid=False)
         return figure
 
 

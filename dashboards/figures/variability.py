@@ -9,7 +9,7 @@ import pandas as pd
 
 from crosswind.dashboards.downsample import keep_extremes
 from crosswind.dashboards.figure import Figure
-from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
+from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, along_time, label, paper
 from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.palette import BLUE, INK, PEER, translucent
 from crosswind.dashboards.wording import count, moment, percent, seconds, times, unit_of, utc
@@ -91,7 +91,7 @@ class CohortOverTime:
                 figure.add_scatter(**_dots(runs, verdict, scale))
         if chosen := [run for run in self.runs if run.run_id in self.selected]:
             figure.add_scatter(**_rings(chosen, scale))
-        return figure.update_xaxes(type="date", showgrid=False)
+        return along_time(figure, showgrid=False)
 
 
 def cohort_over_time(

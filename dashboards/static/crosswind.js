@@ -41,12 +41,20 @@
     else requestAnimationFrame(() => setTimeout(load));
   });
 
+  // A finger scrolls the page, not the axes; times stand level, and a smaller legend has two columns.
+  function fitPhone(layout) {
+    layout.dragmode = false;
+    layout.legend = { ...layout.legend, font: { ...layout.font, size: 11 } };
+    for (const axis of Object.values(layout)) if (axis?.type === "date") Object.assign(axis, { nticks: 4, tickangle: 0 });
+  }
+
   async function draw(plot) {
     await plotly;
     const source = document.querySelector(`script[data-for="${plot.dataset.figure}"]`);
     const figure = JSON.parse(source.textContent);
     const { data, layout } = isPrinting ? figure : recolour(figure, getComputedStyle(root)); // paper is light
-    layout.dragmode = narrow.matches ? false : "zoom"; // a finger scrolls the page, not the axes
+    if (narrow.matches) fitPhone(layout);
+    else layout.dragmode = "zoom";
     layout.autosize = !isPrinting;
     if (isPrinting) Object.assign(layout, { width: PRINT_PIXELS, paper_bgcolor: "#fff", plot_bgcolor: "#fff" });
     const isFirst = !plot.classList.contains("drawn");

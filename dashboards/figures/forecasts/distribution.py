@@ -13,7 +13,7 @@ import numpy as np
 
 from crosswind.dashboards.figure import Figure
 from crosswind.dashboards.figures.chart import Table, paper
-from crosswind.dashboards.palette import BLUE, INK, ORANGE, VERMILION
+from crosswind.dashboards.palette import BLUE, INK, MUTED, ORANGE, VERMILION
 from crosswind.dashboards.wording import axis_unit, percent, seconds
 from crosswind.data.schema.answers.predictions import Quantile
 from crosswind.data.schema.prediction import Prediction
@@ -81,6 +81,7 @@ class TimeDistribution:
         top = max(ROWS, *(dot.height for dot in dots)) + 0.5
         figure.add_scatter(**_dots([dot for dot in dots if dot.seconds <= limit], scale, INK, "circle"))
         figure.add_scatter(**_dots([dot for dot in dots if dot.seconds > limit], scale, VERMILION, "diamond"))
+        figure.add_scatter(**_ticks(self.quantiles, scale))
         for name, place, line in self._lines():
             figure.add_scatter(**_upright(f"{name} {seconds(place)}", place / scale, top), line={"width": 1.75, **line})
         margin = 0.04 * max(last - first, last * 1e-6)
@@ -124,6 +125,18 @@ def _dots(dots: Sequence[Dot], scale: float, colour: str, symbol: str) -> dict[s
         "showlegend": False,
         "customdata": [seconds(dot.seconds) for dot in dots],
         "hovertemplate": f"1 run in {ENDS}: about %{{customdata}}<extra></extra>",
+    }
+
+
+def _ticks(quantiles: Sequence[Quantile], scale: float) -> dict[str, object]:
+    return {
+        "x": [quantile.seconds / scale for quantile in quantiles],
+        "y": [0.15] * len(quantiles),
+        "mode": "markers",
+        "marker": {"color": MUTED, "symbol": "line-ns-open", "size": 8, "line": {"width": 1.5}},
+        "showlegend": False,
+        "customdata": [f"{percent(quantile.level)} within {seconds(quantile.seconds)}" for quantile in quantiles],
+        "hovertemplate": "%{customdata}<extra></extra>",
     }
 
 

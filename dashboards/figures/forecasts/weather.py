@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.dashboards.figure import Figure
-from crosswind.dashboards.figures.chart import Table, label, paper
+from crosswind.dashboards.figures.chart import Table, along_time, label, paper
 from crosswind.dashboards.palette import BLUE, MUTED, ORANGE, PURPLE, VERMILION, translucent
 from crosswind.dashboards.wording import count, moment, times
 from crosswind.data.schema.answers.weather import HourForecast, Pace, SystemWeather, WorkloadWeather
@@ -86,7 +86,7 @@ class WeatherPlot:
                 hovertemplate="%{fullData.name}<br>%{x|%H:%M} UTC: %{y:.3~g}x<extra></extra>",
             )
         figure.add_hline(1, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
-        return figure.update_layout(showlegend=True).update_xaxes(type="date")
+        return along_time(figure.update_layout(showlegend=True))
 
 
 def _band(hour: HourForecast) -> tuple[float, float, float]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.dashboards.figure import Figure
-from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
+from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, along_time, label, paper
 from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.palette import BLUE, INK, PEER
 from crosswind.dashboards.wording import count, iso, moment, percent, seconds, utc
@@ -82,7 +82,7 @@ class Timeline:
             figure.add_bar(**self._drawn(bars), name=label(word), marker={"color": colour, "pattern": {"shape": shape}})
         figure.update_layout(barmode="overlay", bargap=0.3)
         figure.update_yaxes(categoryorder="array", categoryarray=[GAPS, RUNS, JOBS], showgrid=False)
-        return figure.update_xaxes(type="date", range=[moment(ns) for ns in self._shown])
+        return along_time(figure, range=[moment(ns) for ns in self._shown])
 
     @property
     def _shown(self) -> tuple[int, int]:

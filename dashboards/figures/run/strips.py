@@ -122,7 +122,7 @@ class NodeStrips:
             annotations=headings,
             shapes=[] if self.mark is None else [mark(self.mark)],
             hovermode="x",
-            margin={"l": LEFT_PIXELS, "t": TITLE_PIXELS + 52, "b": 48},
+            margin={"l": LEFT_PIXELS, "t": TITLE_PIXELS + 52},
             legend={"y": 1, "yref": "container", "yanchor": "top"},
         )
 

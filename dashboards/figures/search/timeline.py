@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.dashboards.figure import Figure
-from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, paper
+from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, along_time, paper
 from crosswind.dashboards.palette import BLUE, GREEN, MUTED, ORANGE, PEER, VERMILION
 from crosswind.dashboards.wording import NONE, count, iso, seconds, utc
 from crosswind.data.schema.run import Run, begun_ns
@@ -110,7 +110,7 @@ class Timeline:
             if pairs:
                 marker = {"color": colour, "symbol": symbol, "size": 9}
                 figure.add_scatter(**_marks(pairs), name=str(state), marker=marker)
-        return figure.update_xaxes(type="date").update_yaxes(autorange="reversed")
+        return along_time(figure).update_yaxes(autorange="reversed")
 
     def _lease_end(self, trial: TrialTime) -> int:
         """Return the end of a lease as it is drawn: one of a day would leave no room for the trials."""
