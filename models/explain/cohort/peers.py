@@ -19,7 +19,8 @@ from crosswind.models.explain.cohort.read import nodes_of, read_own_segments, st
 from crosswind.models.explain.cohort.step_rows import ranks_of, spans_of
 
 PEERS = 200  # of a run, those that began nearest to it: more hardly move what is expected, and cost time
-READ_AT_ONCE = 10  # runs whose steps and samples are read together
+READ_AT_ONCE = 10  # runs whose steps and samples are read together, or more that are short: a query has its price
+SHORT_AT_ONCE, SHORT_SECONDS = 50, 20_000  # short runs at most, and how long their nodes were at work in sum
 WHOLE_BYTES = 50_000_000  # of the segments of runs that nobody asked for
 OF_STEPS = ("steps", "step_p50_seconds", "step_mean_seconds", "step_cov_ratio")
 
@@ -85,9 +86,8 @@ def _cohort(
     members = [run for run in runs if run.run_id in wanted or run.state is not RunState.RUNNING]
     computed = _Read()
     lacking = [run for run in members if run.run_id not in made]
-    for begin in range(0, len(lacking), READ_AT_ONCE):
+    for together in _together(lacking):
         between()
-        together = lacking[begin : begin + READ_AT_ONCE]
         if with_peers and not computed.is_large:
             wanted = wanted | {run.run_id for run in together}
         computed.add(_computed(store, together), wanted)
@@ -100,6 +100,26 @@ def _cohort(
     whole = {run_id: own for run_id, own in (computed.whole | read.whole).items() if run_id in features}
     asked = tuple(run for run in members if run.run_id in wanted)
     return Cohort(asked, tuple(members), revisions, whole, features)
+
+
+def _together(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    """Yield runs that are read together, in their order."""
+    together: list[Run] = []
+    for run in runs:
+        together.append(run)
+        is_short = sum(map(_node_seconds, together)) <= SHORT_SECONDS
+        if len(together) >= (SHORT_AT_ONCE if is_short else READ_AT_ONCE):
+            yield together
+            together = []
+    if together:
+        yield together
+
+
+def _node_seconds(run: Run) -> float:
+    """Return how long the nodes of a run were at work, in sum."""
+    if run.started_ns is None or run.ended_ns is None:
+        return float("inf")
+    return (run.ended_ns - run.started_ns) * 1e-9 * len(run.nodes)
 
 
 def _computed(store: Store, runs: Sequence[Run]) -> _Read:

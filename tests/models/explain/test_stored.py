@@ -103,13 +103,31 @@ def test_in_the_background_short_runs_of_a_cohort_are_read_once(
     with Store.open(Path(shutil.copytree(store.home, store.home.with_name("other")))) as other:
         computed = explain_runs(other, ended)
     monkeypatch.setattr(upkeep, "AT_ONCE", 1)
-    monkeypatch.setattr(peers, "READ_AT_ONCE", 1)
+    monkeypatch.setattr(peers, "SHORT_AT_ONCE", 1)
     monkeypatch.setattr(peers, "WHOLE_BYTES", size_bytes)
     read.clear()
     compute_due(store, seconds=60)
     assert (len(read) == len(ended)) is is_once  # a long one is read for its features, and for its verdict
     assert set(read) == {run.run_id for run in ended}
     assert stored_explanations(store, list(computed)) == computed
+
+
+@pytest.mark.parametrize(("short_seconds", "sizes"), [(20_000, [8]), (0, [3, 3, 2])])
+def test_short_runs_are_read_together(
+    store: Store, ended: list[Run], monkeypatch: pytest.MonkeyPatch, short_seconds: int, sizes: list[int]
+) -> None:
+    seen: list[int] = []
+    real = peers.spans_of
+
+    def noting(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
+        seen.append(len(runs))
+        return real(store, runs)
+
+    monkeypatch.setattr(peers, "spans_of", noting)
+    monkeypatch.setattr(peers, "READ_AT_ONCE", 3)
+    monkeypatch.setattr(peers, "SHORT_SECONDS", short_seconds)
+    explain_run(store, "r0")
+    assert seen == sizes
 
 
 def test_verdict_cause_and_numbers_are_columns(store: Store, ended: list[Run]) -> None:
