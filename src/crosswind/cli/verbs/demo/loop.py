@@ -120,7 +120,7 @@ class DemoLoop:
         self._trials = trials
 
     def run(self, began: float) -> DemoResult:
-        """Measures for about two minutes; `began` is time.monotonic() at the start of the demo.
+        """Measures for about a minute; `began` is time.monotonic() at the start of the demo.
 
         Raises: UnavailableError when a training run fails.
         """
