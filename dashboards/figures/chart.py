@@ -11,7 +11,7 @@ from crosswind.dashboards.palette import BLUE, HAIRLINE, INK, LOW, MUTED, PAPER,
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 TITLE_PIXELS = 24  # of a figure's top margin, for the title that a page takes out and gives as a heading
 # Room for the labels of most figures: where they need more, plotly draws the figure a second time.
-MARGIN_PIXELS = {"l": 64, "r": 26, "t": TITLE_PIXELS + 12, "b": 56}
+MARGIN_PIXELS = {"l": 64, "r": 26, "t": TITLE_PIXELS + 18, "b": 56}
 DATES_PIXELS = 74  # below, for times over their days
 LEFT_PIXELS = 72  # of figures over the same steps, one above the other
 STILL = {"fixedrange": True, "automargin": False}  # an axis that a zoom leaves alone, so that others stay aligned
