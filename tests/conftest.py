@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 from hypothesis import settings
 from sqlalchemy import create_engine, text
 from tests.ingest.trees import UNPACKED
@@ -33,18 +34,31 @@ GROUPS = {
     "server": ("tests/cli/test_predict.py", "tests/cli/test_remaining.py", "tests/cli/test_walltime.py"),
     "adapters": ("tests/ingest/probe/adapters/*",),
     "openapi": ("tests/api/openapi/*",),
-    "pages": ("tests/end_to_end/test_every_page_in_a_browser.py", "tests/end_to_end/test_tasks.py"),
+    "demo": ("tests/end_to_end/test_demo.py",),
+    "pages": ("tests/end_to_end/*",),  # one browser, and one store of samples
     "injected": ("tests/ingest/injected/*",),
     "lab": ("tests/ingest/lab/*", "tests/cli/test_lab.py"),  # one laboratory at a time has the machine
 }
 # What takes longest begins first, so that no core is idle at the end.
-FIRST = ("slurm", "tests/end_to_end/test_demo.py", "adapters", "injected", "lab", "openapi", "server")
+FIRST = ("slurm", "demo", "adapters", "injected", "pages", "lab", "openapi", "server")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     """Give `__main__` the attribute that spawning a process reads: in pytest-xdist's processes it gets lost."""
     vars(sys.modules["__main__"]).setdefault("__spec__", None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_loop() -> Iterator[None]:
+    """Give all clients of applications one event loop, instead of a loop and its threads for each request."""
+    if "starlette.testclient" in sys.modules:
+        with start_blocking_portal() as portal:
+            sys.modules["starlette.testclient"].TestClient.portal = portal
+            yield
+            sys.modules["starlette.testclient"].TestClient.portal = None
+    else:
+        yield
 
 
 @pytest.fixture(scope="session")

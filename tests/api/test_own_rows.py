@@ -36,7 +36,7 @@ Record = tuple[str, Mapping[str, object]]
 RECORD = {"run_id": "new1", "workload": "gpt", "system": "lab", "state": "running"}
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)])
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     url = None if request.param == "sqlite" else request.getfixturevalue("lasting_postgres_url")
     with Store.open(tmp_path_factory.mktemp("own") / "store", database=url) as opened:
