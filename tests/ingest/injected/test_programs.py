@@ -12,14 +12,12 @@ from typing import Any
 import pytest
 from tests.conftest import free_port
 from tests.ingest.probe.adapters import frameworks
-from tests.ingest.probe.adapters.launched import FORKED
 
 from crosswind.data.schema.run import RunState
 from crosswind.data.store.store import Store
 
 PROGRAMS = Path(__file__).parent / "programs"
 CROSSWIND = (sys.executable, "-m", "crosswind.cli.main")
-FORKS = (sys.executable, str(FORKED), "2")  # in a third of torchrun's time
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2")
 
 
@@ -68,12 +66,14 @@ def test_nanogpt_is_recorded_with_the_arguments_that_its_configurator_reads(tmp_
     assert [rank["rank"] for rank in shown["ranks"]] == [0, 1]
 
 
-@pytest.mark.parametrize(("words", "unseen"), [((), 16), (("--by-hand",), 64 // 4)])
+@pytest.mark.parametrize(
+    ("words", "unseen"), [pytest.param((), 16, marks=pytest.mark.thorough), (("--by-hand",), 64 // 4)]
+)
 def test_a_training_that_marks_no_steps_has_those_of_its_collectives(
     words: tuple[str, ...], unseen: int, tmp_path: Path
 ) -> None:
     script = str(PROGRAMS / "unmarked_train.py")
-    came = recorded(tmp_path, *FORKS, script, "--steps", "50", "--slow-rank", "1", *words)
+    came = recorded(tmp_path, *TORCHRUN, script, "--steps", "50", "--slow-rank", "1", *words)
     assert came.exit_code == 0, came.said
     outcome = came.asked("show")["outcome"]
     assert 50 - unseen - 5 <= outcome["steps"] <= 50 - unseen - 3  # warm-up is in none

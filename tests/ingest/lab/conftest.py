@@ -13,7 +13,7 @@ from crosswind.ingest.lab.conditions import Conditions
 from crosswind.ingest.lab.hosts.hosts import Host, hosts
 from crosswind.ingest.lab.injectors import Target
 
-RESTING = "import time\ntime.sleep(1000)"
+BUSY = "while True: pass"
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +24,8 @@ def net() -> Iterator[tuple[Host, ...]]:
 
 @pytest.fixture(scope="module")
 def rank(net: tuple[Host, ...]) -> Iterator[int]:
-    """A process on the first core, in the first host."""
-    with on_the_first_core(net[0], RESTING) as process:
+    """A process that is never done, on the first core, in the first host."""
+    with on_the_first_core(net[0], BUSY) as process:
         yield process
 
 

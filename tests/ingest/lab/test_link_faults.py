@@ -1,8 +1,10 @@
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.ingest.lab.conftest import on_the_first_core
 from tests.ingest.lab.observed import at_work, running_companions
 from tests.ingest.lab.traffic import arrived, in_a_lab, megabits, output_of, round_trip_ms
 
@@ -10,6 +12,13 @@ from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.lab.conditions import Conditions
 from crosswind.ingest.lab.hosts.hosts import Host, hosts
 from crosswind.ingest.lab.injectors import INJECTORS, Target
+
+
+@pytest.fixture(scope="module")
+def rank(net: tuple[Host, ...]) -> Iterator[int]:
+    """A process at rest: no link needs a busy one."""
+    with on_the_first_core(net[0], "import time\ntime.sleep(1000)") as process:
+        yield process
 
 
 @in_a_lab
