@@ -1,6 +1,7 @@
 """Answers that a page waits for only briefly: a slow one is computed in the background, for the next request."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
@@ -11,6 +12,7 @@ from crosswind.api.answer_cache import key_of_question
 from crosswind.api.workers import AT_ONCE
 from crosswind.client.compute import Compute, explain_anew
 from crosswind.client.local import Local
+from crosswind.data.schema.access import RowRule
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
@@ -97,15 +99,26 @@ class BackgroundAnswers:
 
 
 def client_for_pages(client: Local) -> Local:
-    """Return a client whose answers, and explanations that are not stored, are computed in the background."""
+    """Return a client whose answers, and explanations that are not stored, are computed in the background.
+
+    Explanations are stored one after the other: a page that is asked for again lacks fewer, and waits for those that
+    it asked for at first.
+    """
     pages = client.with_compute(BackgroundAnswers(client.compute))
+    questions: deque[tuple[RowRule, tuple[str, ...]]] = deque(maxlen=QUESTIONS_MAX)
 
     def explain(store: Store, runs: Sequence[Run]) -> Mapping[str, "Explanation"]:
         from crosswind.models.explain.stored import stored_explanations  # noqa: PLC0415 - heavy
 
         stored = stored_explanations(store.whole, [run.run_id for run in runs])
         missing = tuple(run.run_id for run in runs if run.run_id not in stored)
-        return {**stored, **pages.compute(store, _explained, missing)} if missing else stored
+        if not missing:
+            return stored
+        asked = [run_ids for rule, run_ids in questions if rule == store.rule and set(missing) <= set(run_ids)]
+        if not asked:
+            questions.append((store.rule, missing))
+        explanations = pages.compute(store, _explained, asked[0] if asked else missing)
+        return stored | {run_id: explanations[run_id] for run_id in missing}
 
     pages.explain_runs = explain
     return pages

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO
+from typing import IO, Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -78,9 +78,12 @@ def running(server: uvicorn.Server, listening: socket.socket) -> Iterator[None]:
 
 
 @contextmanager
-def answering(home: Path, *hosts: str) -> Iterator[str]:
-    """Yield the URL of a server in this process, which spares another one the imports; it has these further names."""
-    settings = ServerSettings(port=0, hosts=hosts)
+def answering(home: Path, *hosts: str, port: int = 0, **further: Any) -> Iterator[str]:
+    """Yield the URL of a server in this process, which spares another one the imports.
+
+    It has these further names and settings.
+    """
+    settings = ServerSettings(port=port, hosts=hosts, **further)
     with (
         Store.open(home) as store,
         listen(settings) as listening,

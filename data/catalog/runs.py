@@ -13,6 +13,7 @@ from sqlalchemy import (
     Table,
     Text,
     and_,
+    bindparam,
     cast,
     delete,
     exists,
@@ -52,6 +53,10 @@ HELD_BY_RUN = (  # tables whose rows go with their run
     *(tables.ranks, tables.injections, tables.placements, tables.run_verdicts, tables.run_features, tables.runs),
 )
 LAST_CHARACTER = "\U0010ffff"
+LAST, EARLIER = tables.ranks.alias("last").c, tables.ranks.alias("earlier").c
+IS_PAIR = and_(LAST.run_id == EARLIER.run_id, LAST.rank == -1 - EARLIER.rank)
+OF_ONE = and_(EARLIER.run_id == bindparam("run_id"), EARLIER.rank < 0)
+WRITTEN_TWICE = select(LAST.rank, EARLIER.pid, LAST.pid).where(OF_ONE, IS_PAIR)  # ranks that were two processes
 PROCESS = ("node", "pid", "started_ns")  # of a rank: a process with another of these is another one
 
 
@@ -165,10 +170,7 @@ class Runs:
 
     def _written_twice(self, run_id: str) -> dict[str, str]:
         """A tag for each rank that was two processes."""
-        last, earlier = tables.ranks.alias().c, tables.ranks.alias().c
-        is_pair = and_(last.run_id == earlier.run_id, last.rank == -1 - earlier.rank)
-        query = select(last.rank, earlier.pid, last.pid).where(earlier.run_id == run_id, earlier.rank < 0, is_pair)
-        pairs = self._connection.execute(query)
+        pairs = self._connection.execute(WRITTEN_TWICE, {"run_id": run_id})
         return {f"rank{rank}_written_twice": f"by {one} and {other}" for rank, one, other in pairs}
 
     def stored(self, run_ids: Iterable[str]) -> list[str]:

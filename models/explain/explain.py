@@ -43,18 +43,19 @@ def explain_run(store: Store, run_id: str) -> Explanation:
 
 
 def explain_runs(
-    store: Store, runs: Sequence[Run], *, between: Callable[[], None] = lambda: None
+    store: Store, runs: Sequence[Run], *, between: Callable[[], None] = lambda: None, with_peers: bool = False
 ) -> dict[str, Explanation]:
     """Explain every given run against the runs of its cohort that began nearest to it; by run id.
 
     Explanations that are stored and hold are not computed again. The cohort's other runs count whether they may be
-    seen or not: an explanation names none of them. `between` is called now and then, to end all by an error.
+    seen or not: an explanation names none of them. `between` is called now and then, to end all by an error. With
+    `with_peers`, peers that have to be read anyway are explained and stored, too.
     Raises: MalformedError; as `between`.
     """
     store = store.whole
     explanations = stored_explanations(store, [run.run_id for run in runs])
     missing = [run for run in runs if run.run_id not in explanations]
-    for cohort in cohorts_of(store, missing, between) if missing else ():
+    for cohort in cohorts_of(store, missing, between, with_peers=with_peers) if missing else ():
         explanations |= _explained_in(store, cohort, between)
     return {run.run_id: explanations[run.run_id] for run in runs}
 

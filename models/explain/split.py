@@ -113,11 +113,16 @@ def _shared(excess: Excess) -> dict[str, Floats]:
     whether others of its guest run on it or the hypervisor took it away: which of both came first is unknown. All
     other causes have one place in the order, by how direct their evidence is.
     """
-    claims = {cause.name: cause.claims(excess) for cause in BY_NAME.values()}
+    claims = {cause.name: _numbers(cause.claims(excess)) for cause in BY_NAME.values()}
     taken = [_taken(excess, claims, order) for order in ORDERS]
     shares: dict[str, Floats] = {name: np.mean([claimed[name] for claimed in taken], axis=0) for name in claims}
     total: Floats = np.sum(list(shares.values()), axis=0)
     return shares | {UNEXPLAINED: _total(excess) - total}
+
+
+def _numbers(claims: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return claims of at least 0; one that is not a number claims nothing."""
+    return {phase: np.maximum(np.nan_to_num(claim, nan=0.0), 0.0) for phase, claim in claims.items()}
 
 
 def _taken(excess: Excess, claims: Mapping[str, Mapping[str, Floats]], order: Sequence[str]) -> dict[str, Floats]:
@@ -127,7 +132,7 @@ def _taken(excess: Excess, claims: Mapping[str, Mapping[str, Floats]], order: Se
     for name in order:
         shares[name] = np.zeros_like(excess[PHASES[0]])
         for phase, claim in claims[name].items():
-            part = np.clip(np.nan_to_num(claim, nan=0.0), 0.0, left[phase])
+            part = np.minimum(claim, left[phase])
             left[phase] = left[phase] - part
             shares[name] = shares[name] + part
     return shares

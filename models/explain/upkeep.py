@@ -68,7 +68,7 @@ def _explain(store: Store, runs: Sequence[Run], between: Callable[[], None]) -> 
     from crosswind.models.explain.explain import explain_runs  # noqa: PLC0415 - heavy, and often nothing is due
 
     try:
-        explain_runs(store, runs, between=between)
+        explain_runs(store, runs, between=between, with_peers=True)
     except MalformedError as error:
         if len(runs) > 1:
             for run in runs:

@@ -1,4 +1,7 @@
 import io
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from crosswind.cli.verbs.demo.plan import CONFIGURATION, RUNS, STRENGTHS, Planne
 from crosswind.cli.verbs.demo.summary import score_line, summary
 from crosswind.data.schema.answers.explanations import Explanation, Interval, Verdict
 from crosswind.ingest.lab.faults import Fault
+from crosswind.ingest.lab.warm import Trainer
 
 HOG = PlannedRun(Fault("cpu_hog", 1, 2.0))
 NOTHING = PlannedRun(None)
@@ -121,6 +125,13 @@ def test_the_kernel_counts_what_this_process_used_and_what_passed() -> None:
     assert after.own - before.own >= 0.2
     assert after.busy - before.busy >= 0.1  # by ticks of 10 ms, so about twice as much
     assert after.passed > before.passed
+
+
+def test_what_a_trainer_used_is_not_that_of_other_programs() -> None:
+    here = Trainer(os.getpid(), Path("/nowhere"))
+    before = CpuTime.now(here).own - CpuTime.now().own
+    subprocess.run([sys.executable, "-S", "-c", "sum(range(10_000_000))"], check=True)
+    assert CpuTime.now(here).own - CpuTime.now().own >= before + 0.05
 
 
 def test_the_summary_says_where_it_was_wrong_and_why_it_did_not_predict() -> None:

@@ -10,7 +10,9 @@ from crosswind.data.schema.answers.explanations import CauseShare, Explanation, 
 from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet
 from crosswind.data.schema.run import Rank, Run, RunState
 from crosswind.data.schema.steps import STEP
+from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
+from crosswind.models.explain.explain import explain_runs
 
 MS = 1_000_000
 START_NS = 1_760_000_000_000_000_000
@@ -86,7 +88,7 @@ def _row(run: Recorded, start: int, step: int, rank: int) -> dict[str, int | str
 
 @pytest.fixture(scope="session")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folders of an empty store and of the lab's, made once and copied for each test."""
+    """Folders of an empty store and of the lab's with its verdicts, made once and copied for each test."""
     folder = tmp_path_factory.mktemp("homes")
     Store.open(folder / "empty").close()
     shutil.copytree(folder / "empty", folder / "lab")
@@ -96,6 +98,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
             write(lab, replace(run, slower_ms=30, tags={"injected": "cpu_hog:1:2"}) if number == 3 else run)
         write(lab, Recorded("lost", workload="bert", steps=0, state=RunState.LOST, minute=9))
         write(lab, Recorded("live", workload="bert", steps=6, state=RunState.RUNNING, minute=10))
+        explain_runs(lab, all_runs(lab))
     return folder
 
 

@@ -1,6 +1,7 @@
 """Addresses of every page and of the states that show something else, over one of the stores."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -33,6 +34,7 @@ def addresses_of(store: str, top: str) -> Mapping[str, str]:
     return {state: state.format(**words) if "{" in state else state for state in states}
 
 
+@cache
 def names(top: str) -> Mapping[str, str]:
     """Return the slowest run, another of its cohort, and what they are of, each as a part of an address."""
     run = json_of(top, "/runs.json?sort=-excess&limit=1")["rows"][0]["run"]

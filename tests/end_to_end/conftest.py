@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -25,14 +26,42 @@ def sample_top(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield top
 
 
+class SharedBrowser:
+    """Chromium for tests of several files that follow each other: to start it takes seconds of CPU time."""
+
+    def __init__(self) -> None:
+        self._opened = ExitStack()
+        self._browser: Browser | None = None
+
+    def launched(self) -> Browser:
+        """Return the browser, and launch it first if it is not open."""
+        if self._browser is None:
+            playwright = self._opened.enter_context(sync_playwright())
+            chromium = program("chromium", "chromium")
+            self._browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+            self._opened.callback(self._browser.close)
+        return self._browser
+
+    def close(self) -> None:
+        """Close it if it is open, with the event loop of its driver, next to which no other can run in this thread."""
+        self._opened.close()
+        self._browser = None
+
+
+SHARED = SharedBrowser()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Close the browser after the last of these tests."""
+    if nextitem is None or nextitem.path.parent != item.path.parent:
+        SHARED.close()
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser() -> Browser:
     """Chromium; where CI runs it must be there."""
-    chromium = program("chromium", "chromium")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        yield launched
-        launched.close()
+    return SHARED.launched()
 
 
 @pytest.fixture(scope="module")

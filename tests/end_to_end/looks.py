@@ -1,7 +1,9 @@
 """Properties of every page in a browser: nothing cut off, figures with the numbers of the API, a way by keyboard."""
 
+import json
 import re
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,8 +20,9 @@ LONG = re.compile(r"(\d+) (h|min) (\d+) (min|s)")  # 3 min 12 s
 
 
 def seen(page: Page, what: str) -> Any:
-    """Return what one of the methods of looks.js sees."""
-    return page.evaluate(f"{LOOKS}.{what}()")
+    """Return what one of the methods of looks.js sees: as text, as each number of a value is a message of its own."""
+    text = page.evaluate(f"JSON.stringify({LOOKS}.{what}())")
+    return json.loads(text)
 
 
 def walk(page: Page) -> list[str]:
@@ -85,5 +88,7 @@ def _numbers(value: Any) -> Iterator[tuple[float, float]]:
 
 
 def _is_among(number: float, drawn: Sequence[float], rounding: float) -> bool:
-    """Return whether a number is drawn, as it is or in another unit of its kind."""
-    return any(abs(mark / scale - number) <= max(rounding, 1e-3 * abs(number)) for scale in UNITS for mark in drawn)
+    """Return whether a number is among the sorted ones, as it is or in another unit of its kind."""
+    error = max(rounding, 1e-3 * abs(number))
+    places = ((bisect_left(drawn, (number - error) * unit), (number + error) * unit) for unit in UNITS)
+    return any(place < len(drawn) and drawn[place] <= most for place, most in places)

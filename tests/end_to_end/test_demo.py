@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, ConsoleMessage
 from scipy.stats import binom
 from tests.docs.examples import Example, Shell, examples_in
 from tests.docs.test_readme import IN_A_DEMO, README
+from tests.end_to_end.visits import THERE, WAIT_MS
 
 CROSSWIND = Path(sys.executable).with_name("crosswind")
 OPTIONS = {"--runs": "4", "--trials": "1", "--port": "0", "--seed": "3"}
@@ -151,6 +152,7 @@ def test_a_page_draws_its_figures_without_an_error(demo: Demo, browser: Browser,
         assert match, demo.printed
         page_path = f"runs/{match.group(1)}"
     page.goto(f"{demo.url}{page_path}")
+    page.wait_for_selector(THERE, timeout=WAIT_MS)  # the server explains the samples meanwhile
     page.locator("[data-figure]").first.scroll_into_view_if_needed(timeout=20_000)  # below a list of cohorts
     page.wait_for_selector(".js-plotly-plot .main-svg", timeout=20_000)
     assert "Crosswind" in page.title()

@@ -15,4 +15,4 @@ def test_labels_have_the_room_that_they_need(contexts: Contexts, sample_top: str
     visit.go(address.format(**names(sample_top)))
     visit.is_drawn()
     assert set(visit.page.evaluate(DRAWN_AGAIN)) <= OF_LONG_NAMES
-    visit.page.close()
+    visit.close()

@@ -100,7 +100,7 @@ def test_a_page_is_whole_and_its_figures_have_the_numbers_of_the_api(
     assert differing_figures(page, twin_of(visit)["charts"]) == []
     assert [lead for lead in seen(page, "leads") if not lead.startswith(f"{visit.top}/")] == []
     assert visit.problems == []
-    page.close()
+    visit.close()
 
 
 @pytest.mark.parametrize(("store", "state"), cases(every_day=NARROW))
@@ -113,7 +113,7 @@ def test_a_phone_shows_a_page_without_sideways_scrolling(over: Callable[[str], S
     rows = visit.page.locator("#runs tbody tr").all()
     assert max((row.bounding_box()["height"] for row in rows), default=0) < 40  # type: ignore[index]
     assert visit.problems == []
-    visit.page.close()
+    visit.close()
 
 
 @pytest.mark.parametrize(("store", "state"), cases(every_day=WALKED))
@@ -124,17 +124,18 @@ def test_every_control_is_reached_by_keyboard_and_marked(over: Callable[[str], S
     plots = visit.page.locator(".plot").count()
     assert visit.page.evaluate("[...watched.reached].filter((one) => one.matches('.plot')).length") == plots
     assert visit.problems == []
-    visit.page.close()
+    visit.close()
 
 
 def test_the_first_key_skips_to_the_content(over: Callable[[str], Served]) -> None:
-    page = over(EVERY_DAY).visit("/runs").page
+    visit = over(EVERY_DAY).visit("/runs")
+    page = visit.page
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
     assert page.locator(".skip").bounding_box()["y"] >= 0  # type: ignore[index]
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
-    page.close()
+    visit.close()
 
 
 @pytest.mark.parametrize(("store", "state"), cases(every_day=WITHOUT_SCRIPTS))
@@ -149,7 +150,7 @@ def test_without_scripts_every_figure_is_a_table_and_every_link_stays_behind_the
         assert not figure.locator(".plot, .tools").filter(visible=True).count()
     assert [lead for lead in seen(page, "leads") if not lead.startswith(f"{visit.top}/")] == []
     assert visit.problems == []
-    page.close()
+    visit.close()
 
 
 @pytest.mark.thorough
@@ -165,7 +166,7 @@ def test_a_printed_page_has_its_figures(over: Callable[[str], Served], store: st
     page.evaluate("document.querySelectorAll('.plot').forEach((plot) => plot.remove())")
     assert not figures or printed > strokes(page.pdf())
     assert visit.problems == []
-    page.close()
+    visit.close()
 
 
 def violations(page: Page) -> list[object]:
@@ -184,7 +185,7 @@ def test_axe_objects_to_nothing(over: Callable[[str], Served], store: str, state
     visit.is_drawn()
     visit.page.add_script_tag(content=script)
     assert violations(visit.page) == []
-    visit.page.close()
+    visit.close()
 
 
 @pytest.mark.thorough
@@ -197,4 +198,4 @@ def test_hostile_names_are_inert_and_read_as_they_are(over: Callable[[str], Serv
     if state == "/runs/{run}":
         assert HOSTILE in visit.page.locator("main").inner_text()
     assert visit.problems == []
-    visit.page.close()
+    visit.close()

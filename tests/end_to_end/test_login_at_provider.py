@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 from tests.needs import lack, node_module
-from tests.serving import serving
+from tests.serving import answering
 
+from crosswind.api.oidc_settings import OidcSettings
 from crosswind.data.store.store import Store
 
 ANNA = {"sub": "a-1", "preferred_username": "anna", "groups": ["operators"]}
@@ -82,11 +83,10 @@ def logged_in(browser: Browser, folder: Path, kind: str) -> Iterator[tuple[Page,
     ports = free_port(), free_port()
     here, issuer = (f"http://localhost:{port}" for port in ports)
     command = (small_provider if kind == "small" else certified_provider)(ports[1], here)
-    words = ("--require-token", "--port", str(ports[0]), "--host", "localhost")
-    words += ("--oidc", str(settings_file(folder, issuer, here)))
+    oidc = OidcSettings.load(settings_file(folder, issuer, here))
     with (
         answering_at(ports[1], command, folder / "provider.log"),
-        serving(folder / "store", *words),
+        answering(folder / "store", oidc.host, port=ports[0], host="localhost", require_token=True, oidc=oidc),
         browser.new_context() as context,
     ):
         page = context.new_page()

@@ -35,17 +35,17 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def visit(contexts: Contexts, origin: str) -> Iterator[Open]:
     """Opens a page and notes errors and requests that leave the server."""
-    pages: list[Page] = []
+    visits: list[Visit] = []
 
     def opened(address: str, *, width: int = 1440, **options: object) -> Visit:
         visit = contexts.visit(f"{origin}{PREFIX}", width=width, **options)
-        pages.append(visit.page)
+        visits.append(visit)
         visit.go(address)
         return visit
 
     yield opened
-    for page in pages:
-        page.close()
+    for visit in visits:
+        visit.close()
 
 
 def test_a_refusal_is_a_page_of_which_the_console_says_its_status_alone(visit: Open) -> None:

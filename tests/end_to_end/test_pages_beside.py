@@ -9,7 +9,7 @@ import pytest
 from tests.end_to_end.looks import seen, walk
 from tests.end_to_end.stores import Recorded, record
 from tests.end_to_end.test_every_page_in_a_browser import violations
-from tests.end_to_end.visits import PREFIX, TOKEN, Contexts, Visit
+from tests.end_to_end.visits import PREFIX, SAID, THERE, TOKEN, Contexts, Visit
 from tests.needs import node_module
 from tests.serving import running
 
@@ -19,13 +19,11 @@ from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
 from crosswind.data.store.store import Store
 
-SAID = "This page is being computed."
 WAITING = "/stragglers"
 LOADED = "/runs"  # which loads the code of all pages
 PAGES = ("/status", "/login", "/nope", "/runs/", WAITING)
 REFUSED = "Failed to load resource: the server responded with a status of 404 (Not Found)"
 ANSWERED = "performance.getEntriesByType('navigation')[0].responseStart"
-THERE = f"h1:not(:text('{SAID}'))"
 WAITS_MS = 1500  # a quarter of a second, and what a busy machine adds
 
 
@@ -64,7 +62,7 @@ def test_a_page_that_waits_says_so_at_once_and_fills_in(contexts: Contexts, slow
     visit.page.wait_for_selector(THERE)
     assert visit.page.url == f"{top}{WAITING}?example=no"
     assert visit.problems == []
-    visit.page.close()
+    visit.close()
 
 
 def test_without_scripts_a_page_that_waits_is_loaded_again(contexts: Contexts, slow: tuple[str, Event]) -> None:
@@ -74,7 +72,7 @@ def test_without_scripts_a_page_that_waits_is_loaded_again(contexts: Contexts, s
     assert visit.page.inner_text("h1") == SAID
     go.set()
     visit.page.wait_for_selector(THERE)
-    visit.page.close()
+    visit.close()
 
 
 @pytest.fixture
@@ -89,7 +87,7 @@ def beside(contexts: Contexts, slow: tuple[str, Event]) -> Iterator[Callable[...
 
     yield opened
     for visit in visits:
-        visit.page.close()
+        visit.close()
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -27,7 +27,7 @@ AROUND = ((-9, -9), (9, -9), (9, 9), (-9, 9), (-9, -9))  # pixels
 def visit(contexts: Contexts, sample_top: str) -> Iterator[Visit]:
     visit = contexts.visit(sample_top)
     yield visit
-    visit.page.close()
+    visit.close()
 
 
 def saved(visit: Visit, button: Locator) -> bytes:

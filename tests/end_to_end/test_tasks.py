@@ -46,7 +46,7 @@ def top(sample_top: str) -> str:
 def reader(contexts: Contexts, top: str) -> Iterator[Reader]:
     reader = Reader(contexts.visit(top))
     yield reader
-    reader.page.close()
+    reader.visit.close()
 
 
 def slowest(top: str) -> Any:

@@ -18,7 +18,7 @@ MEDIAN = "dl.strip div:first-child dd"
 def visit(contexts: Contexts, sample_top: str) -> Iterator[Visit]:
     visit = contexts.visit(sample_top)
     yield visit
-    visit.page.close()
+    visit.close()
 
 
 def announced(page: Page, address: str) -> Callable[[], int]:

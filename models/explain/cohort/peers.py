@@ -19,7 +19,9 @@ from crosswind.models.explain.cohort.read import nodes_of, read_own_segments, st
 from crosswind.models.explain.cohort.step_rows import ranks_of, spans_of
 
 PEERS = 200  # of a run, those that began nearest to it: more hardly move what is expected, and cost time
-READ_AT_ONCE = 10  # runs whose steps and samples are read together
+READ_AT_ONCE = 10  # runs whose steps and samples are read together, or more that are short: a query has its price
+SHORT_AT_ONCE, SHORT_SECONDS = 50, 20_000  # short runs at most, and how long their nodes were at work in sum
+WHOLE_BYTES = 50_000_000  # of the segments of runs that nobody asked for
 OF_STEPS = ("steps", "step_p50_seconds", "step_mean_seconds", "step_cov_ratio")
 
 
@@ -51,11 +53,19 @@ class _Read:
         self.features |= more.features
         self.whole |= {run_id: own for run_id, own in more.whole.items() if run_id in wanted}
 
+    @property
+    def is_large(self) -> bool:
+        """Return whether the whole segments take more than WHOLE_BYTES."""
+        return sum(own.values.nbytes + own.peers.nbytes for own in self.whole.values()) > WHOLE_BYTES
 
-def cohorts_of(store: Store, runs: Sequence[Run], between: Callable[[], None] = lambda: None) -> Iterator[Cohort]:
+
+def cohorts_of(
+    store: Store, runs: Sequence[Run], between: Callable[[], None] = lambda: None, *, with_peers: bool = False
+) -> Iterator[Cohort]:
     """Yield the runs with their peers, those together that have the same; `between` is called now and then.
 
-    Raises: MalformedError; as `between`.
+    With `with_peers` short runs of the same cohort that have to be read are wanted, too. Raises: MalformedError; as
+    `between`.
     """
     groups: dict[frozenset[str], set[str]] = {}
     with store.catalog.read() as session:
@@ -63,19 +73,24 @@ def cohorts_of(store: Store, runs: Sequence[Run], between: Callable[[], None] = 
             group = frozenset((run.run_id, *session.runs.near(run, limit=PEERS)))
             groups.setdefault(group, set()).add(run.run_id)
     for run_ids, wanted in groups.items():
-        yield _cohort(store, run_ids, wanted, between)
+        is_whole_cohort = len(run_ids) <= PEERS  # then every run of it has the same peers
+        yield _cohort(store, run_ids, wanted, between, with_peers=with_peers and is_whole_cohort)
 
 
-def _cohort(store: Store, run_ids: frozenset[str], wanted: set[str], between: Callable[[], None]) -> Cohort:
+def _cohort(
+    store: Store, run_ids: frozenset[str], wanted: set[str], between: Callable[[], None], *, with_peers: bool
+) -> Cohort:
     with store.catalog.read() as session:
         runs = session.runs.some(run_ids)
         made = session.verdicts.with_features(run_ids, FORM)
     members = [run for run in runs if run.run_id in wanted or run.state is not RunState.RUNNING]
     computed = _Read()
     lacking = [run for run in members if run.run_id not in made]
-    for begin in range(0, len(lacking), READ_AT_ONCE):
+    for together in _together(lacking):
         between()
-        computed.add(_computed(store, lacking[begin : begin + READ_AT_ONCE]), wanted)
+        if with_peers and not computed.is_large:
+            wanted = wanted | {run.run_id for run in together}
+        computed.add(_computed(store, together), wanted)
     with store.catalog.read() as session:
         revisions = session.verdicts.revisions(wanted)
     unread = [run for run in members if run.run_id in wanted & made]
@@ -85,6 +100,26 @@ def _cohort(store: Store, run_ids: frozenset[str], wanted: set[str], between: Ca
     whole = {run_id: own for run_id, own in (computed.whole | read.whole).items() if run_id in features}
     asked = tuple(run for run in members if run.run_id in wanted)
     return Cohort(asked, tuple(members), revisions, whole, features)
+
+
+def _together(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    """Yield runs that are read together, in their order."""
+    together: list[Run] = []
+    for run in runs:
+        together.append(run)
+        is_short = sum(map(_node_seconds, together)) <= SHORT_SECONDS
+        if len(together) >= (SHORT_AT_ONCE if is_short else READ_AT_ONCE):
+            yield together
+            together = []
+    if together:
+        yield together
+
+
+def _node_seconds(run: Run) -> float:
+    """Return how long the nodes of a run were at work, in sum."""
+    if run.started_ns is None or run.ended_ns is None:
+        return float("inf")
+    return (run.ended_ns - run.started_ns) * 1e-9 * len(run.nodes)
 
 
 def _computed(store: Store, runs: Sequence[Run]) -> _Read:

@@ -1,7 +1,9 @@
 """Stored features and explanations: the same as computed anew, for as long as nothing changes that matters."""
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -18,6 +20,7 @@ from crosswind.data.schema.steps import STEP
 from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.memory import MEMORY
+from crosswind.models.explain import upkeep
 from crosswind.models.explain.cohort import peers
 from crosswind.models.explain.explain import explain_run, explain_runs
 from crosswind.models.explain.stored import FEW_RUNS, allowed_changes, stored_explanations
@@ -91,6 +94,40 @@ def test_one_run_has_the_features_of_its_cohort_computed_once(store: Store, ende
     read.clear()
     explain_run(store, "r1")
     assert read == ["r1"]  # of itself every segment is needed, of its peers what is stored
+
+
+@pytest.mark.parametrize(("size_bytes", "is_once"), [(50_000_000, True), (0, False)])
+def test_in_the_background_short_runs_of_a_cohort_are_read_once(
+    store: Store, ended: list[Run], read: list[str], monkeypatch: pytest.MonkeyPatch, size_bytes: int, is_once: bool
+) -> None:
+    with Store.open(Path(shutil.copytree(store.home, store.home.with_name("other")))) as other:
+        computed = explain_runs(other, ended)
+    monkeypatch.setattr(upkeep, "AT_ONCE", 1)
+    monkeypatch.setattr(peers, "SHORT_AT_ONCE", 1)
+    monkeypatch.setattr(peers, "WHOLE_BYTES", size_bytes)
+    read.clear()
+    compute_due(store, seconds=60)
+    assert (len(read) == len(ended)) is is_once  # a long one is read for its features, and for its verdict
+    assert set(read) == {run.run_id for run in ended}
+    assert stored_explanations(store, list(computed)) == computed
+
+
+@pytest.mark.parametrize(("short_seconds", "sizes"), [(20_000, [8]), (0, [3, 3, 2])])
+def test_short_runs_are_read_together(
+    store: Store, ended: list[Run], monkeypatch: pytest.MonkeyPatch, short_seconds: int, sizes: list[int]
+) -> None:
+    seen: list[int] = []
+    real = peers.spans_of
+
+    def noting(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
+        seen.append(len(runs))
+        return real(store, runs)
+
+    monkeypatch.setattr(peers, "spans_of", noting)
+    monkeypatch.setattr(peers, "READ_AT_ONCE", 3)
+    monkeypatch.setattr(peers, "SHORT_SECONDS", short_seconds)
+    explain_run(store, "r0")
+    assert seen == sizes
 
 
 def test_verdict_cause_and_numbers_are_columns(store: Store, ended: list[Run]) -> None:

@@ -15,7 +15,7 @@ STEPS = (
     ("crosswind ingest sacct.txt logs/", "start with what you have: accounting, logs, telemetry"),
     ("crosswind predict --workload NAME --ranks 8", "how long will the next run take?"),
     ("crosswind tune exec STUDY -- CMD {parameter}", "find a good configuration in a handful of runs"),
-    ("crosswind demo", "all of this on this machine, within two and a half minutes"),
+    ("crosswind demo", "all of this on this machine, within two minutes"),
     ("crosswind doctor", "what works here, and how to get the rest"),
 )
 

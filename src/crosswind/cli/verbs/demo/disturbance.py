@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from crosswind.ingest.collectors.cpu import CPU, MODES, CpuCollector
+from crosswind.ingest.lab.warm import Trainer
 
 IDLE = ("idle_seconds_total", "iowait_seconds_total")
 STEAL = "steal_seconds_total"
@@ -13,7 +14,9 @@ LARGEST_SHARE = 0.05  # of all cores' time: on two cores that is a tenth of one 
 
 @dataclass(frozen=True)
 class CpuTime:
-    """Core-seconds since boot, summed over the cores; `own` is this process's and those of children that ended.
+    """Core-seconds since boot, summed over the cores; `own` is what this process used, with children that have ended.
+
+    To that a trainer adds what its forks used.
 
     Sources: proc_stat(5), getrusage(2).
     """
@@ -24,13 +27,14 @@ class CpuTime:
     own: float
 
     @classmethod
-    def now(cls) -> Self:
+    def now(cls, trainer: Trainer | None = None) -> Self:
         """As the kernel counts this moment. Raises: UnavailableError, MalformedError."""
         [node] = [sample for sample in CpuCollector().read() if sample.device == "all"]
         seconds = {name: float(value or 0) for name, value in CPU.convert(node).items() if name in MODES}
         passed, stolen = sum(seconds.values()), seconds[STEAL]
         usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         own = sum(usage.ru_utime + usage.ru_stime for usage in usages)
+        own += trainer.cpu_seconds() if trainer else 0.0
         return cls(passed, stolen, passed - stolen - sum(seconds[name] for name in IDLE), own)
 
 

@@ -33,6 +33,7 @@ from crosswind.data.schema.trial import Configuration, Study, Trial
 from crosswind.data.store.features import summaries
 from crosswind.data.store.store import Store
 from crosswind.ingest.lab.faults import Fault
+from crosswind.ingest.lab.warm import trainer
 from crosswind.ingest.load.load import load_spool
 from crosswind.ingest.wrapper.wrapper import Launch, launch
 from crosswind.models.explain.explain import explain_runs
@@ -119,14 +120,14 @@ class DemoLoop:
         self._trials = trials
 
     def run(self, began: float) -> DemoResult:
-        """Measures for about two minutes; `began` is time.monotonic() at the start of the demo.
+        """Measures for about a minute; `began` is time.monotonic() at the start of the demo.
 
         Raises: UnavailableError when a training run fails.
         """
         if not find_spec("torch"):
             raise UnavailableError("the demo trains with PyTorch: pip install 'crosswind[torch]'")
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # as torchrun sets it
-        with Parts(len(self._plan) + self._trials + 4) as progress:
+        with trainer() as self._trainer, Parts(len(self._plan) + self._trials + 4) as progress:
             self._begin_with_samples(progress)
             recorded = [self._record(progress, run) for run in self._plan]
             self._check(progress)
@@ -193,9 +194,10 @@ class DemoLoop:
         self, configuration: Configuration, tags: Mapping[str, str], *, steps: int, fault: Fault | None = None
     ) -> Recorded:
         words, spool = command(steps=steps, configuration=configuration, fault=fault), self._settings.spool
-        before = CpuTime.now()
-        outcome = launch(Launch(words, spool, WORKLOAD, tags, agent_seconds=AGENT_SECONDS, log=spool / "last-run.log"))
-        disturbance = disturbance_between(before, CpuTime.now())
+        environment, log = self._trainer.environment, spool / "last-run.log"
+        before = CpuTime.now(self._trainer)
+        outcome = launch(Launch(words, spool, WORKLOAD, tags, AGENT_SECONDS, log, environment=environment))
+        disturbance = disturbance_between(before, CpuTime.now(self._trainer))
         if outcome.exit_code:
             raise UnavailableError(
                 f"training run {outcome.run_id} ended with exit code {outcome.exit_code}: see {spool / 'last-run.log'}"

@@ -61,6 +61,6 @@ def tunable(cores: int) -> dict[str, dict[str, object]]:
 
 def command(*, steps: int, configuration: Configuration, fault: Fault | None) -> tuple[str, ...]:
     """The command line of one run of the demo's workload."""
-    words = [sys.executable, "-m", "crosswind.ingest.lab.train", f"--ranks={RANKS}", f"--steps={steps}"]
+    words = [sys.executable, "-m", "crosswind.ingest.lab.warm", f"--ranks={RANKS}", f"--steps={steps}"]
     words += [f"--{name.replace('_', '-')}={json.dumps(value)}" for name, value in configuration.items()]
     return (*words, f"--fault={fault}") if fault else tuple(words)
