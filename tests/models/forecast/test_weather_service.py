@@ -58,7 +58,7 @@ def changed(changing: Path) -> SystemWeather:
 
 @pytest.fixture(scope="module")
 def nights(nightly: Path) -> Iterator[WeatherService]:
-    """What knows the weather of those nights."""
+    """The service over those nights."""
     with Store.open(nightly) as store:
         yield WeatherService(store)
 
