@@ -81,7 +81,8 @@ class Intake:
             detail = f"content encoding {coding!r:.40}: expected {accepted}"
             raise HTTPException(MEDIA_TYPE.status, detail, {"Accept-Encoding": accepted})
         sent = _Sent(body, coding, name, batch_id)
-        if len(body) <= SMALL_BYTES and self._store.rule.changes_all:
+        rule = self._store.rule
+        if len(body) <= SMALL_BYTES and rule.changes_all and not rule.nodes:  # what is gathered is checked by no rule
             received = await self._gathering.result(sent)
             if received is not None:
                 return received
