@@ -6,7 +6,8 @@ from importlib.metadata import version
 
 from anyio import CapacityLimiter
 from fastapi import FastAPI
-from starlette.routing import Route
+from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute, Route
 
 from crosswind.api import problems
 from crosswind.api.access.attempts import Attempts
@@ -119,7 +120,7 @@ def create_app(
         openapi_url=None,  # routes/docs.py
         docs_url=None,  # its script would come from another site
         redoc_url=None,
-        generate_unique_id_function=lambda route: route.name,  # the names of functions in clients
+        routes=_routes(),
         root_path_in_servers=False,
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # telemetry.py counts
@@ -165,8 +166,6 @@ def create_app(
         places={**places, "predictions": app.state.prediction_places, "batches": app.state.intake.places},
         started_ns=time.time_ns(),
     )
-    for module in ROUTERS:
-        app.include_router(module.router)
     add_pages_later(app)
     describe(app, settings.root_path)
     problems.add_handlers(app)
@@ -198,7 +197,15 @@ def create_app(
     return app
 
 
+def _routes() -> list[BaseRoute]:
+    """Return the routes of all modules; to include their routers would make each again for each application."""
+    routes = [route for module in ROUTERS for route in module.router.routes]
+    for route in routes:
+        if isinstance(route, APIRoute):
+            route.unique_id = route.name  # the names of functions in clients
+    return routes
+
+
 def routes_of(app: FastAPI) -> list[Route]:
     """Return every route of the application but the pages', in the order in which they are tried."""
-    routes = [*app.routes, *(route for module in ROUTERS for route in module.router.routes)]
-    return [route for route in routes if isinstance(route, Route)]
+    return [route for route in app.routes if isinstance(route, Route)]

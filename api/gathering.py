@@ -7,11 +7,12 @@ from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-GROUPS = 2  # at once: one computes while the other waits for the disk
+GROUPS = 2  # at once, where many wait: one computes while the other waits for the disk
+MANY = 8  # for whom a second group is worth its cost
 
 
 class Gathering(Generic[Item, Result]):
-    """Passes items to `work` in groups as soon as fewer than GROUPS groups are in progress.
+    """Passes items to `work` in groups: as soon as none is in progress, or fewer than GROUPS are and MANY items wait.
 
     A group has at most `at_most` items, whose sizes are together at most `size_at_most` where there are several.
     """
@@ -34,13 +35,17 @@ class Gathering(Generic[Item, Result]):
         """Return what the work made of this item. Raises: as the work."""
         future: Future[Result] = get_running_loop().create_future()
         self._waiting.append((item, future))
-        if len(self._working) < GROUPS:
+        if self._is_time(len(self._working)):
             self._working.add(create_task(self._work_on_all()))
         return await future
 
+    def _is_time(self, others: int) -> bool:
+        """Return whether a group begins now, beside so many others."""
+        return bool(self._waiting) and (others == 0 or (others < GROUPS and len(self._waiting) >= MANY))
+
     async def _work_on_all(self) -> None:
         try:
-            while self._waiting:
+            while self._is_time(len(self._working) - 1):
                 fitting = self._fitting()
                 group, self._waiting = self._waiting[:fitting], self._waiting[fitting:]
                 await self._work_on([(item, future) for item, future in group if not future.done()])

@@ -33,7 +33,7 @@ class _LatePages:
         async with self._lock:
             if not self._is_loaded:
                 pages = await run_sync(import_module, PAGES)
-                self._app.include_router(pages.router)
+                self._app.router.routes += pages.router.routes
                 self._app.mount(f"/{pages.EXAMPLE}", pages.example_router)
                 self._is_loaded = True
         if scope.get(LOOKED):

@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any
 
 from crosswind.api.app import create_app
-from crosswind.api.dependencies import study_service_of
 from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
 from crosswind.client.http import Server
@@ -339,12 +338,7 @@ class _Served:
 def _serve(home: str, port: str) -> None:
     with Store.open(Path(home) / "store") as store, listen(ServerSettings(port=int(port))) as listening:
         app = create_app(store)
-        service = CatalogStudyService(store.catalog, make_tuner=LowTuner)
-
-        async def same_service() -> CatalogStudyService:
-            return service
-
-        app.dependency_overrides[study_service_of] = same_service
+        app.state.client.studies = CatalogStudyService(store.catalog, make_tuner=LowTuner)
         print("ready", flush=True)
         server_of(app).run(sockets=[listening])
 

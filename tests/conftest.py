@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 from hypothesis import settings
 from sqlalchemy import create_engine, text
 from tests.ingest.trees import UNPACKED
@@ -48,6 +49,18 @@ def pytest_runtest_setup() -> None:
     vars(sys.modules["__main__"]).setdefault("__spec__", None)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_loop() -> Iterator[None]:
+    """Give all clients of applications one event loop, instead of a loop and its threads for each request."""
+    if "starlette.testclient" in sys.modules:
+        with start_blocking_portal() as portal:
+            sys.modules["starlette.testclient"].TestClient.portal = portal
+            yield
+            sys.modules["starlette.testclient"].TestClient.portal = None
+    else:
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The URL, without a database, of a PostgreSQL server that lives as long as the tests."""
@@ -81,7 +94,7 @@ def postgres_tables(postgres_server: str) -> Iterator[str]:
 def postgres_database(postgres_server: str, copied: str = "template1") -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex}"
     url = f"{postgres_server}/postgres".replace("postgresql:", "postgresql+pg8000:")
-    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    engine = create_engine(url, isolation_level="AUTOCOMMIT", connect_args={"ssl_context": False})
     with engine.connect() as connection:
         connection.execute(text(f"create database {name} template {copied}"))
         yield f"{postgres_server}/{name}"

@@ -23,7 +23,7 @@ from crosswind.ingest.spool.registration import Announcement, announced
 from crosswind.ingest.spool.spool import SpoolWriter, sealed_segments
 
 CROSSWIND = [sys.executable, "-m", "crosswind.cli.main"]
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "crosswind.ingest.lab.train"]
+TRAIN = [sys.executable, "-m", "crosswind.ingest.lab.train", "--ranks", "2"]
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def steps_of_rank(home: Path, rank: int) -> list[tuple[int, int]]:
 
 
 def test_a_killed_rank_fails_its_run_and_keeps_its_steps_up_to_the_last_flush(home: Path) -> None:
-    with started(*CROSSWIND, "run", "--no-ingest", "--", *TORCHRUN, "--steps", "5000", "--batch", "2") as process:
+    with started(*CROSSWIND, "run", "--no-ingest", "--", *TRAIN, "--steps", "5000", "--batch", "2") as process:
         until(lambda: spooled(home, "-rank1") > 4000)
         [victim] = [rank for rank in announced(home / "spool").ranks if rank.rank == 1]
         os.kill(victim.pid, signal.SIGKILL)

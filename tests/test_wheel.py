@@ -48,7 +48,7 @@ def empty_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     folder = tmp_path_factory.mktemp("empty")
     venv.create(folder, with_pip=False, symlinks=True)
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--quiet"]
-    subprocess.run([*pip, "install", "--no-deps", "--no-index", str(wheel)], check=True)
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", "--no-compile", str(wheel)], check=True)
     return folder
 
 

@@ -53,7 +53,9 @@ class Verdicts:
 
     def want_again(self, run_ids: Collection[str]) -> None:
         """Note that more of these runs is stored; those that nothing is known of yet are left out."""
-        if run_ids:
+        if len(run_ids) == 1:
+            self._connection.execute(ONE_AGAIN, {"again_id": next(iter(run_ids))})
+        elif run_ids:
             self._hold(run_ids)
             among = rows.among(self._connection, TABLE.c.run_id, run_ids)
             self._connection.execute(update(TABLE).where(among).values(**AGAIN))
@@ -200,6 +202,7 @@ class Verdicts:
 OF_STEPS = ("steps", "step_p50_seconds", "step_mean_seconds", "step_cov_ratio")
 VERDICT: list[ColumnElement[Any]] = [TABLE.c[name] for name in RunVerdict.__dataclass_fields__]
 AGAIN: Mapping[str, Any] = {"wanted": TABLE.c.wanted + 1, "due": DUE_FEATURES}
+ONE_AGAIN = update(TABLE).where(TABLE.c.run_id == bindparam("again_id")).values(**AGAIN)
 
 
 def _due(run: Run) -> dict[str, object]:

@@ -403,13 +403,14 @@ class Lake:
         connection = new_connection()
         if fd is not None:
             weakref.finalize(connection, os.close, fd)
-        self._add_views(connection, self.sets() if names is None else names, within)
+        every = (*self.sets(), *(metric_set.name for metric_set in BUILT_IN))
+        self._add_views(connection, every if names is None else names, within)
         return connection
 
     def _add_views(self, connection: duckdb.DuckDBPyConnection, names: Collection[str], within: Span) -> None:
         stored = self.sets()
         for metric_set in BUILT_IN:
-            if metric_set.name not in stored:
+            if metric_set.name in names and metric_set.name not in stored:
                 connection.register(metric_set.name, arrow_schema(metric_set).empty_table())
         for name in stored:
             if name in names:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from crosswind.data.lake.lake import Lake
+from crosswind.data.lake.steps_summary import time_of
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.traced import TRACED_RANK
 from crosswind.data.traces.trace import RankTrace
@@ -26,24 +27,24 @@ def tables_of(lake: Lake, value: Mapping[str, Any]) -> list[pa.Table]:
     captured = CapturedTrace.of_record(value)
     place = PLACE.format(run_id=captured.run_id, name=captured.name)
     trace = replace(_read(captured), rank=captured.rank, source=place)
-    if _is_stored(lake, captured.run_id, trace, "source <> $5"):
-        return []
     started_ns, ended_ns = captured.started_ns, captured.ended_ns
     run = Run(captured.run_id, "", "", RunState.COMPLETED, started_ns=started_ns, ended_ns=ended_ns)
+    if _is_stored(lake, run, trace, "source <> $5"):
+        return []
     return list(rows_of(trace, run, captured.rank))
 
 
-def was_captured(lake: Lake, run_id: str, trace: RankTrace) -> bool:
+def was_captured(lake: Lake, run: Run, trace: RankTrace) -> bool:
     """Return whether a run has sent this trace of one of its ranks itself."""
-    place = PLACE.format(run_id=run_id, name=Path(trace.source).name)
-    return _is_stored(lake, run_id, replace(trace, source=place), "source = $5")
+    place = PLACE.format(run_id=run.run_id, name=Path(trace.source).name)
+    return _is_stored(lake, run, replace(trace, source=place), "source = $5")
 
 
-def _is_stored(lake: Lake, run_id: str, trace: RankTrace, source: str) -> bool:
+def _is_stored(lake: Lake, run: Run, trace: RankTrace, source: str) -> bool:
     if TRACED_RANK.name not in lake.sets() or not len(trace.events):
         return False
-    parameters = [run_id, trace.rank or 0, int(trace.events.begin_ns[0]), len(trace.events), trace.source]
-    return bool(lake.table(SAME + source, parameters)["n"][0].as_py())
+    parameters = [run.run_id, trace.rank or 0, int(trace.events.begin_ns[0]), len(trace.events), trace.source]
+    return bool(lake.table(SAME + source, parameters, within=time_of([run]))["n"][0].as_py())
 
 
 def _read(captured: CapturedTrace) -> RankTrace:

@@ -58,7 +58,7 @@ class TracesOfRun:
             trace = replace(read, notes=notes)
             report.read += len(trace.events)
             report.notes += trace.notes
-            if not self.is_new and was_captured(self.lake, self.run.run_id, replace(trace, rank=rank)):
+            if not self.is_new and was_captured(self.lake, self.run, replace(trace, rank=rank)):
                 report.notes.append(f"rank {rank}: the run has sent this trace itself")
             else:
                 yield from rows_of(trace, self.run, rank)

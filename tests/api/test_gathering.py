@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from crosswind.api.gathering import GROUPS, Gathering
+from crosswind.api.gathering import GROUPS, MANY, Gathering
 
 
 def test_what_comes_during_work_becomes_one_group() -> None:
@@ -24,6 +24,30 @@ def test_what_comes_during_work_becomes_one_group() -> None:
     assert asyncio.run(ask()) == [number * 2 for number in range(12)]
     assert max(map(len, groups)) == 4
     assert sorted(item for group in groups for item in group) == list(range(12))
+
+
+def test_a_second_group_begins_beside_another_only_where_many_wait() -> None:
+    sizes: list[int] = []
+
+    async def ask() -> list[int]:
+        go_on = asyncio.Event()
+
+        async def work(items: Sequence[int]) -> Sequence[int]:
+            sizes.append(len(items))
+            await go_on.wait()
+            return items
+
+        gathering = Gathering(work, at_most=100)
+        tasks = []
+        for number in range(MANY + 3):
+            tasks.append(asyncio.create_task(gathering.result(number)))
+            await asyncio.sleep(0.001)
+            assert len(sizes) == (1 if number < MANY else 2)
+        go_on.set()
+        return list(await asyncio.gather(*tasks))
+
+    assert asyncio.run(ask()) == list(range(MANY + 3))
+    assert sizes == [1, MANY, 2]
 
 
 def test_an_error_reaches_all_of_a_group_and_nobody_else() -> None:

@@ -78,7 +78,9 @@ QUERIES = {
     "/v1/weather": ["system=lab&workload=gpt", "system=lab&workload=WHO-work"],
     **{f"/v1/{noun}": ["system=lab", "workload=WHO-work"] for noun in ("counters", "interference", "stragglers")},
 }
-TIMES = "from=2026-01-01&to=2100-01-01&step=7d"
+FORM = re.compile(r"\.(json|csv|html)$")
+ALIKE = re.compile(rf"{FORM.pattern}|^/v1/series/points$")  # of what another address holds
+TIMES = "from=2026-01-01&to=2100-01-01&step=365d"
 OF_WHOM = ("node=WHO-node0", "run=WHO-run23", "job=WHO-job23", "job=WHO-job23&system=lab")
 ASKED: Mapping[str, list[str]] = {  # the addresses by which every route is tried, WHO for whom it is about
     **{f"/{page}{form}": [f"/{page}{form}"] for page in PAGES for form in ("", ".json", ".csv", ".html")},
@@ -245,8 +247,20 @@ def secret(store: Store) -> re.Pattern[str]:
 
 def addresses(path: str) -> list[str]:
     plain = ASKED.get(path, [])
-    queries = QUERIES.get(re.sub(r"\.(json|csv|html)$", "", path), ())
+    queries = QUERIES.get(FORM.sub("", path), ())
     return [*plain, *(f"{address}?{query}" for address in plain[:1] for query in queries)]
+
+
+def of_every_day() -> list[str]:
+    """Return the addresses of every path; of those that hold what another one holds, the first ones."""
+    return [
+        address for path in ASKED for address in (first(addresses(path)) if ALIKE.search(path) else addresses(path))
+    ]
+
+
+def first(every: list[str]) -> list[str]:
+    """Return the first address, and the first that names something of somebody."""
+    return list(dict.fromkeys([every[0], next((address for address in every if "WHO" in address), every[0])]))
 
 
 def test_every_route_is_tried(app: FastAPI) -> None:
@@ -259,20 +273,32 @@ def test_every_route_is_tried(app: FastAPI) -> None:
 
 
 def test_no_answer_to_ann_says_anything_of_bobs(ann: TestClient, owner: TestClient, secret: re.Pattern[str]) -> None:
-    said_to_owner = ""
-    for path in ASKED:
-        for address in addresses(path):
-            get(owner, address.replace("WHO", "ann"))  # what is cached of this is not for ann
-            own = get(ann, address.replace("WHO", "ann"))
-            assert_free(own, address, secret)
-            assert own.status_code < 500, (address, own.text)
-            if "WHO" in address:
-                assert_as_of_nobody(get(ann, address.replace("WHO", MARK)), get(ann, address.replace("WHO", NOBODY)))
-            said_to_owner += get(owner, address.replace("WHO", MARK)).text if "export" not in address else ""
+    said_to_owner = "".join(answers_to_owner(of_every_day(), ann, owner, secret))
     for part in ("run23", "job23", "node0", "train.py", "note", "work", "search", "study", "trial0", "value", "check0"):
         assert f"{MARK}-{part}" in said_to_owner, f"the owner is told of no {MARK}-{part}: the test looks nowhere"
     assert str(int(NUMBER)) in said_to_owner
     assert len(set(secret.findall(said_to_owner))) >= 3, "the owner is told of no pseudonym"
+
+
+@pytest.mark.thorough
+def test_nothing_that_holds_the_same_in_another_form_says_anything_of_bobs(
+    ann: TestClient, owner: TestClient, secret: re.Pattern[str]
+) -> None:
+    every = [address for path in ASKED if ALIKE.search(path) for address in addresses(path)]
+    assert MARK in "".join(answers_to_owner(every, ann, owner, secret))
+
+
+def answers_to_owner(every: list[str], ann: TestClient, owner: TestClient, secret: re.Pattern[str]) -> Iterator[str]:
+    """Yield what the owner is answered of bob's, where ann is answered with nothing of it."""
+    for address in every:
+        of_owner = get(owner, address.replace("WHO", "ann"))  # what is cached of this is not for ann
+        own = get(ann, address.replace("WHO", "ann"))
+        assert_free(own, address, secret)
+        assert own.status_code < 500, (address, own.text)
+        if "WHO" in address:
+            assert_as_of_nobody(get(ann, address.replace("WHO", MARK)), get(ann, address.replace("WHO", NOBODY)))
+            of_owner = get(owner, address.replace("WHO", MARK))
+        yield of_owner.text if "export" not in address else ""
 
 
 def test_no_question_of_anns_is_answered_with_anything_of_bobs(

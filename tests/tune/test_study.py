@@ -262,6 +262,11 @@ def test_a_name_stands_for_one_search(open_study: Open) -> None:
         open_study("loader", SPACE, load_if_exists=False)
 
 
+@pytest.mark.parametrize(
+    "place",
+    ["server", *(pytest.param(place, marks=pytest.mark.thorough) for place in ("home", "folder"))],
+    indirect=True,
+)
 def test_job_scripts_work_on_the_same_study_at_the_same_time(open_study: Open, place: dict[str, Any]) -> None:
     study = open_study("loader", SPACE, objective="seconds", trials=10)
     [(kind, address)] = place.items()

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Parameter
 from crosswind.models.tuner.space.formula import ABSENT, Constant, Formula, Missing, Variable
 from crosswind.models.tuner.space.operations import FALSE, TRUE, Range
@@ -45,6 +46,14 @@ class Node:
         """The parameters that still matter."""
         return frozenset().union(*(formula.names for formula in (*self.constraints, *(c for _, c in self.conditions))))
 
+    def __hash__(self) -> int:
+        """Return the hash of the formulas, computed once: every draw looks its nodes up."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.constraints, self.conditions))
+
 
 @dataclass
 class ValidPoints:
@@ -55,6 +64,7 @@ class ValidPoints:
     constraints: Sequence[Formula]
     _ways: dict[tuple[int, Node], list[tuple[Parameter | Missing, Node]]] = field(default_factory=dict, init=False)
     _counts: dict[tuple[int, Node], int] = field(default_factory=dict, init=False)
+    _sums: dict[tuple[int, Node], Floats] = field(default_factory=dict, init=False)
     _n_expanded: int = field(default=0, init=False)
 
     @cached_property
@@ -206,12 +216,19 @@ class ValidPoints:
         if node is None or not self.count:
             return None
         for depth in range(self.n_finite):
-            steps = self._steps(depth, node)
-            weights = np.array([float(self._count(depth + 1, after)) for _, after in steps])
-            at = int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum(), side="right"))
+            steps, sums = self._steps(depth, node), self._counted_sums(depth, node)
+            at = int(sums.searchsorted(rng.random() * sums[-1], side="right"))
             value, node = steps[min(at, len(steps) - 1)]
             chosen.append(value)
         return tuple(chosen), node
+
+    def _counted_sums(self, depth: int, node: Node) -> Floats:
+        """Return for each step from a node how many choices it and those before it lead to."""
+        sums = self._sums.get((depth, node))
+        if sums is None:
+            counts = [float(self._count(depth + 1, after)) for _, after in self._steps(depth, node)]
+            sums = self._sums[depth, node] = np.cumsum(counts)
+        return sums
 
     def _searched_choice(self, rng: np.random.Generator) -> tuple[Values, Node] | None:
         """Return a choice of the listed parameters, by trying values in random order and turning back at dead ends.

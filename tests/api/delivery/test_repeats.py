@@ -39,7 +39,10 @@ WITHOUT = {  # whose answers hold a secret, and what stores nothing
 }
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+in_both = pytest.mark.parametrize("store", ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     url = None if request.param == "sqlite" else request.getfixturevalue("postgres_url")
     with Store.open(tmp_path / "store", database=url) as opened:
@@ -129,6 +132,7 @@ def test_a_key_is_of_use_to_its_caller_alone(app: FastAPI, store: Store) -> None
     assert "idempotency-replayed" not in other.headers
 
 
+@in_both
 def test_many_at_once_change_it_once(app: FastAPI, client: TestClient) -> None:
     client.post("/v1/studies", json=STUDY)
     barrier = threading.Barrier(8)
@@ -149,6 +153,7 @@ def test_many_at_once_change_it_once(app: FastAPI, client: TestClient) -> None:
     assert client.post("/v1/studies/n/trials:suggest", json={"owner": "a"}, headers=KEY).content == done[0].content
 
 
+@in_both
 def test_a_claim_lasts_until_its_answer_or_a_minute_and_an_answer_a_day(store: Store) -> None:
     request, other, now = RequestKey("k", "f", "anna"), RequestKey("k", "g", "anna"), time.time_ns()
     answer = FirstAnswer(201, {"location": "/x"}, b"{}")

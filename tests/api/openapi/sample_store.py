@@ -2,17 +2,17 @@
 
 import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from tests.cli.asking import answered
 from tests.traced_run import store_traces
 
 from crosswind.data.samples.lab_runs import load_lab_runs
 from crosswind.data.schema.occupancy import Allocation, Source
 from crosswind.data.store.store import Store
+from crosswind.models.registry.registry import Registry
 
 SYSTEM, JOB, NODE = "fault-lab", "4711", socket.gethostname()
 WORKLOAD, WORLD_SIZE = "image-classifier", 2
@@ -45,18 +45,20 @@ def fill(home: Path, scratch: Path) -> None:
         session.places.merge(PLACE)  # as a segment of the node's agent brings it
     crosswind(home, "check", "--seconds", "1", "--only", CHECKED)
     crosswind(home, "ingest")
-    for _ in range(2):
-        crosswind(home, "models", "train", MODEL)
+    crosswind(home, "models", "train", MODEL)
+    with Store.open(home) as store:  # a second version, as if the same runs had been learned from again
+        registry = Registry(store)
+        first = registry.load(MODEL)
+        registry.promote(MODEL, registry.register(MODEL, first.model, first.record.evidence).version)
 
 
 def crosswind(home: Path, *words: str, **variables: str) -> str:
-    """Return what a verb prints, with these variables in its environment."""
+    """Return what a verb prints, called in this process with these variables in its environment."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CROSSWIND_", "SLURM_"))}
     environment = kept | {"CROSSWIND_HOME": str(home), "CROSSWIND_SYSTEM": SYSTEM, "OMP_NUM_THREADS": "1"} | variables
-    command = [sys.executable, "-m", "crosswind.cli.main", *words]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, (words, done.stderr)
-    return done.stdout
+    code, said, complained = answered(environment, *words)
+    assert code == 0, (words, complained)
+    return said
 
 
 def write_part_of_samples(folder: Path, configuration: str = CONFIGURATION) -> None:

@@ -5,6 +5,7 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -112,6 +113,7 @@ def client(app: FastAPI) -> TestClient:
     return asking_as(app, OWNER)
 
 
+@cache
 def lists(app: FastAPI) -> dict[str, str]:
     """Return by its path the field of every list's rows: whatever answers with a list of objects, but for ANSWERS."""
     document = app.openapi()
@@ -181,8 +183,9 @@ def test_every_list_has_rows_to_try_it_with(app: FastAPI, client: TestClient) ->
 def test_every_order_leads_through_every_list_without_gap_or_repeat(app: FastAPI, client: TestClient) -> None:
     for path in lists(app):
         texts = sorted(json.dumps(row) for row in whole(client, path, limit=500))
+        limit = max(1, len(texts) // 4)
         for sort in (f"{sign}{name}" for name in sorts(app, path) for sign in ("", "-")):
-            rows = whole(client, path, limit=3, sort=sort)
+            rows = whole(client, path, limit=limit, sort=sort)
             assert sorted(map(json.dumps, rows)) == texts, (path, sort)
             values = [row[sort.removeprefix("-")] for row in rows]
             present = [value for value in values if value is not None]

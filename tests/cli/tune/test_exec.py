@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.asking import answered
 from tests.serving import answering
 
 SPACE = {"x": {"kind": "ordinal", "values": [1, 2, 4]}, "fast": {"kind": "boolean"}}
@@ -42,14 +43,18 @@ class Command:
         said, complained = process.communicate(timeout=60)
         return process.returncode, said, complained
 
+    def here(self, *words: str, **more: str) -> tuple[int, str, str]:
+        """Return code, output and complaint of what needs no process of its own."""
+        return answered(self.environment(**more), "tune", *words)
+
     def create(self, name: str, space: Mapping[str, object] = SPACE, *words: str) -> None:
         file = self.folder / f"{name}.json"
         file.write_text(json.dumps(space))
-        code, _, complained = self("create", name, str(file), "--objective", "loss", *words)
+        code, _, complained = self.here("create", name, str(file), "--objective", "loss", *words)
         assert code == 0, complained
 
     def trials(self, name: str) -> list[dict[str, Any]]:
-        trials: list[dict[str, Any]] = json.loads(self("status", name, "--json")[1])["trials"]
+        trials: list[dict[str, Any]] = json.loads(self.here("status", name, "--json")[1])["trials"]
         return trials
 
 
@@ -103,7 +108,7 @@ def test_a_program_that_stops_itself_is_pruned_unless_its_code_says_that_it_cann
 
 def test_a_worker_waits_while_its_study_is_paused_and_ends_once_it_is_stopped(tune: Command) -> None:
     tune.create("held", {"x": {"kind": "int", "low": 1, "high": 1000}})
-    assert tune("pause", "held")[0] == 0
+    assert tune.here("pause", "held")[0] == 0
     words = ("exec", "held", *QUIET, *LOSS, "--trials", "500", "--no-ingest", "--", "bash", "-c", "echo loss={x}")
     worker, interrupted = tune.start(*words), tune.start(*words)
     for process in (worker, interrupted):
@@ -112,17 +117,17 @@ def test_a_worker_waits_while_its_study_is_paused_and_ends_once_it_is_stopped(tu
     interrupted.send_signal(signal.SIGTERM)
     assert interrupted.communicate(timeout=30)[1].endswith("before a program was started\n")
     assert (interrupted.returncode, tune.trials("held")) == (75, [])
-    tune("resume", "held")
+    tune.here("resume", "held")
     assert worker.stdout
     assert worker.stdout.readline().startswith("loss=")
-    tune("stop", "held")
+    tune.here("stop", "held")
     worker.communicate(timeout=30)
     assert (worker.returncode, {record["trial"]["state"] for record in tune.trials("held")}) == (0, {"done"})
-    code, _, complained = tune(*words)
+    code, _, complained = tune.here(*words)
     assert (code, "held has nothing more to try: it was stopped" in complained) == (4, True)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGUSR1, marks=pytest.mark.thorough)])
 def test_a_preempted_trial_goes_back_with_its_checkpoint_and_the_same_job_resumes_it(
     tune: Command, number: signal.Signals
 ) -> None:
@@ -164,14 +169,14 @@ def test_only_rank_0_asks_and_the_others_run_the_same_trial(tune: Command) -> No
 
 def test_a_tell_that_nobody_takes_is_told_by_the_next_call(tune: Command) -> None:
     tune.create("later")
-    [suggestion] = json.loads(tune("next", "later", "--json")[1])
+    [suggestion] = json.loads(tune.here("next", "later", "--json")[1])
     spool = {"CROSSWIND_SPOOL": str(tune.folder / "spool")}
     outbox = Command(tune.folder, "http://127.0.0.1:9")
-    code, _, complained = outbox("tell", "later", suggestion["trial_id"], "2.5", **spool)
+    code, _, complained = outbox.here("tell", "later", suggestion["trial_id"], "2.5", **spool)
     assert (code, "reported by the next call" in complained) == (0, True)
     [kept] = (tune.folder / "spool" / "tune-outbox").glob("*.json")
     kept.write_text(kept.read_text().replace("http://127.0.0.1:9", tune.server))
-    assert tune("next", "later", **spool)[0] == 0
+    assert tune.here("next", "later", **spool)[0] == 0
     first = tune.trials("later")[0]
     assert (first["trial"]["state"], first["trial"]["objective"]) == ("done", 2.5)
     assert list((tune.folder / "spool" / "tune-outbox").glob("*.json")) == []
@@ -205,7 +210,7 @@ def test_what_the_service_cannot_take_is_kept_and_said(tune: Command) -> None:
 
 def test_wrong_input_is_refused_by_name(tune: Command) -> None:
     tune.create("wrong")
-    code, _, complained = tune("exec", "wrong", *QUIET, "--", "echo", "{y}")
+    code, _, complained = tune.here("exec", "wrong", *QUIET, "--", "echo", "{y}")
     assert (code, "{y} is none of" in complained) == (2, True)
     assert tune.trials("wrong") == []
     for words, reason in (
@@ -215,7 +220,7 @@ def test_wrong_input_is_refused_by_name(tune: Command) -> None:
         (("tell", "wrong", "T", "nan"), "expected a finite number"),
         (("tell", "wrong", "T", "1"), "trial 'T' is not in study"),
     ):
-        code, _, complained = tune(*words)
+        code, _, complained = tune.here(*words)
         assert (code, reason in complained) == (2, True), complained
 
 

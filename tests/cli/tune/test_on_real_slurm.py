@@ -78,6 +78,7 @@ def test_the_scripts_share_one_study_and_a_requeued_job_resumes_its_trial(slurm:
     assert all(trial["step_seconds"] == float(f"0.{trial['bucket_mb']}") for trial in finished)
 
 
+@pytest.mark.thorough
 def test_the_notebook_goes_on_from_an_array(slurm: Slurm) -> None:
     """The notebook of docs/tuning.md, its part on a cluster included; a folder takes the place of the server."""
     folder = slurm.home / "notebook"

@@ -14,10 +14,10 @@ from tests.models.tuner.service.test_catalog_service import Clock
 from tests.serving import running
 
 from crosswind.api.app import create_app
-from crosswind.api.dependencies import study_service_of
 from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
 from crosswind.client.http import Server
+from crosswind.client.local import Local
 from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.data.catalog.tables import metadata
 from crosswind.data.store.store import Store
@@ -34,24 +34,18 @@ def clock() -> Clock:
 
 @dataclass
 class Serving:
-    """A server, and the service that answers behind it."""
+    """A server, and the client of its store with the service that answers."""
 
     url: str
-    store: Store
-    behind: CatalogStudyService | None = None
+    client: Local
 
 
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """One server for all tests."""
     with Store.open(tmp_path_factory.mktemp("home")) as store, listen(ServerSettings(port=0)) as listening:
-        serving = Serving(f"http://127.0.0.1:{listening.getsockname()[1]}", store)
-
-        async def present_service() -> CatalogStudyService | None:
-            return serving.behind
-
         app = create_app(store)
-        app.dependency_overrides[study_service_of] = present_service
+        serving = Serving(f"http://127.0.0.1:{listening.getsockname()[1]}", app.state.client)
         server = server_of(app)
         with running(server, listening):
             while not server.started:
@@ -62,12 +56,12 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 @pytest.fixture
 def service(serving: Serving, clock: Clock) -> RemoteStudyService:
     """A service over an empty catalog that holds STUDY."""
-    catalog = serving.store.catalog
+    catalog = serving.client.store.catalog
     with catalog.engine.begin() as connection:
         for table in reversed(metadata.sorted_tables):
             connection.execute(table.delete())
-    serving.behind = CatalogStudyService(catalog, clock=clock)
-    serving.behind.create(STUDY)
+    serving.client.studies = CatalogStudyService(catalog, clock=clock)
+    serving.client.studies.create(STUDY)
     return RemoteStudyService(Server(serving.url))
 
 

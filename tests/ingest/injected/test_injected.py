@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import free_port
-from tests.ingest.injected.torch_forks import TorchForks, torch_forks
+from tests.ingest.torch_forks import TorchForks, torch_forks
 from tests.needs import program
 
 from crosswind.data.schema.metric import Scalar

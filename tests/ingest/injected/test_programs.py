@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 from tests.conftest import free_port
 from tests.ingest.probe.adapters import frameworks
+from tests.ingest.probe.adapters.launched import FORKED
 
+from crosswind.data.schema.run import RunState
 from crosswind.data.store.store import Store
 
 PROGRAMS = Path(__file__).parent / "programs"
 CROSSWIND = (sys.executable, "-m", "crosswind.cli.main")
+FORKS = (sys.executable, str(FORKED), "2")  # in a third of torchrun's time
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2")
 
 
@@ -70,7 +73,7 @@ def test_a_training_that_marks_no_steps_has_those_of_its_collectives(
     words: tuple[str, ...], unseen: int, tmp_path: Path
 ) -> None:
     script = str(PROGRAMS / "unmarked_train.py")
-    came = recorded(tmp_path, *TORCHRUN, script, "--steps", "50", "--slow-rank", "1", *words)
+    came = recorded(tmp_path, *FORKS, script, "--steps", "50", "--slow-rank", "1", *words)
     assert came.exit_code == 0, came.said
     outcome = came.asked("show")["outcome"]
     assert 50 - unseen - 5 <= outcome["steps"] <= 50 - unseen - 3  # warm-up is in none
@@ -150,7 +153,7 @@ def test_a_trainer_script_is_recorded(tmp_path: Path) -> None:
 
 
 SPAWNS = """
-import sys, torch
+import sys, torch, torch._dynamo
 from torch import distributed, multiprocessing
 from torch.nn.parallel import DistributedDataParallel
 def train(rank, world_size, fails):
@@ -184,15 +187,19 @@ def test_processes_that_torch_starts_are_ranks(
     assert shown["outcome"]["comm_seconds"] > 0
 
 
-def test_the_rank_that_failed_first_is_named_with_its_step_and_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "options", [pytest.param((), marks=pytest.mark.thorough), ("--fork",)], ids=["spawned", "forked"]
+)
+def test_the_rank_that_failed_first_is_named_with_its_step_and_error(tmp_path: Path, options: tuple[str, ...]) -> None:
     (tmp_path / "spawns.py").write_text(SPAWNS)
-    came = recorded(tmp_path, sys.executable, "spawns.py", "--fails")
+    came = recorded(tmp_path, sys.executable, "spawns.py", "--fails", *options)
     assert came.exit_code == 1
     why = "failed in step 4: RuntimeError: the weights are gone"
     assert f"{why}" in came.said.splitlines()[-1]
     assert "rank 1 on" in came.said.splitlines()[-1]
     assert why in came.asked("explain")["failure"]
-    assert came.asked("show")["run"]["state"] == "failed"
+    with Store.open(came.home) as store, store.catalog.read() as session:
+        assert [run.state for run in session.runs.find(limit=2)] == [RunState.FAILED]
 
 
 KILLED = """

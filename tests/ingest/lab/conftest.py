@@ -3,6 +3,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from crosswind.ingest.lab.conditions import Conditions
 from crosswind.ingest.lab.hosts.hosts import Host, hosts
 from crosswind.ingest.lab.injectors import Target
 
-BUSY = "while True: pass"
+RESTING = "import time\ntime.sleep(1000)"
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +24,15 @@ def net() -> Iterator[tuple[Host, ...]]:
 
 @pytest.fixture(scope="module")
 def rank(net: tuple[Host, ...]) -> Iterator[int]:
-    """A process that is never done, on the first core, in the first host."""
-    with subprocess.Popen(net[0].command([sys.executable, "-S", "-c", BUSY]), start_new_session=True) as process:
+    """A process on the first core, in the first host."""
+    with on_the_first_core(net[0], RESTING) as process:
+        yield process
+
+
+@contextmanager
+def on_the_first_core(host: Host, program: str) -> Iterator[int]:
+    """Runs a program of Python until the block ends."""
+    with subprocess.Popen(host.command([sys.executable, "-S", "-c", program]), start_new_session=True) as process:
         os.sched_setaffinity(process.pid, {first_core()})
         while Path(f"/proc/{process.pid}/comm").read_text() in ("nsenter\n", "unshare\n", "sh\n"):
             time.sleep(0.001)

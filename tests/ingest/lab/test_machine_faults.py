@@ -2,16 +2,28 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.ingest.lab.conftest import on_the_first_core
 from tests.ingest.lab.observed import alive, at_work, first_core, over, running_companions, used_seconds
 from tests.ingest.lab.traffic import in_a_lab
 
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.lab.hosts.cgroups import CpuGroups
+from crosswind.ingest.lab.hosts.hosts import Host
 from crosswind.ingest.lab.injectors import INJECTORS, Target
+
+BUSY = "while True: pass"
+
+
+@pytest.fixture(scope="module")
+def rank(net: tuple[Host, ...]) -> Iterator[int]:
+    """A process that is never done."""
+    with on_the_first_core(net[0], BUSY) as process:
+        yield process
 
 
 @in_a_lab

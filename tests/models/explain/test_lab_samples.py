@@ -66,7 +66,7 @@ def test_features_of_peers_say_the_same_as_their_steps(lab: Lab, home: Path) -> 
         every = [run for run in all_runs(store) if cohort_key(run) == cohort_key(runs[0])]
         stored = explain_runs(store, every)
         segments = read_segments(store, every)
-        for run in every[::7]:
+        for run in every[::14]:
             others = [segments[peer.run_id] for peer in every if peer.run_id != run.run_id]
             own = segments[run.run_id]
             anew = explain(run.run_id, own, others, within=Within.of_run(store, run, own))

@@ -1,5 +1,6 @@
 import math
 import shutil
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,10 +20,10 @@ DAY_HOURS = 24
 CHANGING_HOURS = 17 * DAY_HOURS + 12
 
 
-def weather_at(home: Path, hours: int, workload: str | None = None, *, ahead: int = 24) -> SystemWeather:
+def weather_at(home: Path, hours: int, workload: str | None = None) -> SystemWeather:
     """The weather at the end of so many hours."""
     with Store.open(home) as store:
-        return WeatherService(store).answer("lab", workload, hours=ahead, now_ns=BEGIN_NS + hours * HOUR_NS)
+        return WeatherService(store).answer("lab", workload, now_ns=BEGIN_NS + hours * HOUR_NS)
 
 
 def slow_for_days(hours: float) -> float:
@@ -49,8 +50,21 @@ def nightly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_now_is_slower_when_the_newest_runs_were(changing: Path) -> None:
-    weather = weather_at(changing, CHANGING_HOURS)
+@pytest.fixture(scope="module")
+def changed(changing: Path) -> SystemWeather:
+    """The weather after its last change."""
+    return weather_at(changing, CHANGING_HOURS)
+
+
+@pytest.fixture(scope="module")
+def nights(nightly: Path) -> Iterator[WeatherService]:
+    """The service over those nights."""
+    with Store.open(nightly) as store:
+        yield WeatherService(store)
+
+
+def test_now_is_slower_when_the_newest_runs_were(changed: SystemWeather) -> None:
+    weather = changed
     assert [workload.workload for workload in weather.workloads] == ["bert", "nanogpt"]
     for outlook in weather.workloads:
         now = outlook.hours[0]
@@ -67,8 +81,8 @@ def test_now_is_as_usual_when_the_newest_runs_were(changing: Path) -> None:
     assert [outlook.standing for outlook in weather.workloads] == [Pace.USUAL] * 2
 
 
-def test_the_candidate_that_answers_did_best_when_asked_again(changing: Path) -> None:
-    weather = weather_at(changing, CHANGING_HOURS)
+def test_the_candidate_that_answers_did_best_when_asked_again(changed: SystemWeather) -> None:
+    weather = changed
     assert [candidate.name for candidate in weather.candidates if candidate.name == "climate"] == ["climate"]
     assert weather.chosen == weather.candidates[0].name
     assert weather.candidates[0].skill > 0.3  # what runs of an hour ago took says most of what is not noise
@@ -78,8 +92,9 @@ def test_the_candidate_that_answers_did_best_when_asked_again(changing: Path) ->
     assert [horizon.hours for horizon in weather.candidates[0].by_horizon] == [0, 1, 6, 24]
 
 
-def test_the_first_hour_is_told_at_which_it_is_as_usual(nightly: Path) -> None:
-    weather = weather_at(nightly, 14 * DAY_HOURS, "nanogpt", ahead=6)  # from midnight to morning
+def test_the_first_hour_is_told_at_which_it_is_as_usual(nights: WeatherService) -> None:
+    now_ns = BEGIN_NS + 14 * DAY_HOURS * HOUR_NS
+    weather = nights.answer("lab", "nanogpt", hours=6, now_ns=now_ns)  # from midnight to morning
     [outlook] = weather.workloads
     assert outlook.standing is Pace.SLOWER
     assert outlook.hours[0].ratio == pytest.approx(math.exp(0.3), rel=0.08)  # ridge and hourly noise of 3 %
@@ -89,10 +104,9 @@ def test_the_first_hour_is_told_at_which_it_is_as_usual(nightly: Path) -> None:
     assert outlook.usual_from_ns in [BEGIN_NS + (14 * DAY_HOURS + hour) * HOUR_NS for hour in (5, 6)]
 
 
-def test_hours_are_whole_after_now(nightly: Path) -> None:
-    with Store.open(nightly) as store:
-        now_ns = BEGIN_NS + 14 * DAY_HOURS * HOUR_NS + 7
-        [outlook] = WeatherService(store).answer("lab", "bert", hours=2, now_ns=now_ns).workloads
+def test_hours_are_whole_after_now(nights: WeatherService) -> None:
+    now_ns = BEGIN_NS + 14 * DAY_HOURS * HOUR_NS + 7
+    [outlook] = nights.answer("lab", "bert", hours=2, now_ns=now_ns).workloads
     assert [hour.at_ns for hour in outlook.hours] == [now_ns, now_ns - 7 + HOUR_NS, now_ns - 7 + 2 * HOUR_NS]
 
 

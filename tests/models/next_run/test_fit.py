@@ -15,33 +15,41 @@ from crosswind.data.schema.model import Evidence
 from crosswind.data.store.store import Store
 from crosswind.models.next_run.cases import cases, conditions_of
 from crosswind.models.next_run.cohort_store import questions_of
-from crosswind.models.next_run.fit import VALIDATED_MAX, fitted, later_runs, track_records, train, validate
+from crosswind.models.next_run.fit import VALIDATED_MAX, Validation, fitted, later_runs, track_records, train, validate
 from crosswind.models.next_run.model import NextRunModel
 from crosswind.models.registry.archive import read_model, write_model
 from crosswind.models.registry.registry import Registry
 
 
 @dataclass(frozen=True)
-class Lab:
-    """The lab's own measured runs, and what was trained on them."""
+class Made:
+    """A store, and what was trained on it."""
 
     store: Store
+    outcome: Outcome
     model: NextRunModel
     evidence: Evidence
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    """The lab's own measured runs."""
     folder: Path = tmp_path_factory.mktemp("lab")
     with Store.open(folder / "store") as store:
         load_lab_samples(store)
         made = train(store, Outcome.STEP)
-        yield Lab(store, made.model, made.evidence)
+        yield Made(store, Outcome.STEP, made.model, made.evidence)
 
 
-def test_later_runs_are_asked_about_from_the_last_quarter() -> None:
-    asked = validate(Outcome.RUN, scaled(4), None)
-    assert asked is not None
+@pytest.fixture(scope="module")
+def asked() -> Validation:
+    """The questions about the later ones of 64 runs."""
+    made = validate(Outcome.RUN, scaled(4), None)
+    assert made is not None
+    return made
+
+
+def test_later_runs_are_asked_about_from_the_last_quarter(asked: Validation) -> None:
     assert len(asked.seconds) == 16  # of 64
     assert asked.seconds.tolist() == scaled(4)["seconds"].tolist()[48:]
     assert set(asked.kinds) == {"repeat"}
@@ -101,33 +109,25 @@ def test_runs_that_all_go_at_once_tell_nothing_of_each_other() -> None:
     assert validate(Outcome.RUN, runs, None) is None
 
 
-def test_an_end_that_nobody_told_is_the_start_and_the_seconds() -> None:
+def test_an_end_that_nobody_told_is_the_start_and_the_seconds(asked: Validation) -> None:
     runs = scaled(4)
-    without = runs.assign(ended_ns=pd.Series([None] * len(runs), dtype=object))
-    with_ends, unknown = (validate(Outcome.RUN, history, None) for history in (runs, without))
-    assert with_ends is not None
+    unknown = validate(Outcome.RUN, runs.assign(ended_ns=pd.Series([None] * len(runs), dtype=object)), None)
     assert unknown is not None
-    assert np.array_equal(with_ends.predicted.values, unknown.predicted.values)
+    assert np.array_equal(asked.predicted.values, unknown.predicted.values)
 
 
-def test_accuracy_is_of_every_kind_of_question_that_was_asked_often_enough() -> None:
+def test_accuracy_is_of_every_kind_of_question_that_was_asked_often_enough(asked: Validation) -> None:
     repeated = scaled(4)
     new = rows(*(("gpt", "lab", {"batch": 65 + place}, 2, 10.0) for place in range(16)))
     late = START_NS + 64 * GAP_SECONDS * SECOND
     new = new.assign(run_id=[f"n{place}" for place in range(16)], started_ns=new["started_ns"] + (late - START_NS))
     new["ended_ns"] = new["started_ns"] + SECOND
-    asked = validate(Outcome.RUN, pd.concat([repeated, new], ignore_index=True), None)
-    assert asked is not None
-    worth = track_records(asked)
+    of_both = validate(Outcome.RUN, pd.concat([repeated, new], ignore_index=True), None)
+    assert of_both is not None
+    worth = track_records(of_both)
     assert set(worth) == {"configuration"}  # four repeats are too few
     assert worth["configuration"].runs == 16
-    assert worth_of_alone(repeated) == {"repeat"}
-
-
-def worth_of_alone(runs: pd.DataFrame) -> set[str]:
-    asked = validate(Outcome.RUN, runs, None)
-    assert asked is not None
-    return set(track_records(asked))
+    assert set(track_records(asked)) == {"repeat"}
 
 
 def test_a_value_of_another_kind_in_a_later_run_keeps_nobody_from_an_answer(tmp_path: Path) -> None:
@@ -144,24 +144,31 @@ def test_training_without_enough_runs_says_so(tmp_path: Path) -> None:
         train(store, Outcome.RUN)
 
 
-def test_jobs_are_trained_on_though_nobody_told_their_end(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    """Forty jobs whose end nobody told, and what was trained on them."""
+
     def job(number: int) -> Job:
         began = START_NS + number * 100 * SECOND
         return Job(
             *("lab", str(number), "relax"), state="COMPLETED", node_count=2, started_ns=began, elapsed_seconds=50.0
         )
 
-    with Store.open(tmp_path / "store") as store:
+    with Store.open(tmp_path_factory.mktemp("jobs") / "store") as store:
         store.jobs.put(*map(job, range(40)))
         made = train(store, Outcome.JOB)
-        runs = cases(store, Outcome.JOB)
-    assert (made.evidence.learned.from_ns, made.evidence.learned.rows) == (START_NS, 40)
-    assert made.evidence.learned.to_ns == START_NS + (3900 + 50) * SECOND
-    assert runs["world_size"].tolist() == [2] * 40
+        yield Made(store, Outcome.JOB, made.model, made.evidence)
+
+
+def test_jobs_are_trained_on_though_nobody_told_their_end(jobs: Made) -> None:
+    learned = jobs.evidence.learned
+    assert (learned.from_ns, learned.rows) == (START_NS, 40)
+    assert learned.to_ns == START_NS + (3900 + 50) * SECOND
+    assert cases(jobs.store, Outcome.JOB)["world_size"].tolist() == [2] * 40
 
 
 @pytest.mark.thorough
-def test_the_lab_s_steps_are_foretold_no_worse_than_by_their_median_and_the_interval_holds(lab: Lab) -> None:
+def test_the_lab_s_steps_are_foretold_no_worse_than_by_their_median_and_the_interval_holds(lab: Made) -> None:
     worth = lab.model.track_records["repeat"]
     assert worth.runs == 110  # a quarter of the sample's
     assert worth.skill is not None
@@ -173,7 +180,7 @@ def test_the_lab_s_steps_are_foretold_no_worse_than_by_their_median_and_the_inte
 
 
 @pytest.mark.thorough
-def test_the_lab_s_conditions_are_learned_from(lab: Lab) -> None:
+def test_the_lab_s_conditions_are_learned_from(lab: Made) -> None:
     runs = cases(lab.store, Outcome.STEP)
     conditions = conditions_of(lab.store, Outcome.STEP, runs[:50])
     assert conditions is not None
@@ -182,13 +189,16 @@ def test_the_lab_s_conditions_are_learned_from(lab: Lab) -> None:
     assert lab.evidence.learned.rows == len(runs)
 
 
-def test_a_model_of_the_lab_is_saved_read_registered_and_asked_about_later_runs(lab: Lab) -> None:
-    read: NextRunModel = read_model(write_model(lab.model))
-    [question] = questions_of(cases(lab.store, Outcome.STEP)[:1])
+@pytest.mark.parametrize("of", ["jobs", pytest.param("lab", marks=pytest.mark.thorough)])
+def test_a_model_is_saved_read_registered_and_asked_about_later_runs(of: str, request: pytest.FixtureRequest) -> None:
+    trained: Made = request.getfixturevalue(of)
+    store, outcome = trained.store, trained.outcome
+    read: NextRunModel = read_model(write_model(trained.model))
+    [question] = questions_of(cases(store, outcome)[:1])
     for asked in (question, replace(question, world_size=64)):
-        assert read.answer(asked) == lab.model.answer(asked)
-    record = Registry(lab.store).register("step_p50_seconds", read, lab.evidence)
-    assert later_runs(lab.store, Outcome.STEP, record, read) is None  # it has seen them all
+        assert read.answer(asked) == trained.model.answer(asked)
+    record = Registry(store).register(str(outcome), read, trained.evidence)
+    assert later_runs(store, outcome, record, read) is None  # it has seen them all
 
 
 def test_fitting_keeps_what_it_is_worth(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A store with days of samples whose counters wrap, saturate, are reset, are corrected and go missing."""
 
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,7 @@ COUNTERS = tuple(one for one in METRICS if one not in GAUGES)
 Values = Mapping[tuple[str, ...], tuple[float | None, ...]]
 
 
+@cache
 def samples(seed: int, node: str, day: int, apart_ns: int = APART) -> pa.Table:
     """Return a day of samples of a node with two devices."""
     random = np.random.default_rng([seed, day, NODES.index(node) if node in NODES else 9])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.conftest import free_port
+from tests.ingest.torch_forks import TorchForks
 
 import crosswind
 
@@ -39,10 +40,14 @@ def torchrun(folder: Path, command: Sequence[str], *, ranks: int, python: Path) 
     return printed(folder, [[*launcher, str(PROGRAMS / program), *arguments]], [own])
 
 
-def forked(folder: Path, command: Sequence[str], *, ranks: int, python: Path) -> str:
+def forked(forks: TorchForks, folder: Path, command: Sequence[str], *, ranks: int, python: Path) -> str:
     """As forks of one process, which is quicker than torchrun and gives each rank the same environment."""
+    assert python == THIS_PYTHON
     program, *arguments = command
-    return printed(folder, [[str(python), str(FORKED), str(ranks), str(PROGRAMS / program), *arguments]], [{}])
+    words = [str(FORKED), str(ranks), str(PROGRAMS / program), *arguments]
+    code = f"import runpy, sys\nsys.argv = {words}\nrunpy.run_path({words[0]!r}, run_name='__main__')"
+    done = forks.run(code, os.environ | recording(folder), is_watched=False)
+    return checked(done.stdout, done.stderr, [done.returncode])
 
 
 def mpirun(folder: Path, command: Sequence[str], *, ranks: int, python: Path) -> str:
@@ -63,14 +68,8 @@ def by_hand(folder: Path, command: Sequence[str], *, ranks: int, python: Path) -
 
 def printed(folder: Path, commands: Sequence[Sequence[str]], environments: Sequence[Mapping[str, str]]) -> str:
     """Return what processes that train together print, once all of them have ended well."""
-    shared = {
-        "CROSSWIND_SPOOL": str(folder / "spool"),
-        "CROSSWIND_RUN_ID": RUN_ID,
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(Path(crosswind.__file__).parents[1]),
-    }
     running = [
-        started(command, os.environ | shared | own, folder / f"rank{number}")
+        started(command, os.environ | recording(folder) | own, folder / f"rank{number}")
         for number, (command, own) in enumerate(zip(commands, environments, strict=True))
     ]
     deadline = time.monotonic() + LONGEST_SECONDS
@@ -81,7 +80,22 @@ def printed(folder: Path, commands: Sequence[Sequence[str]], environments: Seque
         for process in running:
             end(process)
     said, errors = ("".join(path.read_text() for path in folder.glob(f"rank*.{kind}")) for kind in ("out", "err"))
-    assert [process.returncode for process in running] == [0] * len(running), errors[-5000:]
+    return checked(said, errors, [process.returncode for process in running])
+
+
+def recording(folder: Path) -> dict[str, str]:
+    """Variables by which a training is recorded in this folder's `spool`."""
+    return {
+        "CROSSWIND_SPOOL": str(folder / "spool"),
+        "CROSSWIND_RUN_ID": RUN_ID,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(Path(crosswind.__file__).parents[1]),
+    }
+
+
+def checked(said: str, errors: str, exit_codes: Sequence[int]) -> str:
+    """Return what was said, of a training that ended well and was recorded."""
+    assert not any(exit_codes), errors[-5000:]
     assert "crosswind does not" not in errors, errors[-5000:]
     return said
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.ingest.probe.adapters import frameworks
 from tests.ingest.probe.adapters.conftest import Train
-from tests.ingest.probe.adapters.launched import THIS_PYTHON, Launch, by_hand, forked, mpirun, torchrun
+from tests.ingest.probe.adapters.launched import THIS_PYTHON, Launch, by_hand, mpirun, torchrun
 from tests.ingest.probe.adapters.trained import Trained
 from tests.needs import program
 
@@ -18,16 +18,16 @@ from crosswind.ingest.probe.adapters import ADAPTERS
 
 @dataclass(frozen=True)
 class Training:
-    """A program and its arguments, and who starts it; `needs` is a package of `make frameworks`."""
+    """A program and its arguments, and who starts its ranks, else forked; `needs` is a package of `make frameworks`."""
 
     command: str
     ranks: int = 2
-    launch: Launch = forked
+    launch: Launch | None = None
     needs: str | None = None
 
 
 TRAININGS: Mapping[str, Sequence[Training]] = {
-    "ddp": [Training("data_parallel.py", launch=torchrun)],
+    "ddp": [Training("data_parallel.py")],
     "fsdp": [Training("fsdp2.py"), Training("hybrid.py", ranks=4)],
     "pipeline": [Training("pipeline.py gpipe"), Training("pipeline.py 1f1b")],
     "module": [Training("tensor_parallel.py")],
@@ -89,9 +89,7 @@ def test_the_weights_are_those_of_a_training_without_the_probe(training: Trained
     assert training.is_undisturbed
 
 
-@pytest.mark.parametrize(
-    "of_pytorch", marked([candidate for candidate in ALL if candidate.launch in {forked, torchrun}])
-)
+@pytest.mark.parametrize("of_pytorch", marked([candidate for candidate in ALL if candidate.launch in {None, torchrun}]))
 def test_pytorch_is_after_the_run_what_it_was_before(of_pytorch: Training, train: Train) -> None:
     assert done(of_pytorch, train).is_restored
 

@@ -136,5 +136,6 @@ def load(model: nn.Module, parameters: list[torch.Tensor]) -> None:
 if __name__ == "__main__":
     distributed.init_process_group("gloo")
     rank = distributed.get_rank()
-    rpc.init_rpc(f"worker{rank}", rank=rank, world_size=distributed.get_world_size())
+    options = rpc.TensorPipeRpcBackendOptions(_transports=["uv"], _channels=["basic"])  # not busily
+    rpc.init_rpc(f"worker{rank}", rank=rank, world_size=distributed.get_world_size(), rpc_backend_options=options)
     main(train, late_rank=1, close=rpc.shutdown)
