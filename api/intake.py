@@ -46,12 +46,13 @@ def segment_rule(settings: ServerSettings) -> BodyRule:
 
 @dataclass(frozen=True)
 class _Sent:
-    """A segment as it came."""
+    """A segment as it came, and the store as its sender may write it."""
 
     body: bytes
     coding: str
     name: str
     batch_id: str
+    store: Store
 
 
 class Intake:
@@ -80,7 +81,7 @@ class Intake:
             accepted = ", ".join(codings())
             detail = f"content encoding {coding!r:.40}: expected {accepted}"
             raise HTTPException(MEDIA_TYPE.status, detail, {"Accept-Encoding": accepted})
-        sent = _Sent(body, coding, name, batch_id)
+        sent = _Sent(body, coding, name, batch_id, self._store)
         if len(body) <= SMALL_BYTES and self._store.rule.changes_all:
             received = await self._gathering.result(sent)
             if received is not None:
@@ -88,7 +89,7 @@ class Intake:
         return await self._take_alone(sent)
 
     async def _take_alone(self, sent: _Sent) -> Received:
-        return await run_sync(self._take, sent.body, sent.coding, sent.name, sent.batch_id, limiter=self.places)
+        return await run_sync(self._take, sent, limiter=self.places)
 
     async def _take_together(self, sent: Sequence[_Sent]) -> Sequence[Received | None]:
         """Store what can be stored together; None for what is to be stored by itself, and for whom comes twice.
@@ -110,7 +111,7 @@ class Intake:
             content = self._content(one)
             if content and len(content) <= free:
                 free -= len(content)
-                yield Batch(Unpacked(one.name, content), one.batch_id)
+                yield Batch(Unpacked(one.name, content), one.batch_id, one.store.rule.nodes)
 
     def _content(self, sent: _Sent) -> bytes | None:
         """Return the segment; None for one that is large or cannot be unpacked."""
@@ -123,18 +124,18 @@ class Intake:
             return content.getvalue()
         return None
 
-    def _take(self, body: bytes, coding: str, name: str, batch_id: str) -> Received:
+    def _take(self, sent: _Sent) -> Received:
         content = BytesIO()
         with ExitStack() as turn:
-            for piece in self._pieces(body, coding):
+            for piece in self._pieces(sent.body, sent.coding):
                 if content.tell() <= LARGE_BYTES < content.tell() + len(piece):
                     turn.enter_context(self._large)
                     turn.callback(give_back_memory)
                     give_back_memory()
                 content.write(piece)
-            segment = Unpacked(name, content.getvalue())
-            charge(self._store, len(segment.content), self._settings.quota_bytes)
-            return receive(self._store, segment, batch_id, rejected_bytes=self._settings.rejected_bytes)
+            segment = Unpacked(sent.name, content.getvalue())
+            charge(sent.store, len(segment.content), self._settings.quota_bytes)
+            return receive(sent.store, segment, sent.batch_id, rejected_bytes=self._settings.rejected_bytes)
 
     def _pieces(self, body: bytes, coding: str) -> Iterator[bytes]:
         limit, size = self._settings.segment_bytes, 0

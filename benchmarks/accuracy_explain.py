@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import tempfile
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy as np
 
 from benchmarks.accuracy.table import tell
 from crosswind.cli.verbs.demo.loop import DemoLoop, Explained
-from crosswind.cli.verbs.demo.plan import STRENGTHS
+from crosswind.cli.verbs.demo.plan import STRENGTHS, planned_runs
 from crosswind.cli.verbs.demo.summary import score_line
 from crosswind.data.store.store import Store
 from crosswind.settings import Settings
@@ -57,7 +58,8 @@ def one_round(seed: int) -> list[Explained]:
         home = Path(folder)
         settings = replace(Settings.from_environment(), home=home, spool=home / "spool", database=None)
         with Store.open(home) as store:
-            return list(DemoLoop(settings, store, seed=seed, trials=0).run().explained)
+            loop = DemoLoop(settings, store, planned_runs(seed), seed=seed, trials=0)
+            return list(loop.run(time.monotonic()).explained)
 
 
 def figures(explained: list[Explained], slower: list[bool]) -> dict[str, object]:

@@ -85,7 +85,7 @@ def _fill(store: Store) -> int:
         with store.catalog.write() as session:
             session.runs.merge(Run(*named, world_size=RANKS, nodes=tuple(nodes), started_ns=began, ended_ns=ended))
             for rank in range(RANKS):
-                session.runs.merge_rank(Rank(run_id, rank, nodes[rank % NODES], 1000 * number + rank, began))
+                session.ranks.merge(Rank(run_id, rank, nodes[rank % NODES], 1000 * number + rank, began))
         store.lake.append(f"steps-{number}", _steps(random, run_id, began))
         for name, (metric_set, device) in OF_NODES.items():
             store.lake.append(f"{name}-{number}", _samples(random, metric_set, [(n, device) for n in nodes], began))

@@ -35,7 +35,7 @@ def fill_long_runs(store: Store) -> None:
         for run in runs:
             for rank in range(RANKS):
                 node = run.nodes[rank // (RANKS // NODES)]
-                session.runs.merge_rank(Rank(run.run_id, rank, node, 1000 + rank, run.started_ns or 0))
+                session.ranks.merge(Rank(run.run_id, rank, node, 1000 + rank, run.started_ns or 0))
     for number, run in enumerate(runs):
         store.lake.append(f"{run.run_id}-steps", _steps(number, run))
         for metric_set in map(with_node_keys, (CPU, MEMORY, NETWORK)):

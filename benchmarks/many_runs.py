@@ -68,7 +68,7 @@ def fill(store: Store, runs: int) -> None:
         store.lake.append(f"steps-{day}", _steps(np.arange(begin, min(begin + a_day, runs)), day))
     with store.catalog.write() as session:
         for rank in _ranks(max(0, runs - WITH_RANKS), runs):
-            session.runs.merge_rank(rank)
+            session.ranks.merge(rank)
     finish(store, runs)
 
 

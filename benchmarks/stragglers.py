@@ -114,7 +114,7 @@ def reading() -> float:
                 state = RunState.COMPLETED
                 session.runs.merge(Run(f"r{number}", "w", "s", state, EACH, started_ns=begun, ended_ns=begun + 1))
                 for place, node in enumerate(where):
-                    session.runs.merge_rank(Rank(f"r{number}", place, node, 1, begun))
+                    session.ranks.merge(Rank(f"r{number}", place, node, 1, begun))
         began = time.perf_counter()
         fleet_ranking(store, runs=STORED_RUNS)
         return time.perf_counter() - began

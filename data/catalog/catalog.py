@@ -30,6 +30,7 @@ from crosswind.data.catalog.operations import Operations
 from crosswind.data.catalog.people import People
 from crosswind.data.catalog.places import Places
 from crosswind.data.catalog.positions import Positions
+from crosswind.data.catalog.ranks import Ranks
 from crosswind.data.catalog.read_files import ReadFiles
 from crosswind.data.catalog.reports import Reports
 from crosswind.data.catalog.requests import Requests
@@ -84,6 +85,7 @@ class Session:
         self._notes = notes = notes or Notes()
         self._noted: list[dict[str, Any]] = []  # batches
         self.runs = Runs(connection, rule, notes)
+        self.ranks = Ranks(connection, rule)
         self.verdicts = Verdicts(connection, notes)
         self.judged_runs = JudgedRuns(connection, rule)
         self.judged_cohorts = JudgedCohorts(connection, rule)

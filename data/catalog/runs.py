@@ -1,4 +1,4 @@
-"""Runs and ranks in the catalog."""
+"""Runs in the catalog."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -10,10 +10,8 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
-    Table,
     Text,
     and_,
-    bindparam,
     cast,
     delete,
     exists,
@@ -32,6 +30,7 @@ from crosswind.data.catalog import rows, run_nodes, tables
 from crosswind.data.catalog.keyset import place_of
 from crosswind.data.catalog.live.events import Events
 from crosswind.data.catalog.live.notes import Notes
+from crosswind.data.catalog.ranks import Ranks
 from crosswind.data.catalog.seen import are_seen, is_own, is_seen, newest_seen, of_seen_runs
 from crosswind.data.catalog.verdicts import Verdicts
 from crosswind.data.schema.access import ALL_ROWS, RowRule
@@ -39,7 +38,7 @@ from crosswind.data.schema.errors import ForbiddenError, NotFoundError
 from crosswind.data.schema.facts import Facts
 from crosswind.data.schema.part import Part
 from crosswind.data.schema.redaction import shown_words
-from crosswind.data.schema.run import Rank, Run, RunState, cohort_digest
+from crosswind.data.schema.run import Run, RunState, cohort_digest
 
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.STOPPED: 3, RunState.FAILED: 4}
 COLUMNS = [tables.runs.c[field.name] for field in fields(Run)]
@@ -53,11 +52,6 @@ HELD_BY_RUN = (  # tables whose rows go with their run
     *(tables.ranks, tables.injections, tables.placements, tables.run_verdicts, tables.run_features, tables.runs),
 )
 LAST_CHARACTER = "\U0010ffff"
-LAST, EARLIER = tables.ranks.alias("last").c, tables.ranks.alias("earlier").c
-IS_PAIR = and_(LAST.run_id == EARLIER.run_id, LAST.rank == -1 - EARLIER.rank)
-OF_ONE = and_(EARLIER.run_id == bindparam("run_id"), EARLIER.rank < 0)
-WRITTEN_TWICE = select(LAST.rank, EARLIER.pid, LAST.pid).where(OF_ONE, IS_PAIR)  # ranks that were two processes
-PROCESS = ("node", "pid", "started_ns")  # of a rank: a process with another of these is another one
 
 
 @dataclass(frozen=True)
@@ -103,13 +97,14 @@ EQUAL = (
 
 
 class Runs:
-    """Runs and their ranks, over one connection; whatever is read are those that the rule lets be seen."""
+    """Runs, over one connection; whatever is read are those that the rule lets be seen."""
 
     def __init__(self, connection: Connection, rule: RowRule = ALL_ROWS, notes: Notes | None = None) -> None:
         self._connection = connection
         self._rule = rule
         self._notes = notes or Notes()
         self._verdicts = Verdicts(connection)
+        self._ranks = Ranks(connection, rule)
 
     def merge(self, run: Run) -> None:
         """Stores what is now known of a run; an earlier, more certain fact is never overwritten by a vaguer one."""
@@ -117,7 +112,7 @@ class Runs:
         row = rows.fetch(self._connection, tables.runs, run_id=run.run_id)
         stored = None if row is None else _run(row)
         merged = run if stored is None else merge_runs(stored, run)
-        tags = {**merged.tags, **self._written_twice(run.run_id)}
+        tags = {**merged.tags, **self._ranks.written_twice(run.run_id)}
         rows.upsert(self._connection, tables.runs, {**_row(merged), "tags": tags})
         before = set() if stored is None else run_nodes.keys_of(stored)
         run_nodes.change(self._connection, before, run_nodes.keys_of(merged))
@@ -140,38 +135,6 @@ class Runs:
         if self._connection.execute(lost.execution_options(preserve_rowcount=True)).rowcount:
             self._verdicts.want([self.get(run_id)])
             self._notes.lost(run_id)
-
-    def merge_rank(self, rank: Rank) -> None:
-        """Stores a rank; fields that are None keep what was known of the same process.
-
-        Two processes that were one rank become a tag of the run, in whatever order they come: the earlier one is kept
-        under a number below zero.
-        """
-        rows.hold(self._connection, rank.run_id)
-        row = asdict(rank)
-        stored = rows.fetch(self._connection, tables.ranks, run_id=rank.run_id, rank=rank.rank)
-        if stored is None:
-            rows.upsert(self._connection, tables.ranks, row)
-            self._verdicts.want_again([rank.run_id])
-        elif all(stored[name] == row[name] for name in PROCESS):
-            merged = {name: stored[name] if value is None else value for name, value in row.items()}
-            rows.upsert(self._connection, tables.ranks, merged)
-        else:
-            rows.upsert(self._connection, tables.ranks, {**stored, "rank": -1 - rank.rank})
-            rows.upsert(self._connection, tables.ranks, row)
-            self._tag(rank.run_id)
-            self._verdicts.want_again([rank.run_id])
-
-    def _tag(self, run_id: str) -> None:
-        stored = rows.fetch(self._connection, tables.runs, run_id=run_id)
-        if stored is not None:
-            tags = {**stored["tags"], **self._written_twice(run_id)}
-            rows.change(self._connection, tables.runs, {"run_id": run_id}, tags=tags)
-
-    def _written_twice(self, run_id: str) -> dict[str, str]:
-        """A tag for each rank that was two processes."""
-        pairs = self._connection.execute(WRITTEN_TWICE, {"run_id": run_id})
-        return {f"rank{rank}_written_twice": f"by {one} and {other}" for rank, one, other in pairs}
 
     def stored(self, run_ids: Iterable[str]) -> list[str]:
         """Those of the runs that are in the catalog."""
@@ -259,39 +222,6 @@ class Runs:
         query = self._seen(select(*COLUMNS).where(rows.among(self._connection, tables.runs.c.run_id, run_ids)))
         runs = [_run(dict(row)) for row in self._connection.execute(query).mappings()]
         return sorted(runs, key=lambda run: (run.started_ns or 0, run.run_id))
-
-    def ranks(self, run_id: str) -> list[Rank]:
-        """The run's ranks in order."""
-        of_run = and_(tables.ranks.c.run_id == run_id, tables.ranks.c.rank >= 0, self._is_of_seen(tables.ranks))
-        query = select(tables.ranks).where(of_run).order_by(tables.ranks.c.rank)
-        return [Rank(**row) for row in self._connection.execute(query).mappings()]
-
-    def nodes_of_ranks(self, run_ids: Collection[str]) -> tuple[list[str], list[int], list[str]]:
-        """Run, rank and node of every rank of these runs, a column each: tuples would take longer."""
-        table = tables.ranks
-        is_wanted = and_(
-            rows.among(self._connection, table.c.run_id, run_ids), table.c.rank >= 0, self._is_of_seen(table)
-        )
-        ranks, nodes = (rows.gathered(self._connection, column) for column in (table.c.rank, table.c.node))
-        query = select(table.c.run_id, ranks, nodes).where(is_wanted).group_by(table.c.run_id)
-        columns: tuple[list[str], list[int], list[str]] = ([], [], [])
-        for run_id, of_run, on_nodes in self._connection.execute(query).all():
-            numbers = decode(of_run, type=list[int])
-            columns[0].extend([run_id] * len(numbers))
-            columns[1].extend(numbers)
-            columns[2].extend(decode(on_nodes, type=list[str]))
-        return columns
-
-    def clock_offsets(self, run_ids: Collection[str]) -> dict[str, int]:
-        """Return by node by how many ns at most the clock of a rank of these runs was off, as far as any are known."""
-        table = tables.ranks
-        is_wanted = and_(
-            rows.among(self._connection, table.c.run_id, run_ids),
-            table.c.clock_offset_ns.is_not(None),
-            self._is_of_seen(table),
-        )
-        query = select(table.c.node, func.max(func.abs(table.c.clock_offset_ns))).where(is_wanted)
-        return {str(node): int(ns) for node, ns in self._connection.execute(query.group_by(table.c.node))}
 
     def outlines(self, wanted: RunFilter, *, limit: int) -> list[Run]:
         """The newest runs, oldest first, without what takes time to decode: no configuration, nodes or other facts."""
@@ -401,7 +331,7 @@ class Runs:
         """Return the nodes of all runs and their ranks."""
         listed = rows.unfolded(self._connection, tables.runs.c.nodes)
         of_runs = self._all_seen(select(listed.c.value).select_from(tables.runs.join(listed, true())).distinct())
-        of_ranks = select(tables.ranks.c.node).where(self._is_of_seen(tables.ranks)).distinct()
+        of_ranks = select(tables.ranks.c.node).where(of_seen_runs(self._rule, tables.ranks.c.run_id)).distinct()
         return {str(node) for query in (of_runs, of_ranks) for node in self._connection.execute(query).scalars()}
 
     def stand(self, wanted: RunFilter) -> tuple[int, int]:
@@ -419,9 +349,6 @@ class Runs:
 
     def _all_seen(self, query: Select[Any]) -> Select[Any]:
         return query if self._rule.sees_all else query.where(are_seen(self._rule))
-
-    def _is_of_seen(self, table: Table) -> ColumnElement[bool]:
-        return of_seen_runs(self._rule, table.c.run_id)
 
 
 def _latest_end() -> ColumnElement[int]:

@@ -71,7 +71,7 @@ def load_lab_runs(store: Store, folder: Path) -> int:
         for run in runs:
             session.runs.merge(run)
         for rank in ranks:
-            session.runs.merge_rank(rank)
+            session.ranks.merge(rank)
         for injected in injections:
             session.injections.put(injected)
         session.lake_files.add(published.files)

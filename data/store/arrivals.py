@@ -79,7 +79,7 @@ def clock_offsets(store: Store, run_id: str) -> Mapping[int, int]:
 
 def _run_of(store: Store, run_id: str) -> tuple[Run, list[Rank]]:
     with store.catalog.read() as session:
-        return session.runs.get(run_id), session.runs.ranks(run_id)
+        return session.runs.get(run_id), session.ranks.of(run_id)
 
 
 def _offsets(store: Store, run: Run, ranks: Sequence[Rank]) -> Mapping[int, int]:
@@ -91,7 +91,7 @@ def _offsets(store: Store, run: Run, ranks: Sequence[Rank]) -> Mapping[int, int]
         with store.catalog.write() as session:
             for rank in ranks:
                 if rank.rank in offsets:
-                    session.runs.merge_rank(replace(rank, clock_offset_ns=offsets[rank.rank]))
+                    session.ranks.merge(replace(rank, clock_offset_ns=offsets[rank.rank]))
     return offsets
 
 

@@ -194,7 +194,7 @@ def run_intervals(session: Session, run: Run) -> list[NodeInterval]:
 def _of_run(session: Session, run: Run) -> _Occupied:
     placements = session.places.placements_of_run(run.run_id)
     placed = {(placement.node, placement.pid) for placement in placements}
-    ranks = [rank for rank in session.runs.ranks(run.run_id) if (rank.node, rank.pid) not in placed]
+    ranks = [rank for rank in session.ranks.of(run.run_id) if (rank.node, rank.pid) not in placed]
     starts = [placement.started_ns for placement in placements if placement.started_ns is not None]
     starts += [rank.started_ns for rank in ranks]
     begin_ns = run.started_ns if run.started_ns is not None else min(starts, default=None)

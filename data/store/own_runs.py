@@ -49,7 +49,7 @@ def export(store: Store, run_id: str, into: IO[bytes], *, who: str) -> None:
         run = session.runs.get(run_id)
         facts = {
             "run": {**asdict(run), "facts": run.facts.given},
-            "ranks": [asdict(rank) for rank in session.runs.ranks(run_id)],
+            "ranks": [asdict(rank) for rank in session.ranks.of(run_id)],
             "placements": [asdict(place) for place in session.places.placements_of_run(run_id)],
         }
         session.audit.add(who, "export run", run_id)

@@ -57,7 +57,7 @@ def export(store: Store, folder: Path) -> dict[str, int]:
     if not runs:
         raise NotFoundError(f"store {store.home} holds no runs of the lab: crosswind lab run --plan samples")
     with store.catalog.read() as session:
-        ranks = [rank for run in runs for rank in session.runs.ranks(run.run_id)]
+        ranks = [rank for run in runs for rank in session.ranks.of(run.run_id)]
         injections = session.injections.of_runs([run.run_id for run in runs])
     sets = store.lake.sets()
     tables = {

@@ -348,7 +348,7 @@ def _merge(session: Session, content: _Content) -> None:
     for run in content.runs:
         session.runs.merge(run)
     for rank in content.ranks:
-        session.runs.merge_rank(rank)
+        session.ranks.merge(rank)
     for place in in_one_order(content.places):
         session.places.merge(place)
     for injected in content.injections:

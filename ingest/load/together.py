@@ -37,10 +37,11 @@ TEN_MINUTES_NS = 600_000_000_000
 
 @dataclass(frozen=True)
 class Batch:
-    """A segment as it came, and what its sender calls it."""
+    """A segment as it came, what its sender calls it, and the nodes of which its samples may be; none are all."""
 
     segment: Unpacked
     identity: str
+    nodes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ def _plain(batches: Sequence[Batch], now_ns: int) -> Iterator[_Samples]:
         sets = list(dict.fromkeys(sweep.metric_set for sweep in sweeps))
         is_plain = reader.report.reason is None and all(isinstance(frame, SetFrame | SweepRows) for frame in frames)
         is_plain = is_plain and is_young(batch.segment.name, now_ns)
+        is_plain = is_plain and (not batch.nodes or all(sweep.node in batch.nodes for sweep in sweeps))
         if is_plain and _are_usual(sweeps, sets, last_ns) and batch_id(batch.segment) == batch.identity:
             yield _Samples(batch, sweeps, sets)
 

@@ -40,7 +40,7 @@ def shares_of_run(
     """
     with store.catalog.read() as session:
         run = session.runs.get(run_id)
-        nodes = {rank.rank: rank.node for rank in session.runs.ranks(run_id)}
+        nodes = {rank.rank: rank.node for rank in session.ranks.of(run_id)}
     compute, duration, ranks = _measured(store, run)
     _check_independent(run)
     now, present = (float(now_batch), "now_batch") if now_batch is not None else _present(run, len(ranks))

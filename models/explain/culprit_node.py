@@ -53,9 +53,7 @@ def culprit_node(store: Store, run: Run, explanation: Explanation) -> str | None
     if explanation.culprit_rank is None:
         return node_of_links(store, run, explanation.cause)
     with store.catalog.read() as session:
-        return next(
-            (rank.node for rank in session.runs.ranks(run.run_id) if rank.rank == explanation.culprit_rank), None
-        )
+        return next((rank.node for rank in session.ranks.of(run.run_id) if rank.rank == explanation.culprit_rank), None)
 
 
 def node_of_links(store: Store, run: Run, cause: str) -> str | None:

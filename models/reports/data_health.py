@@ -143,7 +143,7 @@ def _node(
 def _offsets(store: Store, span: Span) -> dict[str, int]:
     with store.catalog.read() as session:
         runs = session.runs.outlines(RunFilter(since_ns=span[0], until_ns=span[1]), limit=OFFSETS_OF)
-        return session.runs.clock_offsets([run.run_id for run in runs])
+        return session.ranks.clock_offsets([run.run_id for run in runs])
 
 
 def _losses(store: Store, span: Span) -> dict[str, int]:

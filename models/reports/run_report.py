@@ -14,7 +14,7 @@ from crosswind.models.energy.measured import energy_of_run
 def run_report(store: Store, run_id: str, intensity: CarbonIntensity | None) -> RunReport:
     """Return the report of a run. Raises: NotFoundError."""
     with store.catalog.read() as session:
-        run, ranks = session.runs.get(run_id), tuple(session.runs.ranks(run_id))
+        run, ranks = session.runs.get(run_id), tuple(session.ranks.of(run_id))
     [outcome] = outcomes(store, [run])
     late: list[dict[Hashable, float]] = latecomers(store, run_id).to_dict("records")
     return RunReport(

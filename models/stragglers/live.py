@@ -43,7 +43,7 @@ class RunWatch:
     def of(cls, store: Store, run_id: str) -> "RunWatch":
         """A watch from the run's first step on. Raises: NotFoundError, InvalidInputError for too many ranks."""
         with store.catalog.read() as session:
-            run, recorded = session.runs.get(run_id), session.runs.ranks(run_id)
+            run, recorded = session.runs.get(run_id), session.ranks.of(run_id)
         named = max((rank.rank for rank in recorded), default=0) + 1
         ranks = max(run.world_size or 1, named)
         if ranks > RANKS_MAX:

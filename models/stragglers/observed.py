@@ -84,7 +84,7 @@ def _places(table: pd.DataFrame) -> pd.Series:
 
 def _ranks(store: Store, run_ids: Sequence[str]) -> pd.DataFrame:
     with store.catalog.read() as session:
-        columns = session.runs.nodes_of_ranks(run_ids)
+        columns = session.ranks.nodes_of(run_ids)
         devices = session.places.gpus_of_ranks(run_ids)
     ranks = pd.DataFrame(dict(zip(("run_id", "rank", "node"), columns, strict=True))).astype(
         {"run_id": "str", "rank": "int64", "node": "str"}

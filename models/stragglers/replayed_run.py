@@ -25,7 +25,7 @@ def replayed_run(store: Store, run_id: str) -> RunReplay:
     Raises: NotFoundError, MalformedError, InvalidInputError for a run of which neither operations nor waits are stored.
     """
     with store.catalog.read() as session:
-        run, recorded = session.runs.get(run_id), session.runs.ranks(run_id)
+        run, recorded = session.runs.get(run_id), session.ranks.of(run_id)
     counts = operations_per_step(store, run)
     if len(counts):
         return _of_operations(store, run, counts)

@@ -192,12 +192,12 @@ def test_a_bound_token_writes_nothing_of_another(
     why: str,
 ) -> None:
     with store.catalog.read() as session:
-        before = session.ingested(), session.runs.get("bob-run0"), session.runs.ranks("bob-run0")
+        before = session.ingested(), session.runs.get("bob-run0"), session.ranks.of("bob-run0")
     refusal = sent(ask(principal), tmp_path, record, rows_of=rows_of)
     assert refusal.status_code == 403, refusal.text
     assert why in refusal.json()["detail"]
     with store.catalog.read() as session:
-        assert (session.ingested(), session.runs.get("bob-run0"), session.runs.ranks("bob-run0")) == before
+        assert (session.ingested(), session.runs.get("bob-run0"), session.ranks.of("bob-run0")) == before
 
 
 def test_an_agent_writes_for_all_and_sees_nothing(ask: Ask, tmp_path: Path) -> None:

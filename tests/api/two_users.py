@@ -78,7 +78,7 @@ def _fill(store: Store, user: str, start_ns: int) -> None:
         for run in runs(user, start_ns):
             session.runs.merge(run)
             for rank in range(RANKS):
-                session.runs.merge_rank(Rank(run.run_id, rank, f"{user}-node{rank}", 100 + rank, run.started_ns or 0))
+                session.ranks.merge(Rank(run.run_id, rank, f"{user}-node{rank}", 100 + rank, run.started_ns or 0))
         for number in range(RUNS):
             at = start_ns + number * 60 * SECOND
             place = (f"{user}-node0", f"{user}-node0.lab", Source.PROLOG, "lab")

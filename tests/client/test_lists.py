@@ -32,7 +32,7 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Local, R
             workload = "toy" if number < 3 else "other"
             with store.catalog.write() as session:
                 session.runs.merge(run_of(workload, number, {"batch": 8, "fused": True, "rate": 0.5, "kind": "adam"}))
-                session.runs.merge_rank(Rank(f"{workload}-{number:02}", 0, "n1", 42, 7))
+                session.ranks.merge(Rank(f"{workload}-{number:02}", 0, "n1", 42, 7))
         store.lake.append("steps", to_table(STEP, steps_of("toy-01", 1)))
         store.jobs.put(*[nightly(number) for number in range(3)])
         with answering(home) as url:

@@ -55,7 +55,7 @@ def write(store: Store, run: Recorded) -> None:
     with store.catalog.write() as session:
         session.runs.merge(stored)
         for rank, node in enumerate(("a", "b")):
-            session.runs.merge_rank(Rank(run.run_id, rank, node, 100 + rank, start, ended))
+            session.ranks.merge(Rank(run.run_id, rank, node, 100 + rank, start, ended))
     if not run.steps:
         return
     rows = [_row(run, start, step, rank) for step in range(run.steps) for rank in range(2)]

@@ -108,7 +108,7 @@ def now(tmp_path: Path) -> Iterator[Store]:
         swept(store, "whole", [*range(181)], from_ns=from_ns)
         with store.catalog.write() as session:
             session.runs.merge(Run("r", "gpt", "lab", RunState.COMPLETED, 1, started_ns=from_ns + HOUR_NS))
-            session.runs.merge_rank(Rank("r", 0, "whole", 1, from_ns, clock_offset_ns=-4_000_000))
+            session.ranks.merge(Rank("r", 0, "whole", 1, from_ns, clock_offset_ns=-4_000_000))
         yield store
 
 

@@ -72,7 +72,7 @@ def test_a_folder_is_stored_once(folder: Path, tmp_path: Path) -> None:
         assert [load_lab_runs(store, folder) for _ in range(3)] == [2, 0, 0]
         assert sorted(all_runs(store), key=lambda run: run.run_id) == [RUN, OTHER]
         with store.catalog.read() as session:
-            assert session.runs.ranks("r1") == RANKS
+            assert session.ranks.of("r1") == RANKS
             assert session.injections.of_runs(["r1"]) == [FAULT]
             assert session.ingested().rows == 3
         assert store.lake.frame("select duration_seconds from step")["duration_seconds"].tolist() == [

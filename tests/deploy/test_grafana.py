@@ -105,7 +105,7 @@ def fill(store: Store) -> None:
         for number in range(RUNS):
             session.runs.merge(run(number))
             for rank in range(RANKS):
-                session.runs.merge_rank(Rank(f"r{number:02}", rank, f"n{rank}", 100 + rank, begin(number)))
+                session.ranks.merge(Rank(f"r{number:02}", rank, f"n{rank}", 100 + rank, begin(number)))
     places = [(number, step, rank) for number in range(RUNS) for step in range(STEPS) for rank in range(RANKS)]
     seconds = {"duration_seconds": 0.5, "input_seconds": 0.1, "compute_seconds": 0.3, "comm_seconds": 0.1}
     columns: dict[str, list[Scalar]] = {

@@ -120,7 +120,7 @@ def record(store: Store, recorded: Recorded) -> None:
     with store.catalog.write() as session:
         session.runs.merge(run)
         for rank in range(2):
-            session.runs.merge_rank(Rank(run_id, rank, nodes[rank], 100 + rank, start))
+            session.ranks.merge(Rank(run_id, rank, nodes[rank], 100 + rank, start))
 
 
 def _row(run_id: str, start: int, step: int, rank: int, slower_ms: int) -> dict[str, int | str]:
@@ -225,5 +225,5 @@ def _hostile_run(store: Store, number: int) -> None:
             Run(run_id, HOSTILE, HOSTILE, RunState.COMPLETED, 2, configuration, HOSTILE, user=HOSTILE, **facts)
         )
         for rank in range(2):
-            session.runs.merge_rank(Rank(run_id, rank, facts["nodes"][rank], 100 + rank, started))
+            session.ranks.merge(Rank(run_id, rank, facts["nodes"][rank], 100 + rank, started))
     store_traces(store, run_id, mark=HOSTILE)

@@ -58,7 +58,8 @@ class Visit:
         self.page.goto(EMPTY)
 
     def is_drawn(self) -> None:
-        """Wait until every figure is drawn, also those far below, and every part has come."""
+        """Wait until the page has been computed, every figure is drawn, also far below, and every part has come."""
+        self.page.wait_for_selector(THERE, timeout=WAIT_MS)
         self.page.evaluate(SCROLLED)
         self.page.wait_for_function(DRAWN, timeout=WAIT_MS)
 

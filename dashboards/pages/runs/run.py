@@ -115,7 +115,7 @@ def view(client: Local, query: PageQuery) -> RunPageView:
     is_only_steps = query.choice("only", (ONLY_STEPS,)) is not None
     with client.store.catalog.read() as session:
         run = session.runs.get(query.run_id)
-        ranks = tuple(session.runs.ranks(run.run_id))
+        ranks = tuple(session.ranks.of(run.run_id))
         peers = [] if is_only_steps else peers_of(session, run)
     explanation = client.explain_runs(client.store, [run])[run.run_id]
     asked = _Asked(client, run, ranks, explanation, shown)

@@ -31,7 +31,7 @@ ROWS_TOGETHER = 300_000  # of steps: more cost more to be put in order than to b
 def ranks_of(store: Store, runs: Sequence[Run]) -> list[Rank]:
     """Return the records of all ranks of these runs."""
     with store.catalog.read() as session:
-        return [rank for run in runs for rank in session.runs.ranks(run.run_id)]
+        return [rank for run in runs for rank in session.ranks.of(run.run_id)]
 
 
 def spans_of(store: Store, runs: Sequence[Run]) -> pd.DataFrame:

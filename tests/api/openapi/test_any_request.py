@@ -130,7 +130,7 @@ def asked(url: str, document: Mapping[str, Any]) -> tuple[str, Any]:
 def test_any_request_is_answered_as_described(
     asked: tuple[str, Any], headers: Mapping[str, Any], values: Mapping[str, str], name: str, who: str
 ) -> None:
-    ask(asked, headers[who], values, name, 3 if who == "owner" else 1)
+    ask(asked, headers[who], values, name, 2 if who == "owner" else 1)
 
 
 @pytest.mark.thorough

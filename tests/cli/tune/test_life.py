@@ -25,7 +25,7 @@ constraints: ["threads * batch <= 60"]
 Tune = Callable[..., str]
 
 
-@pytest.fixture(params=["folder", "store"])
+@pytest.fixture(params=["store", pytest.param("folder", marks=pytest.mark.thorough)])
 def tune(
     request: pytest.FixtureRequest,
     tmp_path: Path,

@@ -45,7 +45,7 @@ class Tune:
         return complained
 
 
-@pytest.fixture(params=["store", "folder", "server"])
+@pytest.fixture(params=["store", "server", pytest.param("folder", marks=pytest.mark.thorough)])
 def tune(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Tune]:

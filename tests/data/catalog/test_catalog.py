@@ -95,18 +95,18 @@ def test_runs_that_are_put_replace_what_was_stored(catalog: Catalog) -> None:
 
 def test_ranks_merge_field_by_field(catalog: Catalog) -> None:
     with catalog.write() as session:
-        session.runs.merge_rank(Rank("r1", 1, "b", 11, 5, clock_offset_ns=-3))
-        session.runs.merge_rank(Rank("r1", 0, "a", 10, 4))
-        session.runs.merge_rank(Rank("r1", 1, "b", 11, 5, ended_ns=9))
-        assert session.runs.ranks("r1") == [Rank("r1", 0, "a", 10, 4), Rank("r1", 1, "b", 11, 5, 9, -3)]
+        session.ranks.merge(Rank("r1", 1, "b", 11, 5, clock_offset_ns=-3))
+        session.ranks.merge(Rank("r1", 0, "a", 10, 4))
+        session.ranks.merge(Rank("r1", 1, "b", 11, 5, ended_ns=9))
+        assert session.ranks.of("r1") == [Rank("r1", 0, "a", 10, 4), Rank("r1", 1, "b", 11, 5, 9, -3)]
 
 
 def test_two_processes_that_were_one_rank_are_reported(catalog: Catalog) -> None:
     with catalog.write() as session:
         session.runs.merge(RUN)
-        session.runs.merge_rank(Rank("r1", 0, "a", 10, 4))
+        session.ranks.merge(Rank("r1", 0, "a", 10, 4))
         assert session.runs.get("r1").tags == RUN.tags
-        session.runs.merge_rank(Rank("r1", 0, "a", 12, 6))
+        session.ranks.merge(Rank("r1", 0, "a", 12, 6))
         assert session.runs.get("r1").tags == {**RUN.tags, "rank0_written_twice": "by 10 and 12"}
 
 
@@ -115,9 +115,9 @@ def test_two_processes_that_were_one_rank_are_reported_whenever_the_run_is(catal
     with catalog.write() as session:
         if is_first:
             session.runs.merge(RUN)
-        session.runs.merge_rank(Rank("r1", 3, "a", 10, 4))
-        session.runs.merge_rank(Rank("r1", 3, "b", 12, 6))
-        session.runs.merge_rank(Rank("r2", 3, "b", 13, 6))
+        session.ranks.merge(Rank("r1", 3, "a", 10, 4))
+        session.ranks.merge(Rank("r1", 3, "b", 12, 6))
+        session.ranks.merge(Rank("r2", 3, "b", 13, 6))
         if not is_first:
             assert session.runs.stored(["r1"]) == []
             session.runs.merge(RUN)
@@ -125,15 +125,15 @@ def test_two_processes_that_were_one_rank_are_reported_whenever_the_run_is(catal
     with catalog.read() as session:
         assert session.runs.get("r1").tags == {**RUN.tags, "rank3_written_twice": "by 10 and 12"}
         assert session.runs.get("r2").tags == RUN.tags
-        assert [rank.pid for rank in session.runs.ranks("r1")] == [12]
+        assert [rank.pid for rank in session.ranks.of("r1")] == [12]
 
 
 @pytest.mark.parametrize("other", [("b", 10, 4), ("a", 12, 4), ("a", 10, 6)])
 def test_another_process_of_a_rank_inherits_nothing(catalog: Catalog, other: tuple[str, int, int]) -> None:
     with catalog.write() as session:
-        session.runs.merge_rank(Rank("r1", 0, "a", 10, 4, ended_ns=9, clock_offset_ns=-3))
-        session.runs.merge_rank(Rank("r1", 0, *other))
-        assert session.runs.ranks("r1") == [Rank("r1", 0, *other)]
+        session.ranks.merge(Rank("r1", 0, "a", 10, 4, ended_ns=9, clock_offset_ns=-3))
+        session.ranks.merge(Rank("r1", 0, *other))
+        assert session.ranks.of("r1") == [Rank("r1", 0, *other)]
 
 
 def test_runs_are_found_newest_first_and_paged_without_gap_or_repeat(catalog: Catalog) -> None:

@@ -20,7 +20,7 @@ def test_two_servers_that_learn_of_a_run_at_once_lose_nothing(catalog: Catalog, 
     def ends() -> None:
         with catalog.write() as session:
             session.runs.merge(replace(RUN, state=RunState.COMPLETED, ended_ns=9, tags={"a": "1"}))
-            session.runs.merge_rank(Rank("r1", 0, "n1", 7, 1, ended_ns=9))
+            session.ranks.merge(Rank("r1", 0, "n1", 7, 1, ended_ns=9))
             has_merged.set()
             time.sleep(0.3)  # the other one comes meanwhile
 
@@ -29,9 +29,9 @@ def test_two_servers_that_learn_of_a_run_at_once_lose_nothing(catalog: Catalog, 
     assert has_merged.wait(10)
     with catalog.write() as session:
         session.runs.merge(replace(RUN, started_ns=1, tags={"b": "2"}))
-        session.runs.merge_rank(Rank("r1", 0, "n1", 7, 1, clock_offset_ns=5))
+        session.ranks.merge(Rank("r1", 0, "n1", 7, 1, clock_offset_ns=5))
     thread.join()
     with catalog.read() as session:
-        run, [rank] = session.runs.get("r1"), session.runs.ranks("r1")
+        run, [rank] = session.runs.get("r1"), session.ranks.of("r1")
     assert (run.state, run.started_ns, run.ended_ns, run.tags) == (RunState.COMPLETED, 1, 9, {"a": "1", "b": "2"})
     assert (rank.ended_ns, rank.clock_offset_ns) == (9, 5)

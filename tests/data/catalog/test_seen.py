@@ -39,7 +39,7 @@ def filled(catalog: Catalog) -> Catalog:
             }.items()
         ):
             session.runs.merge(run(run_id, started_ns=100 + number, ended_ns=200 + number, **facts))
-            session.runs.merge_rank(Rank(run_id, 0, f"rank-{run_id}", 1, 1))
+            session.ranks.merge(Rank(run_id, 0, f"rank-{run_id}", 1, 1))
         session.runs.merge(run("job-elsewhere", user="bob", job_id="7", system="away"))
     return catalog
 
@@ -76,9 +76,9 @@ def test_no_question_about_runs_is_answered_from_others(filled: Catalog) -> None
         assert runs.stored(["bob", "ann", "none"]) == ["ann"]
         assert runs.workloads() == {"w", "of-ann"}
         assert runs.nodes() == {"n-ann", "rank-ann", "rank-shared"}
-        assert runs.ranks("bob") == []
-        assert [rank.node for rank in runs.ranks("ann")] == ["rank-ann"]
-        assert runs.nodes_of_ranks(["ann", "bob"])[0] == ["ann"]
+        assert session.ranks.of("bob") == []
+        assert [rank.node for rank in session.ranks.of("ann")] == ["rank-ann"]
+        assert session.ranks.nodes_of(["ann", "bob"])[0] == ["ann"]
         assert runs.usual_system(RunFilter(workload="of-bob")) is None
         assert runs.counts_by_job(["7"]) == {}
         assert runs.systems_of_job("7") == set()
@@ -112,7 +112,7 @@ def test_a_run_that_is_removed_leaves_its_trials_their_objective(filled: Catalog
         session.runs.remove("ann")
         assert session.leases.record("s", "t1").run_id is None
         assert session.runs.stored(["ann"]) == []
-        assert session.runs.ranks("ann") == []
+        assert session.ranks.of("ann") == []
 
 
 def test_studies_belong_to_whoever_makes_them(catalog: Catalog) -> None:

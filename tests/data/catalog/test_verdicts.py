@@ -72,11 +72,11 @@ def test_what_was_made_holds_and_is_read_back(judged: Catalog) -> None:
 def test_a_changed_record_or_rank_makes_a_run_due_again(judged: Catalog) -> None:
     with judged.write() as session:
         session.runs.merge(replace(RUN, tags={"note": "x"}))
-        session.runs.merge_rank(Rank("r2", 0, "a", 7, 100))
+        session.ranks.merge(Rank("r2", 0, "a", 7, 100))
     assert due(judged) == ["r2", "r1"]
     make(judged, "r1", "r2")
     with judged.write() as session:
-        session.runs.merge_rank(Rank("r2", 0, "a", 7, 100, clock_offset_ns=5))  # says nothing of how long it took
+        session.ranks.merge(Rank("r2", 0, "a", 7, 100, clock_offset_ns=5))  # says nothing of how long it took
     assert due(judged) == []
 
 

@@ -24,7 +24,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         with store.catalog.write() as session:
             session.runs.merge(RUN)
             for rank in SKEW:
-                session.runs.merge_rank(Rank("r", rank, f"n{rank}", 100 + rank, START_NS))
+                session.ranks.merge(Rank("r", rank, f"n{rank}", 100 + rank, START_NS))
         yield store
 
 
@@ -57,7 +57,7 @@ def test_clocks_minutes_apart_are_put_right_by_common_ends(store: Store) -> None
         keep(store, rank, all_reduces(rank))
     assert clock_offsets(store, "r") == {0: 0, 1: SKEW[1] + 1000, 2: SKEW[2] + 2000}
     with store.catalog.read() as session:
-        assert [rank.clock_offset_ns for rank in session.runs.ranks("r")] == [0, SKEW[1] + 1000, SKEW[2] + 2000]
+        assert [rank.clock_offset_ns for rank in session.ranks.of("r")] == [0, SKEW[1] + 1000, SKEW[2] + 2000]
 
 
 def test_the_last_to_arrive_is_named_whatever_the_clocks_say(store: Store) -> None:
@@ -74,7 +74,7 @@ def test_the_last_to_arrive_is_named_whatever_the_clocks_say(store: Store) -> No
 def test_what_is_kept_of_an_ended_run_is_not_estimated_again(store: Store) -> None:
     with store.catalog.write() as session:
         for rank in SKEW:
-            session.runs.merge_rank(Rank("r", rank, f"n{rank}", 100 + rank, START_NS, clock_offset_ns=rank))
+            session.ranks.merge(Rank("r", rank, f"n{rank}", 100 + rank, START_NS, clock_offset_ns=rank))
     assert clock_offsets(store, "r") == {0: 0, 1: 1, 2: 2}
 
 

@@ -60,7 +60,7 @@ def note(store: Store, *facts: Allocation | Placement | Job | Run | Rank) -> Non
                 case Run():
                     session.runs.merge(fact)
                 case Rank():
-                    session.runs.merge_rank(fact)
+                    session.ranks.merge(fact)
                 case _:
                     session.places.merge(fact)
 

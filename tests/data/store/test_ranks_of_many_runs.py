@@ -10,24 +10,24 @@ def fill(catalog: Catalog) -> None:
             identity = (run_id, "bert", "lab" if number else "far", RunState.COMPLETED, 2)
             session.runs.merge(Run(*identity, nodes=("n1",), started_ns=number, ended_ns=10, tags={"x": "y"}))
             for rank in (0, 1):
-                session.runs.merge_rank(Rank(run_id, rank, f"n{rank}", 7, number))
+                session.ranks.merge(Rank(run_id, rank, f"n{rank}", 7, number))
                 placed = Placement(f"n{rank}", 7, number, f"n{rank}", Source.PROBE, run_id=run_id, rank=rank)
                 session.places.merge(placed)
         session.places.merge(Placement("n0", 7, 0, "n0", Source.PROBE, run_id="a", rank=0, gpus=("G1", "G2")))
-        session.runs.merge_rank(Rank("c", 1, "n5", 8, 3))  # another process came to be the same rank
+        session.ranks.merge(Rank("c", 1, "n5", 8, 3))  # another process came to be the same rank
 
 
 def test_nodes_of_many_runs_ranks(catalog: Catalog) -> None:
     fill(catalog)
     many = ["c", "a", *map(str, range(40_000))]
     with catalog.read() as session:
-        assert sorted(zip(*session.runs.nodes_of_ranks(many), strict=True)) == [
+        assert sorted(zip(*session.ranks.nodes_of(many), strict=True)) == [
             ("a", 0, "n0"),
             ("a", 1, "n1"),
             ("c", 0, "n0"),
             ("c", 1, "n5"),
         ]
-        assert session.runs.nodes_of_ranks([]) == ([], [], [])
+        assert session.ranks.nodes_of([]) == ([], [], [])
 
 
 def test_gpus_of_many_runs_ranks_are_those_known(catalog: Catalog) -> None:

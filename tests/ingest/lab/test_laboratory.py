@@ -57,7 +57,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
         planned = sorted((run for run in runs if "position" in run.tags), key=lambda run: run.tags["position"])
         with store.catalog.read() as session:
             injections = session.injections.of_runs([run.run_id for run in runs])
-            ranks = session.runs.ranks(planned[0].run_id)
+            ranks = session.ranks.of(planned[0].run_id)
         yield Measured(store, planned, [run for run in runs if "neighbour_of" in run.tags], injections, ranks)
 
 
@@ -175,7 +175,7 @@ def test_exported_runs_come_back_as_they_were_and_only_once(measured: Measured, 
         with store.catalog.read() as session:
             ids = [run.run_id for run in measured.runs]
             assert session.injections.of_runs(ids) == measured.injections
-            assert session.runs.ranks(ids[0]) == measured.ranks
+            assert session.ranks.of(ids[0]) == measured.ranks
         steps = "select * from step order by run_id, rank, step"
         pd.testing.assert_frame_equal(store.lake.frame(steps), measured.store.lake.frame(steps))
         network = rows_of_run(store, "network", ids[0])

@@ -105,7 +105,7 @@ def test_a_spool_becomes_runs_ranks_and_rows_and_is_empty_then(store: Store, spo
         assert session.runs.get("r1") == Run(
             "r1", "toy", "lab", RunState.COMPLETED, started_ns=1, ended_ns=9, exit_code=0
         )
-        assert [rank.node for rank in session.runs.ranks("r1")] == ["n1"]
+        assert [rank.node for rank in session.ranks.of("r1")] == ["n1"]
         assert session.ingested().rows == 5
     assert sealed_segments(spool) == []
     assert store.lake.frame("select heat_celsius from link order by ts_ns")["heat_celsius"].iloc[0] == 40.0

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,7 +121,9 @@ def test_what_is_not_plain_samples_is_left_out(store: Store, batches: list[Batch
         Batch(batches[0].segment, "0" * 64),
         batch(tmp_path / "future", "n6", at_ns=NOON + 10_000 * DAY),
         batch(tmp_path / "past", "n7", at_ns=-5),
+        replace(batch(tmp_path / "foreign", "n8"), nodes=frozenset({"n9"})),
     ]
+    batches[0] = replace(batches[0], nodes=frozenset({"n1", "n9"}))
     assert set(store_together(store, [*odd, *batches])) == {one.identity for one in batches}
 
 

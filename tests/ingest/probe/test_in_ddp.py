@@ -51,7 +51,7 @@ def raw(store: Store, name: str) -> pd.DataFrame:
 def test_the_run_and_its_ranks_are_known_from_inside_and_outside(trained: Store) -> None:
     with trained.catalog.read() as session:
         [run] = session.runs.find(limit=5)
-        ranks = session.runs.ranks(run.run_id)
+        ranks = session.ranks.of(run.run_id)
     assert (run.workload, run.state, run.exit_code, run.world_size) == ("byte-transformer", RunState.COMPLETED, 0, 2)
     assert run.configuration == {"batch": 2, "bucket_mb": 1.0, "bucket_view": False, "threads": 1}
     assert run.software["torch"] == torch.__version__
@@ -111,7 +111,7 @@ def test_an_all_reduce_ends_on_both_ranks_at_about_the_same_time(trained: Store)
 def test_the_agent_sampled_the_ranks_while_they_trained(trained: Store) -> None:
     with trained.catalog.read() as session:
         [run] = session.runs.find(limit=5)
-        pids = {str(rank.pid) for rank in session.runs.ranks(run.run_id)}
+        pids = {str(rank.pid) for rank in session.ranks.of(run.run_id)}
     devices = trained.lake.frame("select distinct device from process")["device"].tolist()
     assert all(any(pid in device for device in devices) for pid in pids)
 

@@ -37,6 +37,6 @@ def store_run(
         with store.catalog.write() as session:
             session.runs.merge(run)
             for rank in range(len(slowness)):
-                session.runs.merge_rank(Rank("measured", rank, f"n{rank}", 1, SECOND_NS))
+                session.ranks.merge(Rank("measured", rank, f"n{rank}", 1, SECOND_NS))
         if steps:
             store.lake.append("measured", to_table(STEP, columns))

@@ -44,7 +44,7 @@ def test_nobody_is_advised_to_leave_out_the_only_node(store: Store) -> None:
         run = Run("r", "w", cause.name, RunState.COMPLETED, nodes=("n1",), started_ns=1)
         with store.catalog.write() as session:
             session.runs.merge(run)
-            session.runs.merge_rank(Rank("r", 0, "n1", 1, 1))
+            session.ranks.merge(Rank("r", 0, "n1", 1, 1))
         alone = with_node(store, run, explanation)
         assert alone.culprit_node == "n1"
         assert "--exclude" not in alone.next_action

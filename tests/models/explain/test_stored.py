@@ -152,7 +152,7 @@ def test_rows_of_a_run_or_of_its_nodes_meanwhile_make_it_due(store: Store, ended
     assert due(store) == {"r3"}
     land(store, [step_of("r5")])
     with store.catalog.write() as session:
-        session.runs.merge_rank(Rank("r6", 2, "n1", 8, 0))
+        session.ranks.merge(Rank("r6", 2, "n1", 8, 0))
     assert due(store) == {"r3", "r5", "r6"}
     read.clear()
     compute_due(store, seconds=60)

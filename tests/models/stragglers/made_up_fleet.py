@@ -54,7 +54,7 @@ def store_fleet(home: Path, nodes: Sequence[Sequence[int]], extra: Mapping[int, 
                 ended = started + int(60 * SECOND_NS * np.exp(rows["log_local"].max()))
                 session.runs.merge(Run(*facts, nodes=names, started_ns=started, ended_ns=ended))
                 for rank, node in enumerate(names):
-                    session.runs.merge_rank(Rank(run_id, rank, node, 100 + rank, started))
+                    session.ranks.merge(Rank(run_id, rank, node, 100 + rank, started))
                 add_steps(columns, run_id, started, np.exp(rows["log_local"].to_numpy()), waits=waits)
         store.lake.append("fleet", to_table(STEP, columns))
 

@@ -29,7 +29,7 @@ def put(store: Store, run_id: str, rows: StepRows, ranks: int, *, began: int = 1
     with store.catalog.write() as session:
         session.runs.merge(Run(run_id, "toy", "lab", state, ranks, started_ns=began))
         for rank in range(ranks):
-            session.runs.merge_rank(Rank(run_id, rank, f"n{rank}", 100, began))
+            session.ranks.merge(Rank(run_id, rank, f"n{rank}", 100, began))
     columns = {f"{phase}_seconds": (rows.phases[:, place] * 1e9).astype(int) for place, phase in enumerate(PHASES)}
     comm = (rows.comm * 1e9).astype(int)
     columns |= {"comm_seconds": comm, "duration_seconds": sum(columns.values()) + comm}

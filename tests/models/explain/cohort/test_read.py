@@ -50,7 +50,7 @@ def stored_runs(store: Store, step_rows: Rows) -> list[Run]:
         for run in runs:
             session.runs.merge(run)
             for rank in range(2):
-                session.runs.merge_rank(Rank(run.run_id, rank, f"n{rank}", 7, 0))
+                session.ranks.merge(Rank(run.run_id, rank, f"n{rank}", 7, 0))
     return runs
 
 

@@ -35,7 +35,7 @@ def steps(store: Store, run: Run, rank: Rank, seconds: Sequence[int]) -> None:
     """A step at each of these seconds."""
     with store.catalog.write() as session:
         session.runs.merge(run)
-        session.runs.merge_rank(rank)
+        session.ranks.merge(rank)
     times = [second * SECOND for second in seconds]
     rows = {"ts_ns": times, "run_id": [run.run_id] * len(times), "rank": [rank.rank] * len(times)}
     store.lake.append(f"s-{run.run_id}-{rank.rank}", to_table(STEP, {**rows, "step": list(range(len(times)))}))
