@@ -78,9 +78,10 @@ def test_a_killed_rank_fails_its_run_and_keeps_its_steps_up_to_the_last_flush(ho
         [victim] = [rank for rank in announced(home / "spool").ranks if rank.rank == 1]
         os.kill(victim.pid, signal.SIGKILL)
         killed_ns = time.time_ns()
-        assert process.wait(60) == 1
+        code = process.wait(60)
+    assert code in {1, signal.SIGKILL}  # of the rank that is seen to end first: the killed one, or the one that lost it
     run = stored_run(home)
-    assert (run.state, run.exit_code, run.workload) == (RunState.FAILED, 1, "byte-transformer")
+    assert (run.state, run.exit_code, run.workload) == (RunState.FAILED, code, "byte-transformer")
     steps = steps_of_rank(home, 1)
     assert [number for number, _ in steps] == list(range(len(steps)))
     # The writer's thread wakes late on a busy machine: three times its interval, and a step.
