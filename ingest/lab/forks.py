@@ -4,12 +4,12 @@ import gc
 import os
 import signal
 import socket
-import sys
 from collections.abc import Callable
 
 import torch._dynamo  # noqa: F401 - every optimizer imports it, which takes a second: here once for all ranks
 
 from crosswind.ingest.lab.faults import die_with_parent
+from crosswind.ingest.lab.forked import exit_after
 
 
 def in_forks(ranks: int, work: Callable[[], None]) -> int:
@@ -33,21 +33,16 @@ def in_forks(ranks: int, work: Callable[[], None]) -> int:
 
 def _fork(rank: int, ranks: int, port: int, work: Callable[[], None]) -> int:
     process = os.fork()
-    if process:
-        return process
+    if process == 0:
+        exit_after(lambda: _be_rank(rank, ranks, port, work))
+    return process
+
+
+def _be_rank(rank: int, ranks: int, port: int, work: Callable[[], None]) -> None:
     die_with_parent()
     numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks, "MASTER_PORT": port}
     os.environ |= {"MASTER_ADDR": "127.0.0.1"} | {name: str(value) for name, value in numbers.items()}
-    code = 1
-    try:
-        work()
-        code = 0
-    except BaseException as error:  # noqa: BLE001 - a fork never goes on in the code of its parent
-        sys.excepthook(type(error), error, error.__traceback__)
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+    work()
 
 
 def _free_port() -> int:

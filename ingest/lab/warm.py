@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NoReturn
 
 from crosswind.ingest.lab.faults import die_with_parent
+from crosswind.ingest.lab.forked import exit_after
 
 PLACE = "CROSSWIND_LAB_TRAINER"
 SERVE = "from crosswind.ingest.lab.warm import serve; serve()"
@@ -99,13 +99,13 @@ def _received(line: socket.socket) -> tuple[bytes, list[int]]:
 def _exit_code_of(asked: bytes, files: list[int]) -> int:
     fork = os.fork()
     if fork == 0:
-        _train(Asked(**json.loads(asked)), files)
+        exit_after(lambda: _train(Asked(**json.loads(asked)), files))
     for file in files:
         os.close(file)
     return abs(os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]))
 
 
-def _train(asked: Asked, files: list[int]) -> NoReturn:
+def _train(asked: Asked, files: list[int]) -> None:
     """Be the program that was asked for, in this fork."""
     die_with_parent()
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -115,17 +115,7 @@ def _train(asked: Asked, files: list[int]) -> NoReturn:
     os.environ.update(asked.environment)
     os.chdir(asked.folder)
     sys.argv = ["train.py", *asked.words]
-    code = 1
-    try:
-        _main()
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 1
-    except BaseException as error:  # noqa: BLE001 - a fork never goes on in the code of its parent
-        sys.excepthook(type(error), error, error.__traceback__)
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+    _main()
 
 
 def _main() -> None:
