@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,10 @@ def test_the_process_has_neither_secrets_of_the_environment_nor_open_files_of_th
         process = SqlProcess()
         try:
             environment = Path(f"/proc/{process.pid}/environ").read_text()
-            targets = [str(path.readlink()) for path in Path(f"/proc/{process.pid}/fd").iterdir()]
+            targets = []
+            for path in Path(f"/proc/{process.pid}/fd").iterdir():
+                with suppress(FileNotFoundError):  # it has just been closed
+                    targets.append(str(path.readlink()))
         finally:
             process.kill()
             process.close()
