@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 from crosswind.cli.main import main
 from crosswind.data.schema.metric import Column, Kind, MetricSet
@@ -43,13 +44,6 @@ def started(*command: str) -> Iterator["subprocess.Popen[bytes]"]:
         with process:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-
-
-def until(claim: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not claim():
-        assert time.monotonic() < deadline, "it did not come to that in time"
-        time.sleep(0.02)
 
 
 def spooled(home: Path, origin: str) -> int:

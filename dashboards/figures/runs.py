@@ -90,8 +90,7 @@ class RunsOverTime:
                 hovertemplate="%{customdata[1]}<extra></extra>",
             )
         figure.add_hline(1, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
-        along_time(figure, showgrid=False)
-        return figure
+        return along_time(figure, showgrid=False)
 
 
 def runs_over_time(points: pd.DataFrame) -> RunsOverTime | None:

@@ -51,13 +51,8 @@ class Ranks:
     def _tag(self, run_id: str) -> None:
         stored = rows.fetch(self._connection, tables.runs, run_id=run_id)
         if stored is not None:
-            tags = {**stored["tags"], **self.written_twice(run_id)}
+            tags = {**stored["tags"], **written_twice(self._connection, run_id)}
             rows.change(self._connection, tables.runs, {"run_id": run_id}, tags=tags)
-
-    def written_twice(self, run_id: str) -> dict[str, str]:
-        """A tag for each rank that was two processes."""
-        pairs = self._connection.execute(WRITTEN_TWICE, {"run_id": run_id})
-        return {f"rank{rank}_written_twice": f"by {one} and {other}" for rank, one, other in pairs}
 
     def of(self, run_id: str) -> list[Rank]:
         """The run's ranks in order."""
@@ -93,3 +88,9 @@ class Ranks:
     @property
     def _is_of_seen(self) -> ColumnElement[bool]:
         return of_seen_runs(self._rule, tables.ranks.c.run_id)
+
+
+def written_twice(connection: Connection, run_id: str) -> dict[str, str]:
+    """Return a tag for each rank of a run that was two processes."""
+    pairs = connection.execute(WRITTEN_TWICE, {"run_id": run_id})
+    return {f"rank{rank}_written_twice": f"by {one} and {other}" for rank, one, other in pairs}

@@ -30,7 +30,7 @@ from crosswind.data.catalog import rows, run_nodes, tables
 from crosswind.data.catalog.keyset import place_of
 from crosswind.data.catalog.live.events import Events
 from crosswind.data.catalog.live.notes import Notes
-from crosswind.data.catalog.ranks import Ranks
+from crosswind.data.catalog.ranks import written_twice
 from crosswind.data.catalog.seen import are_seen, is_own, is_seen, newest_seen, of_seen_runs
 from crosswind.data.catalog.verdicts import Verdicts
 from crosswind.data.schema.access import ALL_ROWS, RowRule
@@ -104,7 +104,6 @@ class Runs:
         self._rule = rule
         self._notes = notes or Notes()
         self._verdicts = Verdicts(connection)
-        self._ranks = Ranks(connection, rule)
 
     def merge(self, run: Run) -> None:
         """Stores what is now known of a run; an earlier, more certain fact is never overwritten by a vaguer one."""
@@ -112,7 +111,7 @@ class Runs:
         row = rows.fetch(self._connection, tables.runs, run_id=run.run_id)
         stored = None if row is None else _run(row)
         merged = run if stored is None else merge_runs(stored, run)
-        tags = {**merged.tags, **self._ranks.written_twice(run.run_id)}
+        tags = {**merged.tags, **written_twice(self._connection, run.run_id)}
         rows.upsert(self._connection, tables.runs, {**_row(merged), "tags": tags})
         before = set() if stored is None else run_nodes.keys_of(stored)
         run_nodes.change(self._connection, before, run_nodes.keys_of(merged))

@@ -57,30 +57,31 @@ class Weather:
 
     def observe(self, ratios: pd.DataFrame) -> None:
         """Adds later runs without learning again. Raises: NotFittedError, InvalidInputError."""
-        if self.runs is None:
-            raise NotFittedError("Weather.observe came before fit")
-        later = Observations.of(ratios)
-        if later.counter_names != self.runs.counter_names:
+        before, later = self._alike(ratios)
+        if len(later) and len(before) and later.known_ns[0] < before.known_ns[-1]:
             raise InvalidInputError(
-                f"later runs have counters {later.counter_names}, expected {self.runs.counter_names}"
+                f"a run became known at {later.known_ns[0]} ns, expected {before.known_ns[-1]} or later"
             )
-        if len(later) and len(self.runs) and later.known_ns[0] < self.runs.known_ns[-1]:
-            raise InvalidInputError(
-                f"a run became known at {later.known_ns[0]} ns, expected {self.runs.known_ns[-1]} or later"
-            )
-        self.runs = _joined(self.runs, later)
+        self.runs = _joined(before, later)
 
     def over(self, ratios: pd.DataFrame) -> Self:
         """Return the same model over these runs instead, of which most are those that it learned from.
 
         Raises: NotFittedError, InvalidInputError.
         """
-        runs = Observations.of(ratios)
-        if self.runs is None:
-            raise NotFittedError("Weather.over came before fit")
-        if runs.counter_names != self.runs.counter_names:
-            raise InvalidInputError(f"runs have counters {runs.counter_names}, expected {self.runs.counter_names}")
+        _, runs = self._alike(ratios)
         return replace(self, runs=runs)
+
+    def _alike(self, ratios: pd.DataFrame) -> tuple[Observations, Observations]:
+        """Return the runs so far, and others of the same counters."""
+        if self.runs is None:
+            raise NotFittedError("Weather.observe or Weather.over came before fit")
+        later = Observations.of(ratios)
+        if later.counter_names != self.runs.counter_names:
+            raise InvalidInputError(
+                f"later runs have counters {later.counter_names}, expected {self.runs.counter_names}"
+            )
+        return self.runs, later
 
     def at(self, times_ns: Times, workload: str, *, now_ns: int | None = None) -> Prediction:
         """Quantiles of the ratio of runs that begin at these times, shape (n_times, n_levels).

@@ -1,5 +1,7 @@
 """Quantiles of an answer, as a distribution and back."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from crosswind.data.schema.answers.predictions import Quantile, RunPrediction
@@ -13,5 +15,10 @@ def quantiles(prediction: Prediction) -> tuple[Quantile, ...]:
 
 def distribution(answer: RunPrediction) -> Prediction:
     """The quantiles of an answer as a distribution of one row."""
-    levels = tuple(quantile.level for quantile in answer.quantiles)
-    return Prediction(levels, np.array([[quantile.seconds for quantile in answer.quantiles]]))
+    return distribution_of(answer.quantiles)
+
+
+def distribution_of(stated: Sequence[Quantile]) -> Prediction:
+    """The same of quantiles, in the order of their levels."""
+    levels = tuple(quantile.level for quantile in stated)
+    return Prediction(levels, np.array([[quantile.seconds for quantile in stated]]))

@@ -7,6 +7,7 @@ curve or an interval (Kay et al. 2016, "When (ish) is my bus?"; Fernandes et al.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from crosswind.dashboards.figures.chart import Table, paper
 from crosswind.dashboards.palette import BLUE, INK, MUTED, ORANGE, VERMILION
 from crosswind.dashboards.wording import axis_unit, percent, seconds
 from crosswind.data.schema.answers.predictions import Quantile
-from crosswind.data.schema.prediction import Prediction
+from crosswind.models.next_run.quantiles import distribution_of
 from crosswind.models.surrogate.exceedance import seconds_at
 
 MARKED = {0.5: ("P50", BLUE, "solid"), 0.9: ("P90", ORANGE, "dashdot"), 0.95: ("P95", VERMILION, "dot")}
@@ -61,15 +62,11 @@ class TimeDistribution:
         rows = tuple((percent(quantile.level), seconds(quantile.seconds)) for quantile in self.quantiles)
         return Table(("share of runs", "end within"), rows)
 
-    @property
+    @cached_property
     def ends(self) -> tuple[float, ...]:
         """Times that are equally likely, in order; beyond the outermost quantiles as `exceedance` has it."""
         levels = [(nth + 0.5) / ENDS for nth in range(ENDS)]
-        stated = Prediction(
-            tuple(quantile.level for quantile in self.quantiles),
-            np.array([[quantile.seconds for quantile in self.quantiles]]),
-        )
-        return tuple(map(float, seconds_at(stated, levels)[0]))
+        return tuple(map(float, seconds_at(distribution_of(self.quantiles), levels)[0]))
 
     def draw(self) -> Figure:
         """The figure for plotly.js."""
@@ -77,14 +74,15 @@ class TimeDistribution:
         figure = paper(self.title, height=320, x=f"run time, {unit}", y=f"a dot is 1 run in {ENDS}")
         limit = np.inf if self.limit_seconds is None else self.limit_seconds
         first, last = self.ends[0], max(self.ends[-1], self.limit_seconds or 0)
-        dots = stacked(self.ends, max((last - first) / COLUMNS, last * 1e-6))
+        span = max(last - first, last * 1e-6)
+        dots = stacked(self.ends, span / COLUMNS)
         top = max(ROWS, *(dot.height for dot in dots)) + 0.5
         figure.add_scatter(**_dots([dot for dot in dots if dot.seconds <= limit], scale, INK, "circle"))
         figure.add_scatter(**_dots([dot for dot in dots if dot.seconds > limit], scale, VERMILION, "diamond"))
         figure.add_scatter(**_ticks(self.quantiles, scale))
         for name, place, line in self._lines():
             figure.add_scatter(**_upright(f"{name} {seconds(place)}", place / scale, top), line={"width": 1.75, **line})
-        margin = 0.04 * max(last - first, last * 1e-6)
+        margin = 0.04 * span
         figure.update_xaxes(range=[(first - margin) / scale, (last + margin) / scale])
         return figure.update_yaxes(range=[0, top], showticklabels=False, showgrid=False, ticks="")
 
